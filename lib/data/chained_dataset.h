@@ -1,4 +1,4 @@
-// Several data sets, one after the other.
+// Concatenates data sets.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace dtrain {
 
-/// The samples of all parts in order; of a single part, that part. All parts have the same columns. Samples
-/// have ids where those of all parts have; else they are numbered through, from 0.
+/// Returns a data set with the samples of all parts in order, or the part itself if there is only one. All
+/// parts must have the same columns. Samples have ids only if the samples of all parts have ids; otherwise
+/// they are numbered from 0 across the parts.
 std::shared_ptr<const Dataset> chain_datasets(std::vector<std::shared_ptr<const Dataset>> parts);
 
 }  // namespace dtrain

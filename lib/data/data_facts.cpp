@@ -74,7 +74,8 @@ FieldNames FieldNames::from_json(const Json& json) {
     fields.width = static_cast<size_t>(json.at("width").as_int());
     for (const Json& place : places->items()) {
       fields.places.push_back(static_cast<size_t>(place.as_int()));
-      if (fields.places.back() >= fields.width) throw UserError("a column's place is beyond the line");
+      if (fields.places.back() >= fields.width)
+        throw UserError("a column's index is not below the number of columns");
     }
   }
   return fields;
@@ -122,7 +123,7 @@ Json DataFacts::to_json() const {
     }
     json.set("fitted", std::move(columns));
   }
-  if (split_seed) json.set("split_seed", std::to_string(*split_seed));  // 64 bits, of which JSON has 53
+  if (split_seed) json.set("split_seed", std::to_string(*split_seed));  // JSON numbers hold only 53 bits
   return json;
 }
 

@@ -1,4 +1,4 @@
-// What the training split tells about its data: validation, test and predicted samples are read by it.
+// Facts about the training data. Validation, test and prediction data are read with them.
 #pragma once
 
 #include <cstdint>
@@ -12,66 +12,66 @@
 
 namespace dtrain {
 
-/// The columns of the training file that make the model's inputs and targets.
+/// The columns of the training file that the model's inputs and targets come from.
 struct FieldNames {
-  /// The names of those that make the model's inputs, in order, and of those that are its targets, without
-  /// the targets that are inputs. Files without a header have none.
+  /// Names of the columns that make the inputs, in order, and of the target columns that are not also inputs.
+  /// Empty for files without a header.
   std::vector<std::string> inputs, targets;
-  /// Of any delimited text, also without a header: the fields of a line that make the inputs, in order, and
-  /// how many fields a line has. 0: not known.
+  /// For any delimited text, with or without a header: indices of the fields that make the inputs, in order,
+  /// and the number of fields per line. 0: unknown.
   std::vector<size_t> places;
   size_t width = 0;
-  std::string id = {}, weight = {};  // names; "" where there is no such column, or no header
+  std::string id = {}, weight = {};  // column names; "" if there is no such column, or no header
 
   bool has_names() const { return !inputs.empty() || !targets.empty(); }
   bool operator==(const FieldNames&) const = default;
   Json to_json() const;
-  /// Throws UserError where a part is missing or is not what it must be.
+  /// Throws UserError if a part is missing or malformed.
   static FieldNames from_json(const Json& json);
 };
 
-/// What a reader finds in the training split's files, and reads other files by.
+/// What a reader learns from the training split's files and uses to read other files.
 struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 
   FieldNames fields;
-  Names class_names;  // by target, a lone one as "target": class i is called the i-th
-  Names categories;   // by column of text: its values, sorted
-  /// By input: what becomes of a gap in each element of a row: "mean" or "median" (of the training split), or
-  /// "" where there are no gaps. A number needs no training split: it stands in the column already.
+  Names class_names;  // by target ("target" for the only one): name of each class index
+  Names categories;   // by text column: its values, sorted
+  /// By input: how to fill gaps in each element of a row: "mean" or "median" (of the training split), or ""
+  /// if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it into
+  /// the column.
   Names fills;
-  /// By column of a table: dates, amounts and indicators of missing values.
+  /// By table column: dates, amounts and missing-value indicators.
   std::map<std::string, ColumnReading> readings = {};
 
   bool empty() const;
   bool operator==(const SourceFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError as above; parts that are missing are empty.
+  /// Throws UserError like FieldNames::from_json(); missing parts are empty.
   static SourceFacts from_json(const Json& json);
 };
 
-/// What one transform has computed over the samples of the training split for one input or target.
+/// Numbers that one transform computed over the training split for one input or target.
 struct FittedStep {
-  std::string kind;                                    // the transform's
-  std::map<std::string, std::vector<double>> numbers;  // by its own names: "mean", "deviation"
-  /// What they were computed for: the options of this step and of those before it. "": not known, in
-  /// checkpoints of earlier versions.
+  std::string kind;                                    // name of the transform
+  std::map<std::string, std::vector<double>> numbers;  // by statistic: "mean", "deviation"
+  /// Options of this step and of the steps before it, for which the numbers were computed. "": unknown
+  /// (checkpoints of earlier versions).
   std::string chain = {};
   bool operator==(const FittedStep&) const = default;
 };
 
-/// A checkpoint keeps them.
+/// All facts about the training data; stored in checkpoints.
 struct DataFacts {
   SourceFacts source;
-  /// By input or target, a lone target as "target": a step for each of its transforms that are fitted, in
-  /// order.
+  /// By input or target ("target" for the only one): one step for each fitted transform, in order.
   std::map<std::string, std::vector<FittedStep>> fitted;
-  std::optional<uint64_t> split_seed;  // by which splits were drawn
+  std::optional<uint64_t> split_seed;  // seed of the randomly drawn splits
 
   bool empty() const { return source.empty() && fitted.empty() && !split_seed; }
   bool operator==(const DataFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError as above.
+  /// Throws UserError like FieldNames::from_json().
   static DataFacts from_json(const Json& json);
 };
 

@@ -1,4 +1,4 @@
-// Samples by number: what a split of a data set is to the rest of the program.
+// Random access to the samples of one split.
 #pragma once
 
 #include <cstdint>
@@ -16,61 +16,60 @@
 
 namespace dtrain {
 
-/// How a column is stored, where what the data set makes of it is one affine map: whoever the samples go to
-/// can apply the map there, and fewer bytes have to go. float32 = scale * stored + offset; where both are
-/// empty the column is what is stored.
+/// Stored form of a column that is an affine map of its stored values: float32 = scale * stored + offset. The
+/// consumer can apply the map after the transfer, so fewer bytes are transferred. If scale and offset are
+/// empty, the column is the stored data itself.
 struct StoredForm {
   DType dtype = DType::float32;
-  std::vector<float> scale, offset;  // of one element, or of one for each element of a row
+  std::vector<float> scale, offset;  // one element each, or one per element of a row
 };
 
-/// Random access to the samples of one split, transforms applied. Safe to read from several threads at once.
-/// Reading throws UserError where a file holds something else than it is said to, and Error where it cannot
-/// be read or has changed.
+/// Random access to the samples of one split, with transforms applied. Safe to read from several threads at
+/// once. Reading throws UserError if a file's content is not in the declared format, and Error if a file
+/// cannot be read or has changed.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  /// One entry for each array of a sample: the model's inputs in the model's order, then the targets.
+  /// One entry per array of a sample: the model's inputs in the model's order, then the targets.
   virtual const std::vector<TensorSpec>& columns() const = 0;
-  /// Copies the samples, converted to each view's dtype (which is its column's), into `dst`: one view a
-  /// column, of shape [samples.size(), ...]. A view without data is of a column that is not wanted.
+  /// Copies the samples into `dst`: one view per column, of the column's dtype and of shape [samples.size(),
+  /// ...]. Columns whose view has no data are skipped.
   virtual void read(const Samples& samples, std::span<const View> dst) const = 0;
   /// Copies one column of the samples.
   virtual void read_column(size_t index, const Samples& samples, void* dst) const = 0;
-  /// Nothing where the column is more than an affine map of what is stored.
+  /// Returns nullopt if the column is more than an affine map of the stored data.
   virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
-  /// Copies one column of the samples as it is stored; only for columns that have a stored_form().
+  /// Copies one column of the samples in its stored form; only for columns that have a stored_form().
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
-  /// The bytes of all samples: of a column that has a stored_form() as it is stored, of others as they are
-  /// read.
+  /// Bytes of all samples. Columns with a stored_form() count in their stored type, other columns in the type
+  /// in which they are read.
   size_t stored_bytes() const;
-  /// What the samples are, by which a run notices that it goes on with others. Reads samples of the files'
-  /// content.
+  /// Returns the identity of the samples, so that a run can detect that it continues with different data.
+  /// Reads parts of the files.
   virtual DataIdentity identity() const { return {}; }
-  /// The numbers that the samples have in the files, in their order.
+  /// Returns each sample's row number in the files, in sample order.
   virtual std::vector<int64_t> rows_in_files() const;
-  /// What it was read by: of the training split what others are to be read by.
+  /// Facts used to read this split; other splits reuse the training split's.
   virtual DataFacts facts() const { return {}; }
-  /// Whether samples have names of their own; else they are told apart by their numbers only.
+  /// Whether samples have ids; otherwise only their numbers identify them.
   virtual bool has_ids() const { return false; }
-  /// What sample_id() gives: the name of the column of ids, "path" of a picture; "row" without ids.
+  /// Title of sample_id(): the name of the id column, "path" for images, "row" if there are no ids.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
-  /// What the user should know of the samples, a sentence each.
+  /// Warnings about the samples, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
-  /// The sample as messages call it: its id, or "row 17" (from 0, in the file).
+  /// The sample's name in messages: its id, or "row 17" (row number in the file, from 0).
   std::string sample_name(int64_t index) const;
-  /// Whether all samples are to be kept in the memory of the devices that they go to.
+  /// Whether each device that uses the samples should keep all of them in its memory.
   virtual bool on_device() const { return false; }
-  /// Whether the samples, as they are stored, need no file: they are in memory, or a few instructions make
-  /// them.
+  /// Whether reading the stored samples needs no file: they are in memory or cheap to generate.
   virtual bool in_memory() const = 0;
-  /// Whether making samples of what is stored costs much more than copying them.
+  /// Whether making samples from the stored data costs much more than copying them.
   virtual bool is_costly() const { return false; }
-  /// The most bytes that reading `samples` samples takes besides the destination.
+  /// Returns the most bytes that reading `samples` samples allocates besides the destination.
   virtual size_t working_bytes(int64_t /*samples*/) const { return 0; }
-  /// Whether all rows lie one after the other in memory, so that a cache there would take nothing more.
+  /// Whether all rows are contiguous in memory, so that a memory cache would use no extra memory.
   virtual bool lies_in_memory() const { return false; }
 };
 

@@ -17,8 +17,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reports a drawn split whose other is not there, or is drawn itself, fractions that leave nothing, and two
-/// seeds for the draws from one split.
+/// Reports drawn splits whose source split is missing or drawn itself, fractions that leave no samples, and
+/// different seeds for splits drawn from the same split.
 void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   std::map<std::string, double> fractions;
   std::map<std::string, int64_t> seeds;
@@ -31,7 +31,10 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
       diagnostics.error(split->mark,
                         fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
-      diagnostics.error(split->mark, fmt::format("split: the fractions leave nothing of '{}'", of));
+      diagnostics.error(
+          split->mark,
+          fmt::format(
+              "split: the fractions drawn from '{}' leave no samples in it; their sum must be below 1", of));
     if (const auto& seed = split->drawn->seed; seed && seeds.emplace(of, *seed).first->second != *seed)
       diagnostics.error(split->mark,
                         fmt::format("split: the splits of '{}' are drawn together: expected one seed, "
@@ -40,7 +43,7 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   }
 }
 
-/// A drawn split is read as the one that it is drawn from.
+/// Copies the reader, rows and input targets of the source split to each drawn split.
 void complete_draws(DatasetSpec& spec) {
   for (auto* split : {&spec.train, &spec.validation, &spec.test}) {
     if (!*split || !(*split)->drawn) continue;
@@ -51,12 +54,12 @@ void complete_draws(DatasetSpec& spec) {
   }
 }
 
-/// Rows that both have: all, where one of them says nothing.
+/// Returns true if the splits share rows; a split without `rows` has all rows.
 bool have_rows_in_common(const SplitSpec& a, const SplitSpec& b) {
   return !a.rows || !b.rows || std::max((*a.rows)[0], (*b.rows)[0]) < std::min((*a.rows)[1], (*b.rows)[1]);
 }
 
-/// Warns of splits that have the same samples of the same files, though none is drawn from the other.
+/// Warns if validation or test reads training samples although it is not drawn from train.
 void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
   for (const char* name : {"validation", "test"}) {
     const SplitSpec* split = spec.find(name);
@@ -64,11 +67,11 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
     if (split->reader->files().empty() || !have_rows_in_common(*split, *spec.train) ||
         split->reader.resolved.to_yaml() != spec.train->reader.resolved.to_yaml())
       continue;
-    diagnostics.warning(split->mark,
-                        fmt::format("{0}: reads the samples that are trained on, which says little of "
-                                    "others; for samples that train then lacks: "
-                                    "{0}: {{split: {{of: train, fraction: 0.15}}}}",
-                                    name));
+    diagnostics.warning(
+        split->mark,
+        fmt::format("{0}: uses the same samples as train, so its results say little about other samples; to "
+                    "hold out samples of train, write {0}: {{split: {{of: train, fraction: 0.15}}}}",
+                    name));
   }
 }
 
@@ -80,20 +83,21 @@ Schema<DatasetSpec> make_schema() {
       .optional("train", &DatasetSpec::train,
                 "the samples to train on: a reader, optionally rows: [from, to); or split: {of: train, "
                 "fraction: 0.15, stratify: true}, drawn by the seed")
-      .optional("validation", &DatasetSpec::validation, "the samples that are evaluated after each epoch")
-      .optional("test", &DatasetSpec::test, "the samples that `evaluate` takes by default")
-      .optional("transforms", &DatasetSpec::transforms,
-                "applied in order, each to what its `of` names; without it rescale, normalize and "
-                "standardize to the float inputs, reshape and cast to all inputs, one_hot to the targets")
+      .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
+      .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
+      .optional(
+          "transforms", &DatasetSpec::transforms,
+          "applied in order, each to the columns that its `of` names; without `of`, rescale, normalize and "
+          "standardize apply to the float inputs, reshape and cast to all inputs, one_hot to the targets")
       .optional("augment", &DatasetSpec::augment,
-                "what the pictures that are trained on undergo before the transforms, in order; drawn anew "
-                "in every "
-                "epoch from the seed and the sample's place")
-      .optional("shuffle", &DatasetSpec::shuffle,
-                "a full permutation of the training split, new each epoch, from the seed")
+                "random changes to the training images, applied in order before the transforms; drawn in "
+                "every epoch from the seed, the epoch and the sample's index")
+      .optional(
+          "shuffle", &DatasetSpec::shuffle,
+          "whether to shuffle the training split: a full permutation, drawn from the seed in each epoch")
       .optional("cache", &DatasetSpec::cache,
-                "where samples stay once they are read: none, memory, {file: PATH}, or device (each GPU's "
-                "memory, too)")
+                "where samples are kept after they are read: none, memory, {file: PATH}, or device (also in "
+                "each GPU's memory)")
       .optional("prefetch", &DatasetSpec::prefetch, "batches read ahead of the step that uses them",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -115,13 +119,14 @@ std::string absolute_name(const std::filesystem::path& path) {
   return text;
 }
 
-/// The working directory where no file says it, but a --set (which has no lines).
+/// Returns the folder of the file at `mark`; empty (the working directory) if the value comes from no file or
+/// from a --set, which has no line.
 std::filesystem::path folder_of(const Mark& mark) {
   return mark.file && mark.line > 0 ? std::filesystem::path(*mark.file).parent_path()
                                     : std::filesystem::path();
 }
 
-/// `cache: {file: PATH}` with an absolute path: relative to the file that says so.
+/// Makes the path in `cache: {file: PATH}` absolute. It is relative to the file that contains it.
 ConfigNode with_absolute_cache(const ConfigNode& node) {
   const ConfigNode* cache = node.find("cache");
   const ConfigNode* file = cache ? cache->find("file") : nullptr;
@@ -133,8 +138,8 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
-/// `data`, with an absolute path for each of these files that another configuration file than the data set's
-/// own names (its base's): they are found beside that one.
+/// Returns `data` with absolute paths for those of `files` that are named in a configuration file of another
+/// folder (a base), because they are relative to that folder.
 ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
   const std::filesystem::path home = folder_of(data.mark());
   return data.with_scalars([&](const ConfigNode& scalar) {
@@ -144,7 +149,7 @@ ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::s
   });
 }
 
-/// The names of the readers' files.
+/// Returns the file names in the readers of all splits.
 std::vector<std::string> files_of(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : kSplitNames)
@@ -153,7 +158,8 @@ std::vector<std::string> files_of(const DatasetSpec& spec) {
   return all;
 }
 
-/// Where relative file names are looked up first, whatever file the configuration is read from later.
+/// Returns the absolute folder in which relative file names are searched first. It stays the same if the
+/// configuration is read from another file later.
 std::string absolute_root(const std::string& root, const ConfigNode& node) {
   const ConfigNode* written = node.find("root");
   if (root.empty() || !written) return absolute_name(folder_of(node.mark()) / ".");

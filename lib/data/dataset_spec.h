@@ -1,5 +1,5 @@
-// The `dataset:` part of a configuration, which is checked without touching a file; and the opening of its
-// splits.
+// The `dataset:` section of a configuration, which is checked without opening files; and functions that open
+// its splits.
 #pragma once
 
 #include <array>
@@ -22,48 +22,48 @@ const Registry<Cache>& registry<Cache>();
 inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "test"};
 
 struct DatasetSpec {
-  std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
+  std::string root;  // absolute: relative file names are searched here first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
-  std::vector<TransformSpec> transforms;          // in the order in which they are applied
-  std::vector<Configured<Augmentation>> augment;  // of the training split's pictures, in order
-  bool shuffle = true;                            // of the training split; others are never shuffled
+  std::vector<TransformSpec> transforms;          // in the order of application
+  std::vector<Configured<Augmentation>> augment;  // for the training split's images, in order
+  bool shuffle = true;  // shuffles the training split; other splits are never shuffled
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
-  DataFacts facts;      // of the training split, once it was opened: others are read by them
-  uint64_t seed = 0;    // the run's: splits are drawn by it, unless the facts know another
-  ConfigNode resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
+  DataFacts facts;      // of the training split, once it was opened; other splits are read with them
+  uint64_t seed = 0;    // the run's: splits are drawn with it unless the facts hold another seed
+  ConfigNode resolved;  // as in the run directory's config.yaml: with defaults, and an absolute root
 
-  /// The split that is called "train", "validation" or "test"; null where it is not given.
+  /// Returns the split named "train", "validation" or "test"; null if it is not configured.
   const SplitSpec* find(const std::string& split) const;
 };
 
-/// Reports every mistake; null then.
+/// Reports every error. Returns nullopt if there are any.
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
-/// Opens a split for a model: looks at the files (headers; everything, where the cache is memory), and checks
-/// that what they hold, after the transforms, fits `inputs` (the model's, in order) and `targets` (what the
-/// losses want: shape, dtype; integer labels are checked against nothing here). Conversion between dtypes is
-/// implied where it loses nothing (uint8 to float32 or int32; int32 labels to float32). Throws UserError with
-/// the place in the configuration, the path, what was expected and what was found. Samples that are trained
-/// on (`is_training`) are augmented. What the training split tells is in spec.facts; what is not there yet is
-/// found in this split, and Dataset::facts() has all. Where the split's reader has weights of samples, they
-/// are a last column, float32.
+/// Opens a split for a model. Reads the files' headers (all data if the cache is memory) and checks that
+/// their content, after the transforms, fits `inputs` (the model's inputs, in order) and `targets` (shape and
+/// dtype that the losses need; the values of integer labels are not checked here). Lossless conversions
+/// between dtypes are implied: uint8 to float32 or int32, int32 labels to float32. Throws UserError with the
+/// location in the configuration, the path, and what was expected and found. Training samples (`is_training`)
+/// are augmented. spec.facts holds the facts of the training split; missing facts are derived from this
+/// split, and Dataset::facts() returns all of them. If the split's reader has sample weights, they are an
+/// additional last column of float32.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets, bool is_training = false);
 
-/// Reports targets that are inputs where the model has no such target, or no such input.
+/// Reports `target: {input: ...}` entries whose target or input the model does not have.
 void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                          const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// The paths of those files of all splits that are found now.
+/// Returns the paths of the files of all splits that exist now.
 std::vector<std::string> data_files(const DatasetSpec& spec);
 
-/// Throws UserError where the cache could not keep the samples of a split, without opening it.
+/// Throws UserError if the cache could not store the samples of a split; does not open the split.
 void check_cache(const DatasetSpec& spec, const std::string& split);
 
-/// How delimited text is read. Where an option is not set, the run's own reader decides.
+/// How delimited text is read. The run's own reader decides options that are not set.
 struct TextOptions {
   std::optional<bool> header;
   std::optional<char> delimiter;
@@ -72,18 +72,18 @@ struct TextOptions {
 class GivenFile;  // given_file.h
 using GivenFiles = std::vector<GivenFile>;
 
-/// Opens the files that `dtrain predict` is given, one after the other, and applies the data set's transforms
-/// to the inputs that they hold. By its first bytes, whatever its name, a file is HDF5; .npy, IDX, delimited
-/// text or JSON lines, each also in gzip; a picture; a folder or a tar archive of pictures. Text is read as
-/// the data set's csv reader reads it; where both this file and the one that was trained on have a header,
-/// the columns are found by name. A run without a csv reader takes a first line of names for a header. Throws
-/// UserError where `options` are given for what is no text.
+/// Opens the files passed to `dtrain predict`, concatenates them, and applies the data set's transforms to
+/// the inputs. The first bytes of a file determine its format, not its name: HDF5; .npy, IDX, delimited text
+/// or JSON lines, each optionally compressed with gzip; an image; a folder or a tar archive of images. Text
+/// is read like the data set's csv reader reads it; if both this file and the training file have a header,
+/// columns are matched by name. A run without a csv reader treats a first line of names as a header. Throws
+/// UserError if `options` are given for a file that is not text.
 std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 
-/// Opens files that hold inputs and targets (what the losses want), as the run's own reader reads them. Where
-/// they have weights of samples, these are a last column, float32. Throws UserError as above, and for a file
-/// without targets.
+/// Opens files that hold inputs and targets (as the losses need them), read by the run's own reader. If they
+/// have sample weights, these are an additional last column of float32. Throws UserError like open_inputs(),
+/// and for a file without targets.
 std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
                                              const std::vector<TensorSpec>& inputs,
                                              const std::vector<TensorSpec>& targets,

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kStart = 512;
 
-/// The first bytes, unpacked.
+/// Returns the first bytes of the file, decompressed.
 std::string start_of(const std::string& path) {
   InputStream stream(path);
   std::string start(kStart, '\0');
@@ -31,8 +31,8 @@ std::string start_of(const std::string& path) {
   return start;
 }
 
-/// Whether HDF5's signature is where the format allows it: at the beginning, or behind a user block of 512
-/// bytes, 1024, 2048, ...
+/// Returns true if HDF5's signature is at an offset that the format allows: 0, or after a user block of 512,
+/// 1024, 2048, ... bytes.
 bool is_hdf5(const std::string& path) {
   const InputFile file(path);
   constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
@@ -54,10 +54,10 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
-    throw UserError(fmt::format(
-        "{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder "
-        "or tar archive of pictures",
-        path));
+    throw UserError(
+        fmt::format("{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
+                    "or a folder or tar archive of images",
+                    path));
   return FileFormat::other;
 }
 
@@ -92,7 +92,7 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
 
 GivenFiles open_given_files(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), kStandardStream) > 1)
-    throw UserError("-: expected standard input once among the inputs, found it again");
+    throw UserError("-: expected standard input at most once among the inputs, found it again");
   GivenFiles files;
   for (const std::string& path : paths) files.emplace_back(path);
   return files;
@@ -129,8 +129,8 @@ void GivenFile::read_json_lines() {
 TextOptions GivenFile::text_options(const TextOptions& options) const {
   const bool has_options = options.header || options.delimiter;
   if (has_options && (format_ != FileFormat::text || is_json_lines()))
-    throw UserError(
-        fmt::format("{}: expected text, as a header or a delimiter was given, found another format", name_));
+    throw UserError(fmt::format(
+        "{}: expected text, because a header or a delimiter was given, found another format", name_));
   return table_.value_or(options);
 }
 
@@ -138,7 +138,7 @@ std::string GivenFile::renamed(std::string message) const {
   if (path_ == name_) return message;
   for (size_t at = 0; (at = message.find(path_, at)) != std::string::npos; at += name_.size()) {
     message.replace(at, path_.size(), name_);
-    // The table of JSON lines has a header, which is no line of theirs.
+    // The table of JSON lines has an extra header line, so its line numbers are one too high.
     const size_t first = at + name_.size() + 1, end = message.find_first_not_of("0123456789", first);
     int64_t line = 0;
     if (!table_ || !*table_->header || message[first - 1] != ':' || end == std::string::npos ||

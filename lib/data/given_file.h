@@ -1,4 +1,4 @@
-// A file that the command line names, in the form in which readers open it.
+// A file named on the command line, in the form in which readers open it.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@
 
 namespace dtrain {
 
-/// The name of standard input.
+/// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// The paths that names on the command line stand for, in their order: a name itself, or where it has *, ?,
-/// [...] or {a,b}, the files that match it, sorted. Throws UserError where nothing matches.
+/// Expands names from the command line to paths, in order. A name that exists stays as it is; any other name
+/// with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing matches a
+/// pattern.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
 /// An array that JSON lines hold, in memory.
@@ -32,7 +33,7 @@ struct GivenArray {
 /// A file and its format. Standard input, and the table or the arrays of JSON lines, are held in memory.
 class GivenFile {
  public:
-  /// Reads all of standard input for "-". Throws UserError for a file that cannot be read.
+  /// Reads all of standard input for "-". Throws UserError if the file cannot be read.
   explicit GivenFile(std::string name);
 
   /// The name in messages.
@@ -43,11 +44,12 @@ class GivenFile {
   bool is_json_lines() const { return table_.has_value() || !arrays_.empty(); }
   /// The arrays of JSON lines that have nested arrays; empty for all other files.
   const std::vector<GivenArray>& arrays() const { return arrays_; }
-  /// The options, and of JSON lines how their table is written. Throws UserError for options of text where
-  /// the file is none.
+  /// Returns `options`, or for JSON lines the format of their table. Throws UserError if options are given
+  /// for a file that is not delimited text.
   TextOptions text_options(const TextOptions& options) const;
 
-  /// Calls `open`, which reads the file at path(); messages of what it throws have its name, and its lines.
+  /// Calls `open`, which reads the file at path(). Errors that it throws get this file's name and line
+  /// numbers.
   template <class Open>
   auto with_names(Open open) const {
     try {
@@ -70,7 +72,7 @@ class GivenFile {
   std::vector<GivenArray> arrays_;    // of JSON lines with nested arrays
 };
 
-/// The files at these paths. Throws UserError as GivenFile.
+/// Opens the files at these paths. Throws UserError like GivenFile.
 GivenFiles open_given_files(const std::vector<std::string>& paths);
 
 }  // namespace dtrain

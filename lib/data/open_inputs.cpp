@@ -1,4 +1,4 @@
-// Opens the files that `dtrain predict` and `dtrain evaluate` are given.
+// Opens the files passed to `dtrain predict` and `dtrain evaluate`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace dtrain {
 
 namespace {
 
-/// What is opened, and for what.
+/// The data set, columns and options for which files are opened.
 struct Wanted {
   const DatasetSpec& spec;
   const std::vector<TensorSpec>& inputs;
@@ -28,13 +28,13 @@ struct Wanted {
   const TextOptions& options;
 };
 
-/// A path, or pictures that follow each other.
+/// One file, or consecutive image files that are opened together.
 struct Group {
   const GivenFile& file;
-  std::vector<std::string> pictures;  // more than one; empty: the file alone
+  std::vector<std::string> pictures;  // two or more; empty: only `file`
 };
 
-/// As the run's own csv reader has it, but for what the options say.
+/// Returns the format of the run's own csv reader, overridden by `options`.
 CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   CsvFormat format{',', std::nullopt};
   for (const char* name : {"test", "validation", "train"})
@@ -44,7 +44,7 @@ CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   return format;
 }
 
-/// As the run's own reader of pictures has it; else the model's input decides all.
+/// Returns the options of the run's own image reader; without one, the model's input determines everything.
 PictureOptions picture_options(const DatasetSpec& spec) {
   PictureOptions options;
   for (const char* name : {"test", "validation", "train"})
@@ -53,7 +53,7 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
-/// A file that holds the inputs' arrays as they are, whatever the run reads.
+/// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
   const GivenFile& file = group.file;
@@ -61,8 +61,8 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   const FileFormat format = file.format();
   if (format == FileFormat::other)
     throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder or tar "
-                    "archive of pictures, found none of these",
+        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, an image, or a folder or tar "
+                    "archive of images, found none of these",
                     path));
   if (format == FileFormat::hdf5 && inputs.size() > 1) {
     Columns columns;
@@ -131,13 +131,14 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
                   file.path(), fmt::join(readers, ", ")));
 }
 
-/// A source, and the split whose reader opened it; null where the arrays are as they are.
+/// A source and the split whose reader opened it; the first split if no reader did.
 struct Opened {
   SourceColumns source;
   const SplitSpec* split;
 };
 
-/// By the run's own reader, where that reads such files: of the training split, or else of another.
+/// Uses the run's configured reader (train's, else another split's) if it supports this format. Otherwise
+/// opens the arrays directly, which works for inputs only.
 Opened open_as_run(const Group& group, const Wanted& wanted) {
   const GivenFile& file = group.file;
   const DatasetSpec& spec = wanted.spec;
@@ -178,8 +179,9 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
     held->total = held->columns.front()->size();
     for (const auto& column : held->columns)
       if (column->size() != held->total)
-        throw UserError(fmt::format("{}: expected as many samples for each input and target, found {} and {}",
-                                    group.file.path(), held->total, column->size()));
+        throw UserError(
+            fmt::format("{}: expected the same number of samples for each input and target, found {} and {}",
+                        group.file.path(), held->total, column->size()));
   });
   DataSource source{"", {group.file.path()}, wanted.spec.facts, 0, held->total};
   ColumnPlanner planner(wanted.spec, *held, source, {}, Purpose::prediction);
@@ -192,7 +194,7 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
                                         std::move(planner.columns));
 }
 
-/// The files in order, pictures that follow each other together.
+/// Groups the files in order; consecutive images form one group.
 std::vector<Group> group_files(const GivenFiles& files) {
   std::vector<Group> groups;
   bool was_picture = false;

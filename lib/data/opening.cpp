@@ -53,7 +53,7 @@ void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
   if (!is_augmented && wants != spec_.augment.end())
     throw UserError(
         located(wants->resolved.mark(),
-                fmt::format("augment: expected pictures [height, width, channels], found {}", found)));
+                fmt::format("augment: expected images [height, width, channels], found {}", found)));
 }
 
 void ColumnPlanner::add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,

@@ -1,5 +1,5 @@
-// From what a source holds to what the model wants: the common part of opening splits and files to predict
-// from.
+// The common part of opening splits and opening files for prediction: plans that turn a source's columns into
+// the model's columns.
 #pragma once
 
 #include <map>
@@ -16,40 +16,40 @@
 
 namespace dtrain {
 
-/// What the readers should find, for the transforms to make `wanted` of it.
+/// Returns what readers should provide so that the transforms produce `wanted`.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
                                           const std::vector<TransformSpec>& transforms);
 
-/// What samples are for. Those that are trained on are augmented; on those that are predicted from nothing is
-/// fitted.
+/// What samples are used for. Only training samples are augmented; nothing is fitted on prediction samples.
 enum class Purpose { training, evaluation, prediction };
 
-/// Makes a plan for each column that a data set is to have. Refers to its arguments; adds to the source's
-/// facts what it fits.
+/// Makes a plan for each column of a data set. Keeps references to its arguments, and adds fitted facts to
+/// `source`.
 class ColumnPlanner {
  public:
-  /// The held columns are taken one after the other, as they are added.
+  /// Each added column takes the next of the held columns.
   ColumnPlanner(const DatasetSpec& spec, const CachedColumns& held, DataSource& source, const Mark& place,
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
-  /// All of the model's, of which at least one has to be of pictures where an augmentation needs them.
+  /// Adds all inputs of the model. Throws UserError if an augmentation needs images and no input is one.
   void add_inputs(const std::vector<TensorSpec>& inputs);
-  /// Those that the split's reader has read, and those that are inputs, all of which have been added.
+  /// Adds the targets: those that the split's reader has read, and those that are inputs. All inputs must
+  /// have been added.
   void add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
                    const std::vector<TensorSpec>& inputs);
-  /// The weights of the samples, which the source has.
+  /// Adds the sample weights, which the source must have.
   void add_weights();
 
   std::vector<ColumnPlan> plans;
   Columns columns;
-  std::map<size_t, size_t> input_targets;  // columns of targets that are inputs: the inputs' columns
+  std::map<size_t, size_t> input_targets;  // column of each target that is an input: the input's column
 
  private:
   FitRows fit_rows(const Column& column) const;
   void add_input_target(const TensorSpec& target, const std::string& input,
                         const std::vector<TensorSpec>& inputs);
-  /// Returns whether it is augmented.
+  /// Returns true if the column is augmented.
   bool add(const TensorSpec& wanted, bool target);
 
   const DatasetSpec& spec_;
@@ -57,13 +57,13 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, but for targets that are inputs
-  std::vector<int64_t> held_rows_;            // of a drawn split, in the held columns
-  size_t next_ = 0;                           // of the held columns
+  std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, without targets that are inputs
+  std::vector<int64_t> held_rows_;            // rows of a drawn split, as indices into the held columns
+  size_t next_ = 0;                           // index of the next held column
 };
 
-/// What is thrown while files are opened and read for the first time, with the place in the configuration
-/// that names them.
+/// Calls `open`, which opens files or reads them for the first time. Adds the location in the configuration
+/// to the errors that it throws.
 template <class Open>
 auto at_place(const Mark& place, Open open) {
   try {

@@ -83,7 +83,7 @@ class Data(Case):
         self.fit("--set", cache, config=CONFIG, output="same")
         self.write("h.csv", rows(90))
         refused = self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other", expect=2).err
-        self.assertIn("cc.train: another run uses this cache for another data set (it has 'file: g.csv', this one "
+        self.assertIn("cc.train: another run uses this cache file for another data set (it has 'file: g.csv', this one "
                       "'file: h.csv')", refused)
         process.kill()
         process.communicate()

@@ -149,7 +149,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         found = self.json("evaluate", "run", "--input", "plain.csv")
         self.assertEqual(found["accuracy"], expected["accuracy"])
         self.write("inputs.csv", "1,2\n3,4\n")
-        self.assertIn("expected 3 values a line, with the target among them, found 2",
+        self.assertIn("expected 3 values per line, including the target, found 2",
                       self.dtrain("evaluate", "run", "--input", "inputs.csv", expect=2).err)
         self.assertEqual(self.json("predict", "run", "--input", "inputs.csv", "--output", "out.csv")["samples"], 2)
 

@@ -94,7 +94,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.write("config.yaml", CONFIG.replace("samples: 500", "samples: 4294967296").replace("[12]", "[2000]"))
         sets = ["--set", "dataset.cache=memory"]
         self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*is available \(")
-        self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples take [\d.]+ TB in memory, .* can be had")
+        self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples need [\d.]+ TB of memory, but only .* is available")
 
     def test_batches_read_ahead(self):
         """Reading a file ahead takes a place for each batch that waits and for the two in use."""

@@ -23,7 +23,7 @@ class Messages(Case):
 
     def test_a_split_that_leaves_nothing_names_its_place_once(self):
         error = self.fit(config=CONFIG, expect=2).err
-        self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: of 4 samples none is left of 'train'")
+        self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: none of the 4 samples is left of 'train'")
         self.assertEqual(error.count("config.yaml:4:10"), 1)
 
     def test_the_only_target_has_no_name(self):
@@ -31,7 +31,7 @@ class Messages(Case):
             self.write("x.npy", "x")
             self.write("y.npy", "y")
             error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
-            self.assertIn("'targets' is for models of several outputs, this one has one output: give 'target'", error)
+            self.assertIn("'targets' is for models with several outputs, but this one has one; give 'target'", error)
 
     def test_an_empty_file_is_called_empty(self):
         self.write("empty", "")

@@ -311,7 +311,7 @@ kind      categories        0         2  target: 2 classes
         for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
-                                   (["folder"], "folder/only: expected pictures, found an empty folder"),
+                                   (["folder"], "folder/only: expected images, found an empty folder"),
                                    (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder"),
                                    (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
             with self.subTest(arguments):

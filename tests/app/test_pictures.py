@@ -315,7 +315,7 @@ class Pictures(Case):
         self.assertEqual(self.fit("--epochs", 1, config=drawn).err.count("1 of 61 files were left out"), 1)
         self.assertEqual(self.dtrain("check", "config.yaml").err.count("1 of 61 files were left out"), 1)
         self.write("config.yaml", config.replace("{height: 12, width: 12}", "{height: 15, width: 12}"))
-        self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("expected pictures of at least 15x12"), 1)
+        self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("expected images of at least 15x12"), 1)
 
     def test_new_says_how_an_archive_is_read(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
@@ -325,7 +325,7 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: reads the samples that are trained on", message)
+        self.assertIn("config.yaml:10:15: warning: validation: uses the same samples as train", message)
 
     def test_killed_and_gone_on_with_gives_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

@@ -82,11 +82,11 @@ class Moved(Case):
         for command in (["evaluate", "new/run"], ["resume", "new/run", "--epochs", 2]):
             process = self.dtrain(*command, expect=2)
             self.assertIn(f"{self.dir}/old/data.csv: there is no such file, nor the folder {self.dir}/old; "
-                          "--set dataset.root=DIR says where the data are", process.err)
+                          "set the folder of the data with --set dataset.root=DIR", process.err)
             self.dtrain(*command, "--set", "dataset.root=new")
         (self.dir / "new/data.csv").rename(self.dir / "new/other.csv")
         process = self.dtrain("check", "new/config.yaml", expect=2)
-        self.assertIn(f"{self.dir}/new/data.csv: there is no such file; --set dataset.root=DIR", process.err)
+        self.assertIn(f"{self.dir}/new/data.csv: there is no such file; set the folder of the data with --set dataset.root=DIR", process.err)
 
 
 class Paths(Case):

@@ -389,7 +389,7 @@ TEST_CASE("a rotation in degrees is told what it counts in") {
   for (const char* rotation : {"{factor: [-15, 15]}", "{factor: 15}", "15", "[-15, 15]"}) {
     CAPTURE(rotation);
     CHECK(contains(error(rotation),
-                   "random_rotation's factor: expected parts of a whole turn from -1 to 1, as Keras has them "
+                   "random_rotation's factor: expected fractions of a full turn from -1 to 1, as in Keras "
                    "(15 degrees are 0.042), found "));
   }
   CHECK(error("0.042") == "");
@@ -399,7 +399,7 @@ TEST_CASE("pictures that are too small for a crop are an error") {
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(9)), ConfigNode::entry("width", number(9))});
   ColumnPlan plan(kBytes);
-  CHECK(contains(error_of([&] { crop->apply(plan, 1); }), "expected pictures of at least 9x9"));
+  CHECK(contains(error_of([&] { crop->apply(plan, 1); }), "expected images of at least 9x9"));
 }
 
 }  // namespace dtrain::test

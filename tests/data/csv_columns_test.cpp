@@ -67,8 +67,8 @@ TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
     return error_of([&] { predict("b,a,d\n0,9," + date + "\n"); });
   };
   CHECK(why("01/31/2026")
-            .ends_with("; the training file's dates decide that the column is day/month/year, and this "
-                       "one is month/day/year"));
+            .ends_with("; the column is read as day/month/year, as in the training file, but this "
+                       "date is month/day/year"));
   CHECK(why("31/02/2026").ends_with("found '31/02/2026'; February has no day 31"));
   CHECK(why("2026-02-29").ends_with("found '2026-02-29'; February 2026 has no day 29"));
   CHECK(why("June 31 2026").ends_with("; June has no day 31"));
@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(Run, "dates where there can be none") {
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: []}", x), "'d' needs at least one feature"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [century]}", x), "century"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}, DType::int32}}),
-                 "whose type is int32"));
+                 "belongs to the input 'x' of type int32"));
 }
 
 TEST_CASE_FIXTURE(Run, "amounts, of features and of targets") {
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(Run, "runs of blanks between values, and R's row names") {
   CHECK(data->sample_id(1) == "r \"2");
   CHECK(data->id_title() == "row.names");
   REQUIRE(data->warnings().size() == 1);
-  CHECK(contains(data->warnings()[0], "the first column is taken for the rows' names"));
+  CHECK(contains(data->warnings()[0], "the first column is used as row names"));
   CHECK(predict("\"my b\" \"a\"\n\"q\" 1 2\n")->sample_id(0) == "q");
   CHECK(read_all(*predict("a \"my b\"\n1 2\n"), 0) == Values{1, 2});
   // A delimiter at the end of each row is no name.
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Run, "a value that cannot be read is told with the option that
   };
   CHECK(contains(advice("Jan 1 2000"), "'dates: {a: [year, month, weekday, days]}' makes features of it"));
   CHECK(contains(advice("$5"), "'amounts: [a]' reads numbers with a currency"));
-  CHECK(contains(advice("--"), "'--'; give 'na_values: [\"--\"]' where it marks a missing value"));
+  CHECK(contains(advice("--"), "'--'; give 'na_values: [\"--\"]' if it marks a missing value"));
   CHECK(contains(advice("unknown"), "; give 'na_values: [\"unknown\"]'"));
   CHECK(contains(advice("1,5"), "; 'decimal: \",\"' reads such numbers"));
   CHECK(contains(advice("1,500"), "; 'thousands: \",\"' reads such numbers"));

@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(Run, "columns in another order than the file's are predicted f
   train("1,100,0\n2,200,1\n", "columns: [1, 0], target: -1", {{"x", {2}}});
   CHECK(read_all(*predict("3,300,0\n"), 0) == Values{300, 3});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300, 3});
-  CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values a line, or 3"));
+  CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values per line, or 3"));
   // Only those of the training file that are inputs stand in a file without its target.
   train("9,1,100,0\n", "inputs: {x: [2], z: [1, 2]}, target: -1", {{"x", {1}}, {"z", {2}}});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300});
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Run, "what fills the gaps of integers is an integer, to the la
     CAPTURE(fill);
     CHECK(contains(error(text, names + fill, {index, rest}),
                    "train.csv:2:1: expected an integer (int32) in the column 'i', found ''; the input 'i' is "
-                   "of int32, whose gaps 'fill' can make a whole number, not " +
+                   "int32, so 'fill' must be a whole number, not " +
                        fill));
     // Where the integers have no gaps, those of other inputs are filled.
     const auto filled = train("i,r,y\n2,1,0\n3,,1\n", names + fill, {index, rest});
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(Run, "a gap that 'fill' is not for is told by what stands ther
                    "expected a weight of at least 0 in the column 'w', found ''; each row must have one"));
   }
   CHECK(contains(error("c,y\nu,0\n,1\n", "header: true, target: y, categories: c", {{"c", {}, DType::int32}}),
-                 "found ''; 'unknown: other' takes such values, too"));
+                 "found ''; 'unknown: other' accepts such values"));
 }
 
 TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the training split never gave") {
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the tra
   CHECK(read_all(*with_fill("3"), 0) == Values{5, 3});
   CHECK(error_of([&] {
           predict("a\n\"\"\n", kHeader);
-        }).ends_with("; a gap becomes the number that 'fill' says"));
+        }).ends_with("; set 'fill' to a number to replace missing values"));
   // Text is told without advice for another training.
   CHECK(error_of([&] {
           predict("a\nu\n", kHeader);
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where t
   // The numbers of the run are those of its training split, whatever that says now.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
-  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled otherwise"));
+  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled differently"));
   // A transform before one that is fitted.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);

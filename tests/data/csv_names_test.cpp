@@ -56,8 +56,7 @@ TEST_CASE_FIXTURE(Fixture, "columns that are not there, and names that come twic
   CHECK(contains(several, ", 'c'"));
   CHECK(contains(several, ", found the columns 'a', 'X', 'Y', 'label'"));
   CHECK(contains(error("a,b,c,kind\n7,8,9,1\n"), "expected a column named 'label'"));
-  CHECK(
-      contains(error("a,b,c,a\n7,8,9,1\n"), "other.csv:1:7: expected each column to have a name of its own"));
+  CHECK(contains(error("a,b,c,a\n7,8,9,1\n"), "other.csv:1:7: expected a different name for each column"));
   CHECK(contains(error("a,b,c,a\n7,8,9,1\n"), "dataset.yaml:2:13: error: "));
   write_file(folder / "train.csv", "a,b,a,label\n1,2,3,0\n");
   const DatasetSpec spec = parse(folder, "train: {csv: {file: train.csv, header: true, target: -1}}");

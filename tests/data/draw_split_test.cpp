@@ -119,7 +119,7 @@ TEST_CASE("split: of another split, whatever the reader and the cache") {
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 1.5}}"), "a fraction between 0 and 1"));
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}}\n"
                                  "validation: {split: {of: train, fraction: 0.5}}"),
-                 "leave nothing"));
+                 "the fractions drawn from 'train' leave no samples"));
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"), "not both"));
 }
 

@@ -113,15 +113,15 @@ TEST_CASE("what is no encoded picture is told with its place") {
     return error_of([&] { open(folder, input, more); });
   };
   CHECK(contains(error("broken"), "a.h5:broken[1]: expected a JPEG, PNG or BMP, found no picture"));
-  CHECK(contains(error("pixels"), "a.h5:pixels: expected encoded pictures"));
-  CHECK(contains(error("labels"), "a.h5:labels: expected encoded pictures"));
+  CHECK(contains(error("pixels"), "a.h5:pixels: expected encoded images"));
+  CHECK(contains(error("labels"), "a.h5:labels: expected encoded images"));
   CHECK(contains(error("none"), "a.h5: expected a dataset 'none', found no 'none'"));
   const auto skipped = open(folder, "broken", ", on_error: skip");
   CHECK(read_all(*skipped, 1) == std::vector<double>{2});
   CHECK(contains(skipped->warnings().at(0), "2 of 3 files were left out"));
   const DatasetSpec few = parse(folder, "train: {images: {hdf5: {file: a.h5, input: rows, target: few}}}");
   CHECK(contains(error_of([&] { open_split(few, *few.train, kInput, kClass); }),
-                 "expected a target for each of 3 pictures, found 2 in 'few'"));
+                 "expected a target for each of 3 images, found 2 in 'few'"));
   CHECK(contains(error_of([&] { parse(folder, "train: {images: {hdf5: {file: a.h5}}}"); }),
                  "give either 'input'"));
   CHECK(contains(

@@ -256,7 +256,7 @@ TEST_CASE("hdf5: what is no HDF5 file") {
   const hid_t file = create(folder / "a.h5");
   add(file, "huge", H5T_NATIVE_FLOAT, {hsize_t{1} << 40, 1 << 30}, nullptr);
   H5Fclose(file);
-  CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "memory can hold"));
+  CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "fits in memory"));
 }
 
 TEST_CASE("inputs to predict from: any format, told by its content") {

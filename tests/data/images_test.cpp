@@ -151,7 +151,7 @@ TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
   }
   CHECK(softened > 0);
   CHECK(contains(error_of([&] { open(folder, "train: {images: {directory: all}}\n" + mix, true); }),
-                 "mix_up: expected targets of float32"));
+                 "mix_up: expected float32 targets"));
 }
 
 TEST_CASE("other splits have the training split's classes") {
@@ -177,7 +177,7 @@ TEST_CASE("class_names say the order") {
   for (const char* names : {"[yes, no, yes]", "[yes, no, '']"})
     CHECK(contains(
         open_error(folder, fmt::format("train: {{images: {{directory: all, class_names: {}}}}}", names)),
-        "class_names: expected names that differ"));
+        "class_names: expected different names"));
 }
 
 TEST_CASE("broken pictures are errors with their path, or left out and counted") {
@@ -240,8 +240,8 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
   fs::rename(folder / "all/odd", folder / "odd");
   REQUIRE(warnings("directory: all").size() == 1);
   CHECK(contains(warnings("directory: all")[0],
-                 "all: its folders 'Train' and 'val' are taken for classes, but are called like splits; is "
-                 "this one level too high? Then train on "));
+                 "all: its folders 'Train' and 'val' are taken for classes, but are named like splits; if "
+                 "the directory is one level too high, train on "));
   CHECK(warnings("directory: odd").empty());        // one class is called so
   CHECK(warnings("directory: all/Train").empty());  // these are what was meant
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
@@ -253,15 +253,16 @@ TEST_CASE("folders that are not what they should be") {
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
   fs::create_directory(folder / "none/cat");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"),
-                 "none/cat: expected pictures, found an empty"));
+                 "none/cat: expected images, found an empty"));
   write_picture(folder / "flat/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "none"));
   write_picture(folder / "flat/cat/b.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
-                 "flat/a.png: expected pictures in folders"));
+                 "flat/a.png: expected images in one folder per class"));
   fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
   fs::remove(folder / "flat/a.png");
-  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "leads back to a folder above"));
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
+                 "found a link to a folder that contains it"));
 }
 
 TEST_CASE("names that are no UTF-8 are kept") {
@@ -333,7 +334,7 @@ TEST_CASE("a folder is another one when a file of it is") {
   later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";
   CHECK(describe_change(earlier, later) == "");
   later.reader += "  resize: pad\n";
-  CHECK(contains(describe_change(earlier, later), "it is read by"));
+  CHECK(contains(describe_change(earlier, later), "its reader is"));
 }
 
 }  // namespace dtrain::test

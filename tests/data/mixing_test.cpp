@@ -101,9 +101,9 @@ TEST_CASE_FIXTURE(Blended, "mix_up is for pictures that a reshape makes flat, an
     CHECK(contains(
         error("input: " + file + ", target: y.npy",
               "{reshape: [" + std::to_string(elements) + "]}, one_hot: 6", "cut_mix", {{"x", {elements}}}),
-        file[0] == 'x' ? "dataset.yaml:3:11: error: cut_mix: expected pictures [height, width, "
-                         "channels] behind the transforms, found 64 ('x')"
-                       : "augment: expected pictures [height, width, channels], found 3 for the "
+        file[0] == 'x' ? "dataset.yaml:3:11: error: cut_mix: expected images [height, width, "
+                         "channels] after the transforms, found 64 ('x')"
+                       : "augment: expected images [height, width, channels], found 3 for the "
                          "input 'x'"));
   }
 }
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
   check_means(*data, 1, 3);
   check_means(*data, 2, 3);
   CHECK(contains(error(files, "one_hot: 6", "cut_mix", {large, small, vector}),
-                 "cut_mix: expected pictures of one height and width behind the transforms, found 12x10x1 "
+                 "cut_mix: expected images of one height and width after the transforms, found 12x10x1 "
                  "('a') and 8x8x1 ('b')"));
   const auto cut =
       open("inputs: {b: x.npy, v: v.npy}, target: y.npy", "one_hot: 6", "cut_mix", {small, vector});
@@ -124,10 +124,10 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
   check_means(*cut, 1, 2);
   CHECK(contains(error("inputs: {b: x.npy, v: y.npy}, target: y.npy", "one_hot: 6", "mix_up",
                        {small, {"v", {}, DType::int32}}),
-                 "mix_up: expected inputs of float32 to blend, found int32 ('v')"));
+                 "mix_up: expected float32 inputs to blend, found int32 ('v')"));
   CHECK(contains(
       error("input: x.npy, target: y.npy", "", "mix_up", {{"x", {8, 8, 1}}}, {{"", {}, DType::int32}}),
-      "mix_up: expected targets of float32 to blend (classes: the transform one_hot"));
+      "mix_up: expected float32 targets to blend (for classes, use the transform one_hot"));
 }
 
 TEST_CASE_FIXTURE(Blended, "a target that is an input is that input, blended as it is") {
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Blended, "a target that is an input is that input, blended as 
   }
   CHECK(contains(error("input: x.npy, target: {input: x}", "{reshape: {shape: [64], of: [target]}}",
                        "cut_mix", {{"x", {8, 8, 1}}}, {{"", {64}}}),
-                 "expected the target that is the input 'x' to be a picture as that is, found 64"));
+                 "expected the target that is the input 'x' to be an image of the same size, found 64"));
 }
 
 TEST_CASE_FIXTURE(Blended, "a target that is an input is fitted to samples that are not augmented") {
@@ -169,7 +169,7 @@ TEST_CASE_FIXTURE(Blended, "inputs that are no pictures are not augmented") {
   }
   CHECK(contains(
       error("inputs: {a: v.npy, v: v.npy}, target: y.npy", "one_hot: 6", flip, {{"a", {3}}, {"v", {3}}}),
-      "augment: expected pictures [height, width, channels], found 3 for the input 'a', 3 for the "
+      "augment: expected images [height, width, channels], found 3 for the input 'a', 3 for the "
       "input 'v'"));
 }
 

@@ -156,17 +156,18 @@ TEST_CASE("what is wrong is told at its line and column") {
   CHECK(contains(shop.error(kOptions), "labels.csv:2:3: "));
   CHECK(contains(shop.error(kOptions), "1.png: give 'extension: .png'"));
   shop.table("file,kind\n1.png,a\n");
-  CHECK(contains(shop.error("csv: {file: labels.csv, " + kUsual + "}"), "'directory' says which folder"));
+  CHECK(contains(shop.error("csv: {file: labels.csv, " + kUsual + "}"),
+                 "set 'directory' to the folder of the images"));
   shop.table("file,kind\n1.png,a\n,b\n");
-  CHECK(contains(shop.error(kOptions), "labels.csv:3:1: expected the path of a picture, found nothing"));
+  CHECK(contains(shop.error(kOptions), "labels.csv:3:1: expected the path of an image, found nothing"));
   shop.table("file,kind\n1.png,a\n2.png,\n");
   CHECK(contains(
       shop.error(kOptions),
       "labels.csv:3:7: expected a value in the column 'kind', found ''; a target must have a value in "
       "every row"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
-  CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each picture once, found "));
-  CHECK(contains(shop.error(kOptions), "1.png again, which is in line 2"));
+  CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each image once, found "));
+  CHECK(contains(shop.error(kOptions), "1.png again, which is also in line 2"));
   shop.table("file,kind\n1.png,a\n2.png\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3: expected 2 values"));
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");
@@ -181,8 +182,8 @@ TEST_CASE("options that do not go together") {
   const auto error = [&](const std::string& options) {
     return error_of([&] { parse(folder, "train: {images: {" + options + "}}"); });
   };
-  CHECK(contains(error("size: [3, 4]"),
-                 "give one of 'directory' (a folder of pictures for each class), 'csv'"));
+  CHECK(
+      contains(error("size: [3, 4]"), "give one of 'directory' (a folder of images for each class), 'csv'"));
   CHECK(contains(error("csv: {file: a.csv}"), "missing key 'path' in images's csv"));
   CHECK(contains(error("directory: a, target: kind"), "1:32: error: unknown key 'target' in images"));
   CHECK(contains(error("csv: {file: a.csv, path: b, target: c, targets: {d: e}}"), "give either 'target'"));

@@ -75,7 +75,7 @@ TEST_CASE("idx: what is no IDX file") {
   CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
   // Claims of terabytes are refused before memory is asked for.
-  CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "memory can hold"));
+  CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "fits in memory"));
   CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
   CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
   write_gzip(folder / "x", idx_bytes({2, 2000}, std::string(4000, 'a')));
@@ -152,7 +152,7 @@ TEST_CASE("npy: types, byte orders, damage") {
   CHECK(contains(error(npy_bytes("<i4", "(1, 2)", "abc")), "expected 136 bytes"));
   CHECK(contains(error(npy_bytes("<i4", "(1, 2, oops)", "abc")), "a shape"));
   CHECK(contains(error(npy_bytes("<i4", "(2, 2)", std::string(16, 'a'), "True")), "Fortran"));
-  CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "wants 2 int32"));
+  CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "needs 2 int32"));
   CHECK(contains(error("\x93NUMPX"), ".npy"));
 }
 

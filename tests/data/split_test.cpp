@@ -117,22 +117,22 @@ TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for wha
                  "dataset.yaml:2:46: error: rescale's of: the model has no input or target 'mas'; did you "
                  "mean 'mask'?"));
   CHECK(contains(mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
-                 "dataset.yaml:2:27: error: normalize: none of the model's inputs and targets is what it is "
-                 "for; name those that it is to change: of: [ids]"));
+                 "dataset.yaml:2:27: error: normalize: it applies to none of the model's inputs and targets "
+                 "by default; name the columns to transform: of: [ids]"));
   const auto error_in = [&](const std::string& transforms) { return mistakes(transforms, {image}); };
   CHECK(
       contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale's of: expected"));
   CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale's of: expected a list"));
   CHECK(contains(error_in("rescale: {scale: 2, off: [image]}"), "unknown key 'off' in rescale"));
-  CHECK(contains(dataset_json_schema().dump(), "the inputs or targets that it is for, by name"));
+  CHECK(contains(dataset_json_schema().dump(), "names of the inputs or targets to transform"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what does not fit is refused with both sides and the place") {
   const TensorSpec image{"x", {2, 2}};
   CHECK(contains(error("transforms: [reshape: [5]]", image),
-                 "reshape: expected 5 elements a sample for 5, found 4"));
+                 "reshape: expected 5 elements per sample for 5, found 4"));
   CHECK(contains(error("transforms: [reshape: [5]]", image), "dataset.yaml:2:"));
-  CHECK(contains(error("", {"x", {4}}), "'x' wants 4 float32 a sample, found 2x2 uint8"));
+  CHECK(contains(error("", {"x", {4}}), "'x' needs 4 float32 per sample, found 2x2 uint8"));
   CHECK(contains(error("transforms: [rescale: {scale: 2, of: [x]}]", {"x", {2, 2}, DType::int32}),
                  "found 2x2 float32"));
   CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image), "expected 3 channels"));
@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written o
     write_file(folder / "kept.train", bytes);
     const std::string message = error("kept");
     CHECK(contains(message, "dataset.yaml:1:8: error: " + folder / "kept.train"));
-    CHECK(contains(message, "no cache of dtrain's"));
+    CHECK(contains(message, "it exists and is not a cache of dtrain"));
     CHECK(read_file(folder / "kept.train") == bytes);
   };
   refused("1,2,3\n4,5,6\n");
@@ -222,15 +222,15 @@ TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written o
   refused("dtcache1" + std::string(5000, 'x'));
   std::filesystem::remove(folder / "kept.train");
   std::filesystem::create_directory(folder / "kept.train");
-  CHECK(contains(error("kept"), "no cache of dtrain's"));
+  CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
   std::filesystem::remove(folder / "kept.train");
   std::filesystem::create_symlink(folder / "nowhere", folder / "kept.train");
-  CHECK(contains(error("kept"), "no cache of dtrain's"));
-  CHECK(contains(error("missing/kept"), "missing not to be reached: No such file"));
-  CHECK(contains(error("x/kept"), "/x to be no folder"));
+  CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
+  CHECK(contains(error("missing/kept"), "missing cannot be accessed: No such file"));
+  CHECK(contains(error("x/kept"), "/x is not a folder"));
   // The same without opening anything.
   const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\ncache: {file: missing/kept}");
-  CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing not to be reached"));
+  CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing cannot be accessed"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from anywhere") {
@@ -262,10 +262,9 @@ TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there 
   CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
   // Nothing is ever a picture here.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
-  CHECK(
-      contains(error_of([&] { open(train + augment, vectors); }),
-               "dataset.yaml:2:12: error: augment: expected pictures [height, width, channels], found 1 for "
-               "the input 'v', 4 for the input 'image'"));
+  CHECK(contains(error_of([&] { open(train + augment, vectors); }),
+                 "dataset.yaml:2:12: error: augment: expected images [height, width, channels], found 1 for "
+                 "the input 'v', 4 for the input 'image'"));
 }
 
 /// Calls `visit` with the "properties" of every mapping in a JSON schema.
@@ -290,7 +289,7 @@ TEST_CASE("validation of what is trained on is warned of") {
   };
   REQUIRE(warnings("{npy: {input: a.npy}}").size() == 1);
   CHECK(contains(warnings("{npy: {input: a.npy}}")[0],
-                 "d.yaml:2:13: warning: validation: reads the samples that are trained on"));
+                 "d.yaml:2:13: warning: validation: uses the same samples as train"));
   CHECK(warnings("{npy: {input: b.npy}}").empty());
   CHECK(warnings("{split: {of: train, fraction: 0.1}}").empty());
   CHECK(warnings("{npy: {input: a.npy}, rows: [10, 20]}", ", rows: [0, 10]").empty());

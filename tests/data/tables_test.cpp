@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are d
         predict("colour,size\ngreen,3\n", {{"x", {3}}});
       }),
       "in.csv:2:1: expected one of the training file's values in the column 'colour' ('blue', 'red'), "
-      "found 'green'; 'unknown: other' takes such values, too"));
+      "found 'green'; 'unknown: other' accepts such values"));
   CHECK(contains(error_of([&] {
                    predict("colour,length\nred,3\n", {{"x", {3}}});
                  }),
@@ -126,9 +126,9 @@ TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
 
 TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a number") {
   const std::string text = "a,b,y\n1,2,0\n,4,1\nNA,100,0\n4,?,1\n";
-  CHECK(
-      contains(error(text, "target: y", {{"x", {2}}}),
-               "a.csv:3:1: expected a finite number in the column 'a', found ''; a gap becomes what 'fill'"));
+  CHECK(contains(error(text, "target: y", {{"x", {2}}}),
+                 "a.csv:3:1: expected a finite number in the column 'a', found ''; set 'fill' to mean, "
+                 "median or a number"));
   CHECK(read_all(*train(text, "target: y, fill: mean", {{"x", {2}}}), 0) ==
         Values{1, 2, 2.5, 4, 2.5, 100, 4, static_cast<float>(106.0 / 3)});
   CHECK(read_all(*predict("b,a\n,\n", {{"x", {2}}}), 0) == Values{2.5, static_cast<float>(106.0 / 3)});
@@ -138,7 +138,8 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a numb
         Values{1, 2, -1, 4, -1, 100, 4, -1});
   // A target's gap is an error, whatever `fill` says.
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
-  CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}), "no value at all"));
+  CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
+                 "has no value in the training split, so it has no mean"));
   // Only the split's own rows count.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
@@ -149,7 +150,7 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   const std::vector<TensorSpec> pair{{"x", {2}}};
   CHECK(contains(error("a,b,y\n1,2,0\n1,red,0\n", "target: y", pair),
                  "a.csv:3:3: expected a finite number in the column 'b', found 'red'; list the column in"));
-  CHECK(contains(error("a,b,y\n1,2,0\n1,2026-11-22,0\n", "target: y", pair), "; a date is no number"));
+  CHECK(contains(error("a,b,y\n1,2,0\n1,2026-11-22,0\n", "target: y", pair), "; a date is not a number"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,2,red\n", "target: y", pair, {{"", {1}}}),
                  "a.csv:3:5: expected a finite number in the column 'y', found 'red'; list the column in"));
   CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair), "a.csv:2:3: expected an end of the quote"));
@@ -175,7 +176,7 @@ TEST_CASE("tables without a header are predicted from with and without their tar
   CHECK(read_all(*data, 0) == Values{1, 1, 0, 2, 3, 0, 1, 4});
   CHECK(read_all(*t.predict("5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
   CHECK(read_all(*t.predict("dog,5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
-  CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values a line, or 4"));
+  CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values per line, or 4"));
 }
 
 TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere") {
@@ -278,7 +279,7 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(validation->facts() == spec.facts);
   CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
   spec.facts.fitted.clear();
-  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
+  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no statistics of its training split"));
 }
 
 TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one that is too large is an error") {

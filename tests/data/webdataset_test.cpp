@@ -134,8 +134,9 @@ TEST_CASE("targets are numbers, or names that are numbered in their order") {
   };
   CHECK(contains(error("files: names.tar, target: txt, class_names: [fox]"),
                  "names.tar:2.png: expected one of the classes 'fox' as its target, found 'ant'"));
-  CHECK(contains(error("files: names.tar"),
-                 "names.tar:1.JPG: expected a file 1.cls behind it, found jpg, txt"));
+  CHECK(
+      contains(error("files: names.tar"),
+               "names.tar:1.JPG: expected a file 1.cls for this sample, found only the extensions jpg, txt"));
   write_file(folder / "numbers.tar", sample("1", 1, "0.5") + sample("2", 2, "-3e0") + kEnd);
   CHECK(read_all(*open(folder, "files: numbers.tar", kNumber), 1) == std::vector<double>{0.5, -3});
   CHECK(contains(error("files: numbers.tar"),
@@ -172,15 +173,15 @@ TEST_CASE("what is no sample is told with its byte") {
     return error_of([&] { open(folder, "files: a.tar"); });
   };
   CHECK(contains(error(sample("1", 1, "0") + member("2.cls", "1") + kEnd),
-                 "a.tar:2.cls: expected a picture (jpg, jpeg, png, bmp) beside it, found none"));
+                 "a.tar:2.cls: expected an image (jpg, jpeg, png, bmp) for this sample, found none"));
   CHECK(contains(
       error(sample("1", 1, "0") + member("1.jpg", picture(1)) + kEnd),
-      "a.tar:1.jpg: expected one picture a sample, found 1.png as well (its header is at byte 2048)"));
+      "a.tar:1.jpg: expected one image per sample, found 1.png as well (its header is at byte 2048)"));
   CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: expected a file, found a link"));
   CHECK(contains(error(sample("1", 1, " \n") + kEnd), "a.tar:1.cls: expected a class, found nothing"));
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),
                  "a.tar:1.png: expected a JPEG, PNG or BMP, found no picture"));
-  CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with pictures"));
+  CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with images"));
   CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }), "expected files that match it"));
   const std::string broken = sample("1", 1, "0") + member("2.png", "text") + member("2.cls", "1") + kEnd;
   write_file(folder / "a.tar", broken);
@@ -220,17 +221,18 @@ TEST_CASE("names of every length and form") {
 TEST_CASE("archives that are not whole are errors with their byte") {
   const std::string good = member("1.png", std::string(600, 'x')) + member("1.cls", "0") + kEnd;
   CHECK(names_in(good).size() == 2);
-  CHECK(contains(refused(good.substr(0, good.size() - 1024)),
-                 "a.tar: expected another file of the tar archive or its end (blocks of zeros) at byte 2560, "
-                 "found the end of what was cut short"));
   CHECK(contains(
-      refused(good.substr(0, 900)),
-      "expected a file of 600 bytes at byte 0, found the archive's end 388 bytes behind its header"));
+      refused(good.substr(0, good.size() - 1024)),
+      "a.tar: expected another file of the tar archive or its end marker (blocks of zeros) at byte 2560, "
+      "found the end of a truncated archive"));
+  CHECK(
+      contains(refused(good.substr(0, 900)),
+               "expected a file of 600 bytes at byte 0, found the archive's end 388 bytes after its header"));
   CHECK(contains(refused(good.substr(0, 300)), "at byte 0, found the end"));
   CHECK(contains(refused(""), "at byte 0, found the end"));
   std::string damaged = good;
   damaged[1536 + 3] = 'X';
-  CHECK(contains(refused(damaged), "at byte 1536, found damage (its checksum is another one)"));
+  CHECK(contains(refused(damaged), "at byte 1536, found damage (a wrong checksum)"));
   CHECK(contains(refused(std::string(2048, 'x')),
                  "the header of a file in a tar archive at byte 0, found something"));
   const auto with_size = [](const std::string& size) {
@@ -251,9 +253,9 @@ TEST_CASE("archives that are not whole are errors with their byte") {
   CHECK(contains(refused(member("a", "", 'S') + kEnd),
                  "expected a whole file at byte 0, found one with holes"));
   CHECK(contains(refused(gzip_of(good)),
-                 "found one packed by gzip, from which no sample can be read without all "
-                 "before it; unpack it: gzip -d"));
-  CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "packed by zstd"));
+                 "found one compressed with gzip, whose samples cannot be read in any order; "
+                 "decompress it: gzip -d"));
+  CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "compressed with zstd"));
 }
 
 TEST_CASE("names that stand for several files") {

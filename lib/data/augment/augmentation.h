@@ -1,4 +1,4 @@
-// The kinds of random changes that training pictures undergo, new ones in every epoch.
+// Augmentations: random changes to training images, different in every epoch.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@ class Mixing;  // mixing.h
 class Augmentation {
  public:
   virtual ~Augmentation() = default;
-  /// Adds its pass to the plan of a column of pictures (is_picture()). `stream` tells its draws from those of
-  /// others. Throws UserError where the pictures do not suit it.
+  /// Adds its pass to the plan of a column of images (is_picture()). `stream` separates its random draws from
+  /// those of other augmentations. Throws UserError if the images do not fit.
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
-  /// What pictures undergo that are not trained on, so that they come to the same shape.
+  /// Adds the pass for images that are not trained on, which gives them the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
-  /// Whether it means nothing for inputs that are no pictures.
+  /// Whether it only makes sense for inputs that are images.
   virtual bool needs_pictures() const { return true; }
-  /// How it blends samples, after all other augmentations and the transforms; null where it does not.
+  /// Returns how it blends samples after all other augmentations and the transforms; null if it does not.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };
 
 template <>
 const Registry<Augmentation>& registry<Augmentation>();
 
-/// [height, width] or [height, width, channels].
+/// Returns true for the shapes [height, width] and [height, width, channels].
 inline bool is_picture(const Shape& shape) {
   return shape.rank() == 2 || shape.rank() == 3;
 }
 
-// Each augmentation adds itself; augmentations.cpp lists them.
+// Each augmentation registers itself; augmentations.cpp lists them.
 void add_random_flip(Registry<Augmentation>& table);
 void add_random_crop(Registry<Augmentation>& table);
 void add_random_rotation(Registry<Augmentation>& table);

@@ -1,25 +1,28 @@
-// Changes of pictures' values, from 0 to 255, as Keras's layers of these names make them. Each writes to
-// `dst`, which may be `src` where it says so.
+// Color operations on images with values from 0 to 255, equal to Keras's layers of these names. Each writes
+// to `dst`, which may be `src` only if the comment says "in place".
 #pragma once
 
 #include "data/augment/picture_stage.h"
 
 namespace dtrain {
 
-/// Each channel's distances from its mean times `factor`, within [least, most]. In place, too.
+/// Multiplies each value's distance from its channel's mean by `factor` and clips to [least, most]. May run
+/// in place.
 void change_contrast(const float* src, const PictureShape& shape, float factor, float least, float most,
                      float* dst);
-/// A `part` of the way to grey. Pictures of other than three channels stay. In place, too.
+/// Moves each pixel towards gray by the fraction `part`. Copies images without exactly three channels
+/// unchanged. May run in place.
 void degenerate_colour(const float* src, const PictureShape& shape, float part, float* dst);
-/// Nearer to the smoothed picture (factor 0), as it is (0.5), or farther from it (1). Not in place.
+/// Blends with the smoothed image: smoothed (factor 0), unchanged (0.5), or sharpened (1). Cannot run in
+/// place.
 void sharpen(const float* src, const PictureShape& shape, float factor, float* dst);
-/// Keeps the highest `bits` of eight. In place, too.
+/// Keeps the highest `bits` bits of each 8-bit value. May run in place.
 void posterize(const float* src, const PictureShape& shape, int bits, float* dst);
-/// Adds, then inverts what is not below the threshold. In place, too.
+/// Adds `addition`, then inverts values that are not below the threshold. May run in place.
 void solarize(const float* src, const PictureShape& shape, float addition, float threshold, float* dst);
-/// Stretches each channel's range to the whole one. In place, too.
+/// Stretches each channel's values to the full range. May run in place.
 void stretch_contrast(const float* src, const PictureShape& shape, float* dst);
-/// Makes each channel's values about equally frequent. In place, too.
+/// Equalizes each channel's histogram. May run in place.
 void equalize(const float* src, const PictureShape& shape, float* dst);
 
 }  // namespace dtrain

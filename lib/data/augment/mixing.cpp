@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// A number from the gamma distribution of shape a (G. Marsaglia and W. Tsang, "A simple method for
+/// Draws a number from the gamma distribution of shape a (G. Marsaglia and W. Tsang, "A simple method for
 /// generating gamma variables", 2000).
 double draw_gamma(double a, Draws& draws) {
   if (a < 1) {
@@ -58,8 +58,8 @@ class CutMixBlend final : public Mixing {
  public:
   explicit CutMixBlend(double factor) : factor_(factor) {}
 
-  /// As Keras: a rectangle of the share that is the partner's, of the picture's proportions, about a pixel
-  /// anywhere; what is beyond the edges is cut off, and counts for the sample.
+  /// Like Keras, draws a rectangle with the image's aspect ratio, whose area is the partner's share, centered
+  /// on a random pixel. Parts beyond the edges are cut off and count for the sample.
   Blend draw(const PictureShape& shape, Draws& draws) const override {
     const double side = std::sqrt(1 - draw_beta(factor_, draws));
     const auto height = static_cast<int64_t>(side * static_cast<double>(shape.height));
@@ -95,7 +95,7 @@ class CutMix final : public Augmentation {
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
   if (x + y > 0) return x / (x + y);
-  return draws.uniform() < 0.5f ? 0 : 1;  // both were too small for a double: nearly all lies at the ends
+  return draws.uniform() < 0.5f ? 0 : 1;  // both underflowed: nearly all probability is at the ends
 }
 
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,
@@ -114,22 +114,23 @@ void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t cou
 
 void add_mix_up(Registry<Augmentation>& table) {
   Schema<MixUpOptions> schema(
-      "Blends each sample, its float inputs (pictures or not) and its float targets (one_hot), with another "
-      "one of the training split.");
+      "Blends each sample, its float inputs (images or not) and its float targets (one_hot), with another "
+      "sample of the training split.");
   schema.example("{alpha: 0.2}");
   schema.optional("alpha", &MixUpOptions::alpha,
-                  "the weight is drawn from the beta distribution of (alpha, alpha)",
+                  "the blending weight is drawn from the beta distribution with parameters (alpha, alpha)",
                   between<double>(1e-3, 1e3));
   table.add<MixUp>("mix_up", schema);
 }
 
 void add_cut_mix(Registry<Augmentation>& table) {
   Schema<CutMixOptions> schema(
-      "Puts a rectangle of another picture of the training split into each one; float targets (one_hot), and "
-      "inputs that are no pictures, are blended by its share.");
+      "Replaces a rectangle of each image with that of another image of the training split. Float targets "
+      "(one_hot) and inputs that are not images are blended by the rectangle's share of the area.");
   schema.example("{factor: 1.0}");
   schema.optional("factor", &CutMixOptions::factor,
-                  "the share that stays is drawn from the beta distribution of (factor, factor)",
+                  "the share of the image that stays is drawn from the beta distribution with parameters "
+                  "(factor, factor)",
                   between<double>(1e-3, 1e3));
   table.add<CutMix>("cut_mix", schema);
 }

@@ -1,15 +1,16 @@
-// Augmentations that blend a sample with another one of the split, targets included.
+// Augmentations that blend a sample and its targets with another sample of the split.
 #pragma once
 
 #include "data/augment/picture_stage.h"
 
 namespace dtrain {
 
-/// What a sample draws decides how it is blended with its partner. Immutable.
+/// Draws how a sample is blended with its partner. Immutable.
 class Mixing {
  public:
-  /// weight * sample + (1 - weight) * partner; but where is_rectangle, the partner's pixels take the place of
-  /// a picture's within the rectangle, and `weight` (1 - its share of the area) is for all other columns.
+  /// The result is weight * sample + (1 - weight) * partner. If is_rectangle is true, the partner's pixels
+  /// instead replace those of the image within the rectangle, and `weight` (1 - the rectangle's share of the
+  /// area) applies to all other columns.
   struct Blend {
     float weight = 1;
     bool is_rectangle = false;
@@ -20,13 +21,14 @@ class Mixing {
   virtual Blend draw(const PictureShape& shape, Draws& draws) const = 0;
 };
 
-/// Blends a picture of this shape with its partner's, in place.
+/// Blends an image of this shape with its partner, in place.
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,
                     float* picture);
-/// Blends targets, class probabilities or other numbers, in place; a rectangle counts by its share.
+/// Blends targets (class probabilities or other numbers) in place; a rectangle counts by its share of the
+/// area.
 void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t count, float* target);
 
-/// A number from the beta distribution of (a, a).
+/// Draws a number from the beta distribution with parameters (a, a).
 double draw_beta(double a, Draws& draws);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Options that several augmentations have.
+// Options that several augmentations share.
 #pragma once
 
 #include <optional>
@@ -46,7 +46,7 @@ struct Codec<UniformRange> {
   }
 };
 
-/// Both ends of a range, or of an optional one that is given, lie within [least, most].
+/// Checks that both ends of a range (or of an optional range that is set) are within [least, most].
 template <class Range = UniformRange>
 Check<Range> range_within(double least, double most) {
   const auto is_within = [=](const UniformRange& range) {
@@ -61,7 +61,7 @@ Check<Range> range_within(double least, double most) {
   return {fmt::format("numbers from {} to {}", least, most), holds, Json::object()};
 }
 
-/// [least, most]: the range of a picture's values, to which an augmentation's results are clipped.
+/// [least, most]: the range of an image's values, to which augmentations clip their results.
 using ValueRange = std::vector<double>;
 
 inline Check<ValueRange> two_ascending() {
@@ -75,7 +75,7 @@ template <class Options>
 void add_warp_options(Schema<Options>& schema) {
   schema
       .optional("fill_mode", static_cast<FillMode Options::*>(&Options::fill_mode),
-                "what is beyond the edges: reflect, wrap, constant (fill_value) or nearest")
+                "how to fill pixels beyond the edges: reflect, wrap, constant (fill_value) or nearest")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
                 "bilinear or nearest")
       .optional("fill_value", static_cast<double Options::*>(&Options::fill_value), "for fill_mode constant");

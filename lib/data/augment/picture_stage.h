@@ -1,4 +1,4 @@
-// Stages that change one picture after the other by what they draw for its sample.
+// Stages that change images one by one, with the random draws of each sample.
 #pragma once
 
 #include <cmath>
@@ -24,22 +24,22 @@ struct PictureShape {
   int64_t elements() const { return height * width * channels; }
 };
 
-/// What one sample draws in one epoch for one augmentation: the same numbers whenever it is asked.
+/// Random draws of one sample in one epoch for one augmentation. They are the same every time.
 class Draws {
  public:
   Draws(const SampleKey& key, uint32_t stream) : key_(key), stream_(stream) {}
 
-  /// The next number in [0, 1).
+  /// Returns the next number in [0, 1).
   float uniform() {
     if (next_ % 4 == 0) block_ = key_.draw(stream_, next_ / 4);
     return uniform01(block_.v[next_++ % 4]);
   }
   double uniform(double low, double high) { return low + (high - low) * static_cast<double>(uniform()); }
-  /// The next whole number in [0, count), one of at most 2^24 that are evenly spaced.
+  /// Returns the next integer in [0, count), one of at most 2^24 evenly spaced ones.
   int64_t below(int64_t count) {
     return static_cast<int64_t>(static_cast<double>(uniform()) * static_cast<double>(count));
   }
-  /// A normally distributed number (Box and Muller 1958).
+  /// Returns a normally distributed number (Box and Muller 1958).
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(uniform())));
     return radius * std::cos(kTwoPi * static_cast<double>(uniform()));
@@ -51,10 +51,10 @@ class Draws {
   Philox::Block block_{};
 };
 
-/// A stage of pictures of any type, or of float32 only, that calls `change` for each.
+/// A stage for images of any type, or of float32 only, that calls `change` for each image.
 class PictureStage final : public ColumnStage {
  public:
-  /// Reads a picture at `src`, writes its successor at `dst`.
+  /// Reads an image from `src` and writes the changed image to `dst`.
   using Change = std::function<void(const std::byte* src, Draws& draws, std::byte* dst)>;
 
   PictureStage(const TensorSpec& input, TensorSpec output, uint32_t stream, Change change,
@@ -81,7 +81,7 @@ class PictureStage final : public ColumnStage {
   bool is_random_;
 };
 
-/// Adds a pass over float32 pictures whose shape stays: change(src, shape, draws, dst).
+/// Adds a pass over float32 images that keeps their shape. It calls change(src, shape, draws, dst) for each.
 template <class FloatChange>
 void add_float_pass(ColumnPlan& plan, uint32_t stream, FloatChange change) {
   plan.cast(DType::float32);

@@ -1,5 +1,5 @@
-// E. Cubuk et al., "RandAugment: practical automated data augmentation with a reduced search space", 2020,
-// with Keras's operations and ranges.
+// RandAugment (E. Cubuk et al., "RandAugment: practical automated data augmentation with a reduced search
+// space", 2020) with Keras's operations and ranges.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ struct RandAugmentOptions {
 
 constexpr int64_t kOperations = 11;
 
-/// The operation of this number, on values from 0 to 255.
+/// Applies the operation with this number to values from 0 to 255.
 void operate(int64_t operation, const RandAugmentOptions& options, const PictureShape& shape, Draws& draws,
              const float* src, float* dst) {
   const WarpOptions warp_options{FillMode::reflect, options.interpolation, 0};
@@ -92,13 +92,16 @@ class RandAugment final : public Augmentation {
 void add_rand_augment(Registry<Augmentation>& table) {
   using Options = RandAugmentOptions;
   Schema<Options> schema(
-      "Some of eleven operations on each picture: shear, translation, rotation, brightness, "
-      "color_degeneration, "
-      "contrast, sharpness, posterization, solarization, auto_contrast, equalization.");
+      "Applies randomly chosen operations to each image: shear, translation, rotation, brightness, "
+      "color_degeneration, contrast, sharpness, posterization, solarization, auto_contrast, equalization.");
   schema.example("{num_ops: 2, factor: 0.3}");
-  schema.optional("value_range", &Options::value_range, "[least, most] of the values", two_ascending())
-      .optional("num_ops", &Options::num_ops, "operations in a row", between<int64_t>(1, 100))
-      .optional("factor", &Options::factor, "their strength, each drawn from 0 to this",
+  schema
+      .optional("value_range", &Options::value_range, "the range [least, most] of an image's values",
+                two_ascending())
+      .optional("num_ops", &Options::num_ops, "the number of operations, applied one after the other",
+                between<int64_t>(1, 100))
+      .optional("factor", &Options::factor,
+                "the largest strength of an operation; each strength is drawn from 0 to this",
                 between<double>(0, 1))
       .optional("interpolation", &Options::interpolation, "bilinear or nearest");
   table.add<RandAugment>("rand_augment", schema);

@@ -35,14 +35,14 @@ class RandomBrightness final : public Augmentation {
 
 void add_random_brightness(Registry<Augmentation>& table) {
   using Options = RandomBrightnessOptions;
-  Schema<Options> schema("Adds a number to all values of a picture.");
+  Schema<Options> schema("Adds a random number to all values of each image.");
   schema.example("{factor: 0.2}");
   schema
       .required("factor", &Options::factor,
-                "the range of that number, as a part of the range of values; a number f is [-f, f]",
+                "the range of that number, as a fraction of the range of values; a number f means [-f, f]",
                 range_within(-1, 1))
-      .optional("value_range", &Options::value_range, "[least, most] of the values, which they stay within",
-                two_ascending());
+      .optional("value_range", &Options::value_range,
+                "the range [least, most] of an image's values; results are clipped to it", two_ascending());
   table.add<RandomBrightness>("random_brightness", schema);
 }
 

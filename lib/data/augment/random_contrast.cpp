@@ -17,7 +17,7 @@ class RandomContrast final : public Augmentation {
   void apply(ColumnPlan& plan, uint32_t stream) const override {
     const auto least = static_cast<float>(options_.value_range[0]),
                most = static_cast<float>(options_.value_range[1]);
-    // Keras: [lower, upper] is a factor from 1 - lower to 1 + upper, a lone f both.
+    // Keras: [lower, upper] means a factor from 1 - lower to 1 + upper; a single f gives both.
     const double low = options_.factor.lower < 0 ? 1 + options_.factor.lower : 1 - options_.factor.lower;
     const double high = 1 + options_.factor.upper;
     add_float_pass(plan, stream, [=](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
@@ -33,14 +33,15 @@ class RandomContrast final : public Augmentation {
 
 void add_random_contrast(Registry<Augmentation>& table) {
   using Options = RandomContrastOptions;
-  Schema<Options> schema("Multiplies the distance of each value from its channel's mean.");
+  Schema<Options> schema(
+      "Multiplies each value's distance from its channel's mean by a random factor, one for each image.");
   schema.example("{factor: 0.2}");
   schema
       .required("factor", &Options::factor,
-                "a number f: by 1 - f to 1 + f; [lower, upper]: by 1 - lower to 1 + upper",
+                "a number f: the factor is from 1 - f to 1 + f; [lower, upper]: from 1 - lower to 1 + upper",
                 range_within(-1, 1))
-      .optional("value_range", &Options::value_range, "[least, most] of the values, which they stay within",
-                two_ascending());
+      .optional("value_range", &Options::value_range,
+                "the range [least, most] of an image's values; results are clipped to it", two_ascending());
   table.add<RandomContrast>("random_contrast", schema);
 }
 

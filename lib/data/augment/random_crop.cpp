@@ -14,7 +14,7 @@ struct RandomCropOptions {
   int64_t height = 0, width = 0, padding = 0;
 };
 
-/// Copies the part of a picture that begins at (top, left), 0 beyond its edges.
+/// Copies the part of an image that begins at (top, left). Pixels beyond the image's edges are 0.
 void copy_part(const std::byte* src, const PictureShape& shape, size_t pixel_bytes, int64_t top, int64_t left,
                int64_t height, int64_t width, std::byte* dst) {
   const int64_t from = std::clamp<int64_t>(left, 0, shape.width);
@@ -36,7 +36,7 @@ class RandomCrop final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true); }
 
-  /// Takes the middle of larger pictures.
+  /// Takes the center of larger images.
   void apply_in_evaluation(ColumnPlan& plan) const override {
     const PictureShape shape(plan.spec().shape);
     if (shape.height != options_.height || shape.width != options_.width) add_pass(plan, 0, false);
@@ -49,8 +49,8 @@ class RandomCrop final : public Augmentation {
     const int64_t rows = shape.height + 2 * padding - height, columns = shape.width + 2 * padding - width;
     if (rows < 0 || columns < 0)
       throw UserError(
-          fmt::format("random_crop: expected pictures of at least {}x{} with {} beside them, found "
-                      "{}x{}",
+          fmt::format("random_crop: expected images of at least {}x{} after adding a padding of {} on each "
+                      "side, found {}x{} before it",
                       height, width, padding, shape.height, shape.width));
     const size_t pixel_bytes = static_cast<size_t>(shape.channels) * bytes_of(plan.spec().dtype);
     const auto change = [=, height = height, width = width, padding = padding](const std::byte* src,
@@ -71,12 +71,14 @@ class RandomCrop final : public Augmentation {
 }  // namespace
 
 void add_random_crop(Registry<Augmentation>& table) {
-  Schema<RandomCropOptions> schema("Takes a part of each picture, anywhere in it.");
+  Schema<RandomCropOptions> schema("Crops each image at a random position.");
   schema.example("{height: 32, width: 32, padding: 4}");
   schema
-      .required("height", &RandomCropOptions::height, "of the part", between<int64_t>(1, Size2::kMostExtent))
-      .required("width", &RandomCropOptions::width, "of the part", between<int64_t>(1, Size2::kMostExtent))
-      .optional("padding", &RandomCropOptions::padding, "pixels of 0 that are put on all four sides before",
+      .required("height", &RandomCropOptions::height, "height of the crop",
+                between<int64_t>(1, Size2::kMostExtent))
+      .required("width", &RandomCropOptions::width, "width of the crop",
+                between<int64_t>(1, Size2::kMostExtent))
+      .optional("padding", &RandomCropOptions::padding, "pixels of 0 added on all four sides before cropping",
                 between<int64_t>(0, 1 << 20));
   table.add<RandomCrop>("random_crop", schema);
 }

@@ -24,14 +24,14 @@ class RandomErasing final : public Augmentation {
         plan, stream,
         [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
           std::copy_n(src, shape.elements(), dst);
-          // As in Keras, the probability is itself drawn, from 0 to the factor.
+          // As in Keras, the probability itself is drawn, from 0 to the factor.
           const double probability = draws.uniform(0, options.factor);
           if (static_cast<double>(draws.uniform()) < probability) erase(options, shape, draws, dst);
         });
   }
 
  private:
-  /// A stretch of an axis of `extent` pixels: [first, second) of them are in it.
+  /// Draws an interval of an axis of `extent` pixels: the pixels [first, second).
   static std::pair<int64_t, int64_t> stretch(const RandomErasingOptions& options, int64_t extent,
                                              Draws& draws) {
     const auto whole = static_cast<double>(extent);
@@ -59,19 +59,23 @@ class RandomErasing final : public Augmentation {
 
 void add_random_erasing(Registry<Augmentation>& table) {
   using Options = RandomErasingOptions;
-  Schema<Options> schema("Puts noise, or one value, in the place of a part of a picture.");
+  Schema<Options> schema("Replaces a rectangle of an image with noise or with one value.");
   schema.example("{factor: 1.0, scale: [0.02, 0.33]}");
   const Check<std::vector<double>> parts{
       "[least, most] with 0 < least <= most <= 1",
       [](const auto& s) { return s.size() == 2 && s[0] > 0 && s[0] <= s[1] && s[1] <= 1; },
       Json::object().set("minItems", 2).set("maxItems", 2)};
   schema
-      .optional("factor", &Options::factor, "the probability is drawn for each picture from 0 to this",
+      .optional("factor", &Options::factor,
+                "the largest probability of erasing; the probability for an image is drawn from 0 to this",
                 between<double>(0, 1))
-      .optional("scale", &Options::scale, "the range of the part's share, by which root height and width go",
+      .optional("scale", &Options::scale,
+                "the range of the rectangle's share of the area; its height and its width are each drawn as "
+                "the square root of such a share",
                 parts)
-      .optional("fill_value", &Options::fill_value, "the value; normally distributed noise where not given")
-      .optional("value_range", &Options::value_range, "[least, most] of the values", two_ascending());
+      .optional("fill_value", &Options::fill_value, "the value; normally distributed noise if not given")
+      .optional("value_range", &Options::value_range, "the range [least, most] of an image's values",
+                two_ascending());
   table.add<RandomErasing>("random_erasing", schema);
 }
 

@@ -18,7 +18,7 @@ struct RandomFlipOptions {
   FlipMode mode = FlipMode::horizontal_and_vertical;
 };
 
-/// Copies the pixels of a row in reverse.
+/// Copies the pixels of a row in reverse order.
 template <size_t kBytes>
 void reverse_pixels(const std::byte* src, int64_t width, std::byte* dst) {
   for (int64_t x = 0; x < width; ++x)
@@ -71,10 +71,11 @@ class RandomFlip final : public Augmentation {
 }  // namespace
 
 void add_random_flip(Registry<Augmentation>& table) {
-  Schema<RandomFlipOptions> schema("Mirrors every other picture.");
+  Schema<RandomFlipOptions> schema("Flips each image with probability 1/2.");
   schema.example("{mode: horizontal}");
-  schema.optional("mode", &RandomFlipOptions::mode,
-                  "horizontal (left and right), vertical (top and bottom), or each by itself");
+  schema.optional(
+      "mode", &RandomFlipOptions::mode,
+      "horizontal (left and right), vertical (top and bottom), or both, each drawn independently");
   table.add<RandomFlip>("random_flip", schema);
 }
 

@@ -26,10 +26,10 @@ class RandomRotation final : public Augmentation {
   RandomRotationOptions options_;
 };
 
-/// Degrees are what most others count in.
+/// The expected value mentions degrees because most other tools use them.
 Check<UniformRange> turns() {
   Check<UniformRange> check = range_within(-1, 1);
-  check.expected = "parts of a whole turn from -1 to 1, as Keras has them (15 degrees are 0.042)";
+  check.expected = "fractions of a full turn from -1 to 1, as in Keras (15 degrees are 0.042)";
   return check;
 }
 
@@ -37,10 +37,10 @@ Check<UniformRange> turns() {
 
 void add_random_rotation(Registry<Augmentation>& table) {
   using Options = RandomRotationOptions;
-  Schema<Options> schema("Turns each picture about its middle.");
+  Schema<Options> schema("Rotates each image about its center.");
   schema.example("{factor: 0.05}");
   schema.required("factor", &Options::factor,
-                  "the range of the angle, as a part of a whole turn; a number f is [-f, f]", turns());
+                  "the range of the angle, as a fraction of a full turn; a number f means [-f, f]", turns());
   add_warp_options(schema);
   table.add<RandomRotation>("random_rotation", schema);
 }

@@ -31,14 +31,15 @@ class RandomTranslation final : public Augmentation {
 
 void add_random_translation(Registry<Augmentation>& table) {
   using Options = RandomTranslationOptions;
-  Schema<Options> schema("Moves each picture.");
+  Schema<Options> schema("Shifts each image.");
   schema.example("{height_factor: 0.1, width_factor: 0.1}");
   schema
       .required("height_factor", &Options::height_factor,
-                "the range of the way down, as a part of the height; a number f is [-f, f]",
+                "the range of the shift down, as a fraction of the height; a number f means [-f, f]",
                 range_within(-1, 1))
       .required("width_factor", &Options::width_factor,
-                "the range of the way to the right, as a part of the width", range_within(-1, 1));
+                "the range of the shift to the right, as a fraction of the width; a number f means [-f, f]",
+                range_within(-1, 1));
   add_warp_options(schema);
   table.add<RandomTranslation>("random_translation", schema);
 }

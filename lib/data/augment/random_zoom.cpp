@@ -34,15 +34,15 @@ class RandomZoom final : public Augmentation {
 
 void add_random_zoom(Registry<Augmentation>& table) {
   using Options = RandomZoomOptions;
-  Schema<Options> schema("Zooms each picture in or out.");
+  Schema<Options> schema("Zooms each image in or out.");
   schema.example("{height_factor: 0.2}");
   schema
       .required("height_factor", &Options::height_factor,
-                "the range of what the height grows by, as a part of it: positive zooms out, negative in; a "
-                "number f is [-f, f]",
+                "the range of the relative change in height: positive zooms out, negative zooms in; a number "
+                "f means [-f, f]",
                 range_within(-1, 1))
       .optional("width_factor", &Options::width_factor,
-                "the same of the width; as the height where not given (shapes stay)",
+                "the same for the width; if not given, it is the change in height, which keeps proportions",
                 range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
   table.add<RandomZoom>("random_zoom", schema);

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Where pixel `i` of an axis of `extent` pixels is taken from; -1: from nowhere.
+/// Returns the source index for pixel `i` of an axis of `extent` pixels; -1: use the fill value.
 int64_t pixel_at(int64_t i, int64_t extent, FillMode mode) {
   if (i >= 0 && i < extent) return i;
   switch (mode) {
@@ -24,7 +24,7 @@ int64_t pixel_at(int64_t i, int64_t extent, FillMode mode) {
   }
 }
 
-/// Far beyond all pictures; nearer to them than where 64 bits end.
+/// Limits a coordinate to a range far larger than any image, but well within 64 bits.
 double bounded(double coordinate) {
   return std::clamp(coordinate, -1e9, 1e9);
 }

@@ -1,4 +1,4 @@
-// Pictures seen through an affine map, as Keras's affine_transform.
+// Warps images with an affine map, like Keras's affine_transform.
 #pragma once
 
 #include "config/codec.h"
@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// What is beyond a picture's edges: (d c b a | a b c d | d c b a), (a b c d | a b c d | a b c d), a number,
-/// or the nearest pixel.
+/// Content beyond an image's edges: (d c b a | a b c d | d c b a) for reflect, (a b c d | a b c d | a b c d)
+/// for wrap, a number for constant, or the nearest pixel.
 enum class FillMode { reflect, wrap, constant, nearest };
 enum class Interpolation { bilinear, nearest };
 
@@ -20,7 +20,7 @@ template <>
 inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::bilinear, "bilinear"},
                                                                  {Interpolation::nearest, "nearest"}};
 
-/// Pixel (x, y) of the result is the old picture's at (a x + b y + c, d x + e y + f).
+/// Pixel (x, y) of the result is taken from (a x + b y + c, d x + e y + f) of the source image.
 struct AffineMap {
   double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
 };
@@ -34,11 +34,11 @@ struct WarpOptions {
 void warp(const float* src, const PictureShape& shape, const AffineMap& map, const WarpOptions& options,
           float* dst);
 
-/// About the middle of the picture, by an angle in radians, clockwise as it is seen where that is negative.
+/// Rotates about the center of the image by an angle in radians; a negative angle appears clockwise.
 AffineMap rotation(const PictureShape& shape, double angle);
-/// By parts of the height and of the width: positive is down, and to the right.
+/// Translates by fractions of the height and the width; positive means down and to the right.
 AffineMap translation(const PictureShape& shape, double down, double right);
-/// About the middle; a positive part zooms out, a negative one in.
+/// Zooms about the center; a positive fraction zooms out, a negative one in.
 AffineMap zoom(const PictureShape& shape, double height_part, double width_part);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Caches keep the samples of a split between the first time they are read and the next.
+// Caches keep the samples of a split after the first time they are read.
 #pragma once
 
 #include <functional>
@@ -15,44 +15,45 @@
 
 namespace dtrain {
 
-/// Identifies the samples of a reader, so that splits can share them and a stale cache file is noticed.
+/// Identifies what a reader reads, so that splits can share samples and a stale cache file is detected.
 struct CacheKey {
-  std::string source;    // the reader's options, its files' paths, the rows, what the model wants
-  std::string identity;  // the same, and the files' sizes and times
-  std::string name;      // of the first of the splits that read these samples
-  /// [from, to) has all rows that any of the splits needs; unset: all rows of the source.
+  std::string source;    // the reader's options, file paths and rows, and the columns that the model needs
+  std::string identity;  // `source` plus sizes and times of the files
+  std::string name;      // of the first split that reads these samples
+  /// Range [from, to) that covers the rows of all splits that share this cache; unset: all rows of the
+  /// source.
   std::optional<std::vector<int64_t>> rows;
-  SourceFacts facts;  // by which they are to be read
+  SourceFacts facts;  // facts passed to the reader
 };
 
-/// Samples as a cache keeps them. The columns hold consecutive rows of the source, which has `total` of them.
+/// Samples in a cache. The columns hold consecutive rows of the source, which has `total` rows.
 struct CachedColumns : SourceColumns {
   CachedColumns() = default;
   CachedColumns(SourceColumns source, int64_t first_row, int64_t rows)
       : SourceColumns(std::move(source)), first(first_row), total(rows) {}
-  /// Whether reading by these facts gives what is here.
+  /// Returns true if reading with the facts `wanted` would give these columns.
   bool was_read_by(const SourceFacts& wanted) const { return wanted == known || wanted == facts; }
-  /// The columns, the weights and the names, as far as they are there.
+  /// Returns the columns, then the weights and the names if present.
   Columns all() const;
-  /// Replaces them, in this order.
+  /// Replaces the columns that all() returns, in the same order.
   void replace(const Columns& all);
 
-  SourceFacts known;  // before they were read
-  int64_t first = 0;  // the source's number of the columns' first row
+  SourceFacts known;  // facts passed to the reader (`facts` holds the result)
+  int64_t first = 0;  // source row number of the columns' first row
   int64_t total = 0;
-  bool on_device = false;  // each device that the samples go to is to keep a copy
+  bool on_device = false;  // each device that uses the samples should keep a copy
 };
 
-/// Holds a cache's options and knows the samples that are in use at the moment. Any thread may use it.
+/// Holds a cache's options and tracks the samples currently in use. Safe to use from several threads.
 class Cache {
  public:
   using Open = std::function<SourceColumns()>;
 
   virtual ~Cache() = default;
-  /// The samples of `key`. Calls `open` where nobody holds them; splits of the same file share one copy.
+  /// Returns the samples of `key`. Calls `open` only if no caller holds them now; splits of the same file
+  /// share one copy.
   std::shared_ptr<const CachedColumns> get(const CacheKey& key, const Open& open) const;
-  /// Throws UserError where the cache could not keep the samples of the split with this name
-  /// (CacheKey::name).
+  /// Throws UserError if the cache could not store the samples of this split (CacheKey::name).
   virtual void check(const std::string& /*name*/) const {}
 
  protected:
@@ -66,11 +67,11 @@ class Cache {
 template <>
 const Registry<Cache>& registry<Cache>();
 
-/// The rows [first, second) that are to be kept: those of the key, as far as a source of `total` rows has
-/// them.
+/// Returns the range [first, second) of rows to keep: the rows of the key, clipped to a source of `total`
+/// rows.
 std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total);
 
-// Each cache adds itself; cache.cpp lists them.
+// Each cache registers itself; cache.cpp lists them.
 void add_no_cache(Registry<Cache>& table);
 void add_memory_cache(Registry<Cache>& table);
 void add_file_cache(Registry<Cache>& table);

@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// The file's first bytes.
+/// First bytes of the file.
 struct Start {
   std::array<char, 8> magic;
   uint32_t length, crc;  // of the header
@@ -46,8 +46,8 @@ Json shape_json(const Shape& shape) {
   return extents;
 }
 
-/// The header, padded so that the first array begins at a multiple of the alignment. Offsets count from
-/// there.
+/// Returns the start and the header, padded so that the first array begins at a multiple of the alignment.
+/// The arrays' offsets are relative to that point.
 std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_t to) {
   const int64_t from = cached.first;
   Json arrays = Json::array();
@@ -83,7 +83,8 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
   return std::string(reinterpret_cast<const char*>(&start), sizeof start) + padded;
 }
 
-/// What follows throws UserError (by InputFile and Json) for a file that is none of ours.
+/// This function and those below throw UserError (through InputFile and Json) for a file that is not a valid
+/// cache file.
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
   for (const Json& extent : json.at("shape").items()) extents.push_back(extent.as_int());
@@ -93,12 +94,12 @@ TensorSpec spec_from(const Json& json) {
   return {json.at("name").as_string(), Shape(std::move(extents)), *dtype};
 }
 
-/// One of the arrays.
+/// One array of the mapped file.
 class MappedColumn final : public MemoryColumn {
  public:
   MappedColumn(TensorSpec spec, int64_t size, std::shared_ptr<const MappedFile> file, int64_t offset)
       : MemoryColumn(std::move(spec), size, {file, file->data() + offset}), file_(std::move(file)) {}
-  bool in_memory() const override { return false; }  // but in a file that the disk has yet to give
+  bool in_memory() const override { return false; }  // parts of the file may not have been read from disk yet
   void check() const override { file_->check(); }
 
  private:
@@ -114,7 +115,7 @@ std::shared_ptr<const Column> take_last(Columns& columns) {
 
 struct Header {
   Json json;
-  int64_t end = 0;  // in the file
+  int64_t end = 0;  // offset in the file
 };
 
 std::optional<Header> read_header(const InputFile& file) {
@@ -155,7 +156,7 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const Cache
   return cached;
 }
 
-/// The first lines in which two texts differ.
+/// Returns the first line in which two texts differ, for each text.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto line_at = [](const std::string& text, std::string::const_iterator at) {
@@ -167,7 +168,7 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
   return {line_at(a, x), line_at(b, y)};
 }
 
-/// Throws UserError where the file holds another data set than the key's, and `is_refused(file)`.
+/// Throws UserError if the file holds another data set than the key's and `is_refused(file)` is true.
 template <class IsRefused>
 void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused is_refused) {
   std::string source = key.source;
@@ -180,13 +181,13 @@ void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused i
   }
   if (source == key.source) return;
   const auto [theirs, ours] = first_difference(source, key.source);
-  throw UserError(fmt::format(
-      "{}: another run uses this cache for another data set (it has '{}', this one '{}'); give each "
-      "data set a path of its own (dataset.cache)",
-      path, theirs, ours));
+  throw UserError(
+      fmt::format("{}: another run uses this cache file for another data set (it has '{}', this one '{}'); "
+                  "give each data set its own path (dataset.cache)",
+                  path, theirs, ours));
 }
 
-/// Whether nothing stands there, or a cache file of this or another version.
+/// Returns true if `path` does not exist, or is a cache file of this or another version.
 bool may_be_replaced(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return errno == ENOENT;
@@ -194,7 +195,7 @@ bool may_be_replaced(const std::string& path) {
     std::array<char, kMagic.size()> magic{};
     InputFile(path).read(0, magic.data(), magic.size());
     return std::equal(magic.begin(), magic.end() - 1, kMagic.begin());
-  } catch (const Error&) {  // a folder, a link to nowhere, a file of a few bytes
+  } catch (const Error&) {  // a folder, a dangling link, a file of a few bytes
     return false;
   }
 }
@@ -204,25 +205,25 @@ bool may_be_replaced(const std::string& path) {
 std::optional<CachedColumns> map_cache_file(const std::string& path, const CacheKey& key) {
   try {
     return map_valid_file(path, key);
-  } catch (const Error&) {  // missing, short, no JSON or another
+  } catch (const Error&) {  // missing, too short, or not the expected JSON
     return std::nullopt;
   }
 }
 
 void check_cache_file(const std::string& path) {
   const auto refuse = [&](std::string_view found) {
-    throw UserError(fmt::format("{}: expected a place for the data set's cache, found {}", path, found));
+    throw UserError(fmt::format("{}: cannot be used for the data set's cache: {}", path, found));
   };
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0)
-    refuse(fmt::format("the folder {} not to be reached: {}", folder, std::strerror(errno)));
-  if (!S_ISDIR(status.st_mode)) refuse(folder + " to be no folder");
+    refuse(fmt::format("the folder {} cannot be accessed: {}", folder, std::strerror(errno)));
+  if (!S_ISDIR(status.st_mode)) refuse(folder + " is not a folder");
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    refuse(fmt::format("the folder {} not to be written to: {}", folder, std::strerror(errno)));
+    refuse(fmt::format("the folder {} is not writable: {}", folder, std::strerror(errno)));
   if (!may_be_replaced(path))
-    refuse("a file that is no cache of dtrain's, which it does not write over; give another path");
+    refuse("it exists and is not a cache of dtrain, which never overwrites other files; give another path");
 }
 
 void check_cache_file(const std::string& path, const CacheKey& key) {
@@ -252,7 +253,7 @@ void write_cache_file(const std::string& path, const CacheKey& key, const Cached
     const std::string zeros(static_cast<size_t>(aligned(file.appended()) - file.appended()), '\0');
     file.append(zeros.data(), zeros.size());
   }
-  check_cache_file(path, key);  // it took a while
+  check_cache_file(path, key);  // again, because writing takes a while
   file.finish();
 }
 

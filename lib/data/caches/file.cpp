@@ -9,7 +9,7 @@ struct FileCacheOptions {
   std::string path;
 };
 
-/// One file for each source: PATH.train, PATH.test, ... after the first split that reads it.
+/// Keeps one file per source: PATH.train, PATH.test, ..., named after the first split that reads it.
 class FileCache final : public Cache {
  public:
   explicit FileCache(const FileCacheOptions& options) : path_(options.path) {}
@@ -19,13 +19,13 @@ class FileCache final : public Cache {
   CachedColumns make(const CacheKey& key, const Open& open) const override {
     const std::string path = path_of(key.name);
     if (auto cached = map_cache_file(path, key)) return *std::move(cached);
-    check_cache_file(path, key);  // before all is read for it
+    check_cache_file(path, key);  // before all samples are read
     {
       SourceColumns source = open();
       const int64_t total = source.columns.front()->size();
       const auto [from, to] = rows_to_keep(key, total);
       write_cache_file(path, key, {std::move(source), from, total}, to);
-    }  // what was decoded is dropped before the file is mapped
+    }  // frees the decoded data before the file is mapped
     return map_written_file(path, key);
   }
 
@@ -39,11 +39,12 @@ class FileCache final : public Cache {
 
 void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
-      "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
-      "options change. Runs of the same data may share them at the same time; each data set needs a path.");
+      "Decodes all samples once, to files that later runs map into memory; the files are rebuilt when the "
+      "data or its options change. Runs of the same data can share them at the same time; each data set "
+      "needs its own path.");
   schema.example("{path: /tmp/mnist-cache}");
   schema.required("path", &FileCacheOptions::path,
-                  "the files' path, to which the split's name is added: PATH.train, ...");
+                  "the path of the files, to which the split's name is added: PATH.train, ...");
   table.add<FileCache>("file", schema);
 }
 

@@ -38,19 +38,19 @@ class MemoryCache : public Cache {
   }
 
  private:
-  /// Before anything is taken: a system that promises more memory than it has would end the process later.
+  /// Called before any memory is allocated: a system that overcommits memory would kill the process later.
   static void check_room(const Columns& columns, int64_t rows) {
     size_t bytes = 0;
     for (const auto& column : columns) bytes += static_cast<size_t>(rows) * column->row_bytes();
     const HostMemory memory = host_memory();
     if (bytes > memory.left())
       throw UserError(
-          fmt::format("cache: the samples take {} in memory, {} can be had ({}); `cache: none` reads them as "
-                      "they are needed",
+          fmt::format("cache: the samples need {} of memory, but only {} is available ({}); `cache: none` "
+                      "reads them when they are needed",
                       format_bytes(bytes), format_bytes(memory.left()), memory.whose));
   }
 
-  /// Large columns by several threads: most of the time goes into the pages that the system has to clear.
+  /// Copies large columns on several threads: the system spends most of the time clearing new pages.
   static std::shared_ptr<const Column> copied(const Column& column, int64_t from, int64_t to) {
     const size_t row_bytes = column.row_bytes(), bytes = static_cast<size_t>(to - from) * row_bytes;
     const auto data = allocate_bytes(bytes);
@@ -64,7 +64,7 @@ class MemoryCache : public Cache {
     const auto threads = static_cast<int64_t>(std::max<size_t>(wanted, 1));
     std::vector<std::future<void>> parts;
     for (int64_t i = 1; i < threads; ++i)
-      // Deferred, so done by this thread, where the system has no thread for it.
+      // A deferred part runs on this thread, if the system cannot start another one.
       parts.push_back(std::async(std::launch::async | std::launch::deferred, copy,
                                  from + (to - from) * i / threads, from + (to - from) * (i + 1) / threads));
     copy(from, from + (to - from) / threads);
@@ -75,7 +75,7 @@ class MemoryCache : public Cache {
   static constexpr size_t kBytesWorthAThread = size_t{16} << 20;
 };
 
-/// The devices take their copies from the host's when they first need them.
+/// Each device copies the samples from host memory when it first needs them.
 class DeviceCache final : public MemoryCache {
  public:
   using MemoryCache::MemoryCache;
@@ -91,15 +91,15 @@ class DeviceCache final : public MemoryCache {
 }  // namespace
 
 void add_device_cache(Registry<Cache>& table) {
-  table.add<DeviceCache>(
-      "device", Schema<MemoryCacheOptions>("As `memory`, and a copy in the memory of each GPU, so that no "
-                                           "step copies samples from the host."));
+  table.add<DeviceCache>("device",
+                         Schema<MemoryCacheOptions>("Like `memory`, with a copy in the memory of each GPU, "
+                                                    "so that no step copies samples from the host."));
 }
 
 void add_memory_cache(Registry<Cache>& table) {
-  table.add<MemoryCache>("memory",
-                         Schema<MemoryCacheOptions>(
-                             "All samples are decoded at the start and kept in memory, in the file's type."));
+  table.add<MemoryCache>(
+      "memory", Schema<MemoryCacheOptions>(
+                    "Decodes all samples at the start and keeps them in memory, in the file's type."));
 }
 
 }  // namespace dtrain

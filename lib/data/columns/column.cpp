@@ -16,7 +16,7 @@ std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {
   if (rounded < bytes) throw std::bad_alloc();
   void* memory = std::aligned_alloc(alignment, rounded);
   if (!memory) throw std::bad_alloc();
-  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // advice: where it is not taken, nothing is lost
+  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // only a hint: the system may ignore it
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 

@@ -13,9 +13,9 @@
 
 namespace dtrain {
 
-/// Gives rows by number, in the type in which they are kept, before any transform. A row is the same whenever
-/// it is read, so caches may keep it; what depends on seed and epoch is a ColumnStage's (column_stage.h).
-/// Safe to read from several threads.
+/// Reads rows by number, in the type in which they are stored, before any transform. A row is the same every
+/// time it is read, so caches may keep it; a ColumnStage (column_stage.h) does anything that depends on seed
+/// and epoch. Safe to read from several threads.
 class Column {
  public:
   virtual ~Column() = default;
@@ -23,18 +23,18 @@ class Column {
   virtual const TensorSpec& spec() const = 0;
   /// The number of rows.
   virtual int64_t size() const = 0;
-  /// Copies `rows` (each in [0, size())) to `dst`, one after the other. Throws what check() throws, and
-  /// UserError where the file holds something else than it is said to.
+  /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws what check() throws, and UserError if
+  /// the file's content is not in the declared format.
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
-  /// The address of row 0, where all rows lie one after the other in memory; else null. What lies there is to
-  /// be read within checked().
+  /// Returns the address of row 0 if all rows are contiguous in memory, else null. Read this memory only
+  /// within checked().
   virtual const std::byte* data() const { return nullptr; }
-  /// Throws Error where what was read so far may not be what the column held when it was opened: its file was
-  /// cut short, written to, or cannot be read.
+  /// Throws Error if data read so far may differ from the column's content when it was opened: its file was
+  /// truncated, modified or cannot be read.
   virtual void check() const {}
-  /// Calls `read`, then check(). Where both throw, the error of check() is the one that is thrown.
+  /// Calls `read`, then check(). If both throw, rethrows the error of check().
   template <class Read>
   void checked(Read read) const {
     try {
@@ -45,9 +45,9 @@ class Column {
     }
     check();
   }
-  /// The most bytes that one call of read() takes besides the destination.
+  /// Returns the most bytes that one call of read() allocates besides the destination.
   virtual size_t working_bytes() const { return 0; }
-  /// Whether reading needs no file.
+  /// Returns true if reading needs no file.
   virtual bool in_memory() const = 0;
 
   int64_t row_elements() const { return spec().shape.elements(); }
@@ -57,13 +57,13 @@ class Column {
   virtual void read_rows(std::span<const int64_t> rows, void* dst) const = 0;
 };
 
-/// One column for each of the model's inputs, in its order, then one for each target.
+/// One column per model input, in the model's order, then one per target.
 using Columns = std::vector<std::shared_ptr<const Column>>;
 
-/// Uninitialised memory for a large array, in huge pages where the system has them.
+/// Allocates uninitialised memory for a large array, in huge pages if the system has them.
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes);
 
-/// A column whose rows lie one after the other in memory.
+/// A column whose rows are contiguous in memory.
 class MemoryColumn : public Column {
  public:
   /// `data` holds `size` rows.
@@ -84,8 +84,9 @@ class MemoryColumn : public Column {
   std::shared_ptr<const std::byte> data_;
 };
 
-/// Cuts the rows [from, to) into runs of at most about 4 MiB, and calls `visit(first, count, byte_offset)`
-/// for each run in order: `count` rows from row `first` on, `byte_offset` bytes after row `from`.
+/// Splits the rows [from, to) into blocks of about 4 MiB at most, and calls `visit(first, count,
+/// byte_offset)` for each block in order: `count` rows starting at row `first`, `byte_offset` bytes after row
+/// `from`.
 template <class Visit>
 void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit) {
   const auto row_bytes = static_cast<int64_t>(column.row_bytes());
@@ -94,11 +95,11 @@ void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit)
     visit(first, std::min(step, to - first), static_cast<size_t>((first - from) * row_bytes));
 }
 
-/// The numbers first, first + 1, ..., first + count - 1, as Column::read wants them.
+/// Returns first, first + 1, ..., first + count - 1, for Column::read.
 std::vector<int64_t> row_numbers(int64_t first, int64_t count);
 
-/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`: `count` numbers from
-/// `first_row` on, which begin at rows[place].
+/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`: `count` numbers
+/// starting with `first_row`, at index `place` of `rows`.
 template <class Visit>
 void for_each_run(std::span<const int64_t> rows, Visit visit) {
   for (size_t i = 0; i < rows.size();) {

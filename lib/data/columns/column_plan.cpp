@@ -9,7 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// The stage that more can be done in the pass of: the last one, where that is affine, else a new one.
+/// Returns the stage that can absorb the next affine map or conversion: the last one if it is affine and
+/// still open (removed from `stages`), else a new one.
 std::shared_ptr<const AffineStage> take_open_stage(std::vector<std::shared_ptr<const ColumnStage>>& stages,
                                                    const TensorSpec& input) {
   if (!stages.empty())
@@ -62,7 +63,7 @@ bool ColumnPlan::is_costly() const {
 }
 
 size_t ColumnPlan::working_bytes() const {
-  size_t most = 0, previous = 0;  // two intermediate results live at a time
+  size_t most = 0, previous = 0;  // two intermediate results exist at a time
   for (size_t i = 0; i + 1 < stages_.size(); ++i) {
     const size_t next = stages_[i]->output_bytes();
     most = std::max(most, previous + next);

@@ -1,4 +1,4 @@
-// What happens to a column between the file and the batch, in as few passes as that takes.
+// Converts a column's stored rows to batch rows in as few passes as possible.
 #pragma once
 
 #include <memory>
@@ -11,40 +11,40 @@
 
 namespace dtrain {
 
-/// Transforms build the plan, each adding to what `spec()` says so far; then any number of threads run it.
-/// Affine maps in a row, and the conversions around them, become one pass, which gathers the rows as well.
+/// Transforms build the plan: each adds a step that starts from spec(). Any number of threads may then run
+/// it. Consecutive affine maps and the conversions around them become one pass, which also gathers the rows.
 class ColumnPlan {
  public:
   explicit ColumnPlan(TensorSpec stored) : stored_(stored), spec_(std::move(stored)) {}
 
   const TensorSpec& stored() const { return stored_; }
-  /// A row after the steps so far.
+  /// Type and shape of a row after the steps added so far.
   const TensorSpec& spec() const { return spec_; }
 
-  /// Changes the shape to one of as many elements.
+  /// Changes the shape; the number of elements must stay the same.
   void reshape(Shape shape) { spec_.shape = std::move(shape); }
   void rename(std::string name) { spec_.name = std::move(name); }
-  /// Adds y = scale * x + offset, as AffineStage computes it: both of one element, or of one for each channel
-  /// (the last axis). Throws UserError where a number does not fit float32.
+  /// Adds y = scale * x + offset as AffineStage computes it. Both vectors have one element, or one per
+  /// channel (the last axis). Throws UserError if a number does not fit float32.
   void affine(std::vector<double> scale, std::vector<double> offset);
-  /// Adds a conversion, as AffineStage::cast.
+  /// Adds a conversion as AffineStage::cast does.
   void cast(DType type);
-  /// Adds a pass of its own, whose input is spec().
+  /// Adds a separate pass, whose input is spec().
   void add(std::shared_ptr<const ColumnStage> stage);
 
-  /// Whether rows come out as they went in.
+  /// Returns true if rows are copied unchanged.
   bool is_copy() const { return stages_.empty(); }
-  /// All there is to do, where that is one affine map to float32 that needs no double precision, or nothing
-  /// (then of no elements).
+  /// Returns the plan as one affine map to float32 that needs no double precision (empty for a plain copy),
+  /// or nullopt if the plan is more than that.
   std::optional<Affine> map() const;
-  /// The same in double, whatever precision it needs.
+  /// Returns the same map in double, whatever precision it needs.
   std::optional<ExactAffine> exact_map() const;
-  /// As of any of its stages.
+  /// True if any stage is.
   bool is_random() const;
   bool is_costly() const;
-  /// The most bytes a row that run() needs besides its input and its result.
+  /// Returns the most bytes per row that run() needs besides its input and its result.
   size_t working_bytes() const;
-  /// Reads rows of type and shape `stored()` and writes those of `spec()` to `dst`, one after the other.
+  /// Reads rows of type and shape `stored()` and writes rows of `spec()` contiguously to `dst`.
   void run(const StageInput& rows, void* dst) const;
 
  private:

@@ -1,4 +1,4 @@
-// How the texts of one column of a table become numbers, where plain numbers and categories do not say it.
+// How the texts of one table column become numbers, if they are not plain numbers or categories.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// A number that can be taken of a date.
+/// A number extracted from a date.
 enum class DatePart { year, month, day, weekday, hour, minute, days, day_of_year };
 template <>
 inline const EnumNames<DatePart> names_of<DatePart> = {
@@ -18,7 +18,7 @@ inline const EnumNames<DatePart> names_of<DatePart> = {
     {DatePart::hour, "hour"}, {DatePart::minute, "minute"},
     {DatePart::days, "days"}, {DatePart::day_of_year, "day_of_year"}};
 
-/// The unit of dates that are written as plain numbers.
+/// Unit of dates written as plain numbers.
 enum class DateNumbers { seconds, milliseconds, yyyymmdd, year };
 template <>
 inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::seconds, "seconds"},
@@ -26,24 +26,25 @@ inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::secon
                                                              {DateNumbers::yyyymmdd, "yyyymmdd"},
                                                              {DateNumbers::year, "year"}};
 
-/// How a column writes its dates, as far as one text alone does not tell.
+/// Format of a column's dates that a single text cannot determine.
 struct DateForm {
   bool day_first = false;  // 02/01/2026 is January 2
   DateNumbers numbers = DateNumbers::seconds;
   bool operator==(const DateForm&) const = default;
 };
 
-/// The facts of the training file keep it for each column that is not read in the default way.
+/// How one column is read. The facts of the training file keep it for each column that is not read the
+/// default way.
 struct ColumnReading {
   bool amount = false;           // numbers with a currency, a percent sign or thousands separators
-  std::vector<DatePart> dates;   // the features of a column of dates; empty: the column has none
-  std::optional<DateForm> form;  // of the dates; unset: the file is still to be asked
-  /// Whether a feature of 0 and 1 follows that marks missing values. Unset: if the file has missing values.
+  std::vector<DatePart> dates;   // features made from a date column; empty: not a date column
+  std::optional<DateForm> form;  // unset: to be detected from the file
+  /// Whether a 0/1 feature that marks missing values follows. Unset: only if the file has missing values.
   std::optional<bool> indicator = false;
 
   bool operator==(const ColumnReading&) const = default;
   Json to_json() const;
-  /// Throws UserError where a part is not what it must be.
+  /// Throws UserError if a part is malformed.
   static ColumnReading from_json(const Json& json);
 };
 

@@ -9,21 +9,21 @@
 
 namespace dtrain {
 
-/// The rows that a stage reads: row i of the result is made from the row at base + places[i] * bytes of a
-/// row.
+/// Input rows of a stage: result row i is made from the row at byte offset places[i] * (bytes per row) from
+/// base.
 struct StageInput {
   const void* base = nullptr;
   std::span<const int64_t> places;
-  Samples samples;  // samples.key(i) is the key of the sample that row i belongs to
+  Samples samples;  // samples.key(i) is the key of row i's sample
 
   size_t size() const { return places.size(); }
 };
 
-/// A kind of stage derives from this: a conversion, a decoder, a random augmentation. Immutable; any number
-/// of threads may run it at once.
+/// Base class of stages: conversions, decoders, random augmentations. Immutable; any number of threads may
+/// run it at once.
 class ColumnStage {
  public:
-  /// What one row is before the stage and after it.
+  /// `input` and `output` describe one row before and after the stage.
   ColumnStage(TensorSpec input, TensorSpec output) : input_(std::move(input)), output_(std::move(output)) {}
   virtual ~ColumnStage() = default;
 
@@ -33,14 +33,14 @@ class ColumnStage {
     return static_cast<size_t>(output_.shape.elements()) * bytes_of(output_.dtype);
   }
 
-  /// Writes the rows of the result to `dst`, one after the other. A row depends on the row it is made from
-  /// and on its sample's key, and on nothing else. Throws UserError where a value is not what the stage can
-  /// take.
+  /// Writes the result rows contiguously to `dst`. A row depends only on its input row and its sample's key.
+  /// Throws UserError if the stage cannot handle a value.
   virtual void run(const StageInput& rows, void* dst) const = 0;
-  /// Whether the result depends on the sample's key: such rows are made anew every epoch, and never kept.
+  /// Returns true if the result depends on the sample's key. Such rows are computed again in every epoch and
+  /// never cached.
   virtual bool is_random() const { return false; }
-  /// Whether the stage costs much more than copying the rows: then it is worth running ahead of the step that
-  /// needs the batch, on other threads.
+  /// Returns true if the stage costs much more than copying the rows. Such stages should run on other threads
+  /// before the step that needs the batch.
   virtual bool is_costly() const { return true; }
 
  private:

@@ -17,20 +17,20 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 
-/// A transform's fields, and `of` among them.
+/// Adds `of` to a transform's option fields.
 Json with_of(const Json& options) {
   Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
-  return Json(options).set("of", of.set("description", "the inputs or targets that it is for, by name"));
+  return Json(options).set("of", of.set("description", "names of the inputs or targets to transform"));
 }
 
-/// Extents of 1 at the end change nothing about a row.
+/// Drops trailing extents of 1, which do not change a row.
 Shape without_ones_at_end(const Shape& shape) {
   std::vector<int64_t> extents = shape.extents();
   while (!extents.empty() && extents.back() == 1) extents.pop_back();
   return Shape(std::move(extents));
 }
 
-/// Calls `apply`; what it throws gets the place.
+/// Calls `apply` and adds the source location to any UserError.
 template <class Apply>
 void at_mark(const Mark& mark, Apply apply) {
   try {
@@ -40,7 +40,7 @@ void at_mark(const Mark& mark, Apply apply) {
   }
 }
 
-/// False where the column is of no pictures yet.
+/// Returns false if the column is not an image yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
   if (plan.spec().dtype == DType::float64) plan.cast(DType::float32);
@@ -61,15 +61,14 @@ bool converts_losslessly(DType from, DType to) {
          ((from == DType::int32 || from == DType::float64) && to == DType::float32);
 }
 
-/// What usually is wrong where a class number for each sample meets an output that takes something else.
+/// Returns a hint for a target of one class index per sample where the output needs something else.
 std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
   if (found.shape.elements() != 1) return "";
   if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)
-    return "; the output has a row for each place: is a flatten or a global pooling missing before it?";
+    return "; the output has one row per position: is a flatten or a global pooling layer missing before it?";
   if (wanted.dtype == DType::float32 && wanted.shape.elements() > 1)
-    return "; a loss of class numbers is sparse_categorical_crossentropy, and the transform one_hot makes "
-           "numbers of "
-           "each class";
+    return "; use the loss sparse_categorical_crossentropy for class indices, or the transform one_hot to "
+           "convert them to vectors";
   return "";
 }
 
@@ -145,8 +144,8 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
                                       spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),
-                        fmt::format("{}: none of the model's inputs and targets is what it is for; name "
-                                    "those that it is to change: of: [{}]",
+                        fmt::format("{}: it applies to none of the model's inputs and targets by default; "
+                                    "name the columns to transform: of: [{}]",
                                     spec.transform.name, names.front()));
   }
 }
@@ -163,7 +162,7 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
   const auto augment = [&] { is_augmented = is_augmented || apply_augment({augmentations, false}, plan); };
   for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
     augment();
-    // Those that are fitted leave the shape as it is.
+    // Fitted transforms do not change the shape.
     if (!spec->transform->is_fitted())
       at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
   }
@@ -174,11 +173,11 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
 PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place) {
-  // What transforms are fitted to are samples as they are in evaluation.
+  // Transforms are fitted to samples as they are in evaluation.
   ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
   const TensorSpec stored = plan.stored();
   const AugmentPlan evaluation_augment{augment.augmentations, false};
-  std::string options;  // of the transforms since the last one that was fitted
+  std::string options;  // of the transforms since the last fitted one
   const auto augment_pictures = [&] {
     if (target || begun.is_augmented) return;
     begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
@@ -206,7 +205,7 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
       !converts_losslessly(found.dtype, wanted.dtype))
     throw UserError(
-        located(place, fmt::format("the {}{} wants {} a sample, found {} after the transforms ({}: {}){}",
+        located(place, fmt::format("the {}{} needs {} per sample, found {} after the transforms ({}: {}){}",
                                    target ? "target" : "model's input",
                                    wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
                                    describe(wanted), describe(found), stored.name, describe(stored),

@@ -1,4 +1,4 @@
-// Which transforms a column undergoes, as `transforms:` says.
+// Chooses the transforms of each column, following `transforms:`.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,10 @@ namespace dtrain {
 /// An entry of `transforms:`.
 struct TransformSpec {
   Configured<Transform> transform;
-  /// Inputs or targets by name, a lone target as "target"; empty: those that Transform::is_for() says.
+  /// Names of inputs or targets, "target" for a model's only target; empty: the columns that
+  /// Transform::is_for() chooses.
   std::vector<std::string> of;
-  ConfigNode written_of;  // knows the places of these names
+  ConfigNode written_of;  // the node of `of`, for the source locations of these names
 };
 
 template <>
@@ -29,62 +30,64 @@ struct Codec<TransformSpec> {
   static Json schema();
 };
 
-/// The transforms of one input or target.
+/// Transforms of one input or target.
 struct ColumnTransforms {
-  std::vector<const TransformSpec*> chosen;  // in order; of the list that they were chosen from
-  TensorSpec stored;  // what readers should find, for these to make what is wanted of it
+  std::vector<const TransformSpec*> chosen;  // in order; pointers into the list passed in
+  TensorSpec stored;  // what readers should provide so that these transforms produce the wanted column
 };
 
-/// Goes from the wanted column backwards, so that each transform is asked about what the column is after it.
+/// Chooses from the last transform to the first, so that each transform sees the column as it is after it.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
 
-/// Reports an `of:` that names neither an input nor a target of the model, and a transform that is for none
-/// of them.
+/// Reports each `of:` name that is no input or target of the model, and each transform that applies to no
+/// column.
 void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
                       const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// The stream that the augmentation of this place in the list draws from.
+/// Returns the random stream of the augmentation at index `place` of the list.
 constexpr uint32_t augment_stream(size_t place) {
   return 0x41554700 + static_cast<uint32_t>(place);  // "AUG"
 }
 
-/// What pictures undergo before the transforms, as `augment:` says.
+/// Augmentations of images, applied before the transforms (`augment:`).
 struct AugmentPlan {
   std::span<const Configured<Augmentation>> augmentations;  // in order
-  bool is_training = false;                                 // else what they do in evaluation
+  bool is_training = false;                                 // false: apply_in_evaluation() is used instead
 };
 
-/// Gives the numbers of transforms that are fitted, one step after the other.
+/// Supplies the numbers of fitted transforms, one step after the other.
 class Fitter {
  public:
   virtual ~Fitter() = default;
-  /// The numbers of the next fitted transform, which is of this kind; `plan` is the column as it comes to it.
-  /// `options`: of all transforms since the last call, this one's included, as its numbers depend on them.
-  /// Throws UserError where the known step is of another kind, or is not known and cannot be fitted here.
+  /// Returns the numbers of the next fitted transform, whose name is `kind`. `plan` is the column's plan
+  /// before it. `options` holds the options of all transforms since the last call, including this one,
+  /// because its numbers depend on them. Throws UserError if the known step is of another kind, or if the
+  /// step is unknown and cannot be fitted here.
   virtual FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                           const std::function<FittedStep(const FitSamples&)>& fit) = 0;
 };
 
-/// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
+/// Returns the name by which `of:` refers to a column: a model's only target has no name and is called
+/// "target".
 std::string name_for_of(const TensorSpec& column);
 
-/// What the transforms and, of an input, the augmentations make of a stored column, as far as that needs no
-/// samples: its shape and type. `wanted`: the column's name and type in the model. Throws UserError, with the
-/// transform's place, where one of them does not suit the column.
+/// Returns the shape and type of a stored column after the transforms and, for an input, the augmentations;
+/// needs no samples. `wanted` gives the column's name and type in the model. Throws UserError with the
+/// transform's location if a transform does not fit the column.
 TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
                        const std::vector<TransformSpec>& transforms,
                        std::span<const Configured<Augmentation>> augmentations);
 
 struct PlannedColumn {
   ColumnPlan plan;
-  ColumnPlan evaluation;      // the same without what is done for training only
-  bool is_augmented = false;  // it has the shape of a picture at some point
+  ColumnPlan evaluation;      // without training-only augmentation
+  bool is_augmented = false;  // the column has the shape of an image at some point
 };
 
-/// The way from a stored column to the wanted one: what `begun` begins with, and the transforms that were
-/// chosen. An input is augmented as soon as it has the shape of a picture: a `reshape` before that is done
-/// before. Throws UserError, with `place` or the transform's, where the transforms make something else of it.
+/// Completes the plan from the stored column to the wanted one: continues `begun` with the chosen transforms.
+/// An input is augmented as soon as it has the shape of an image, so a `reshape` before that runs first.
+/// Throws UserError with `place` or the transform's location if the result is not the wanted column.
 PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place);

@@ -13,9 +13,9 @@ namespace dtrain {
 
 namespace {
 
-/// The count, the mean and the spread of numbers, NaN left out.
+/// Count, mean and sum of squared deviations of numbers; NaN is skipped.
 struct Tally {
-  double count = 0, mean = 0, squares = 0;  // squares: of the differences from the mean
+  double count = 0, mean = 0, squares = 0;  // squares: sum of squared differences from the mean
 
   void add(const Tally& other) {
     if (other.count == 0) return;
@@ -26,8 +26,8 @@ struct Tally {
   }
 };
 
-/// The tally of values[0], values[step], ... It counts from the first value, so that what is constant has no
-/// squares.
+/// Returns the tally of values[0], values[step], ... Differences are taken from the first value, so that
+/// constant values have squares of exactly 0.
 Tally tally(const double* values, size_t size, size_t step) {
   size_t begin = 0;
   while (begin < size && std::isnan(values[begin])) begin += step;
@@ -55,7 +55,7 @@ int64_t rows_of_block(int64_t elements) {
   return std::max<int64_t>(1, kElements / std::max<int64_t>(1, elements));
 }
 
-/// Calls visit(block, values, count) for blocks of rows, by several threads.
+/// Calls visit(block, values) for each block of rows, on several threads.
 template <class Visit>
 void for_row_blocks(const FitSamples& samples, Visit visit) {
   const int64_t elements = samples.spec.shape.elements(), rows = rows_of_block(elements);
@@ -68,10 +68,11 @@ void for_row_blocks(const FitSamples& samples, Visit visit) {
   });
 }
 
-/// A tally for each of `channels` that elements take turns in.
+/// Returns one tally per channel; element i belongs to channel i % channels.
 std::vector<Tally> tallies(const FitSamples& samples, size_t channels) {
   std::vector<Tally> all(channels);
-  // Blocks are merged in order as soon as those before them are done: wide rows make large tallies.
+  // Blocks are merged in order as soon as all earlier blocks are done, because tallies of wide rows are
+  // large.
   std::map<int64_t, std::vector<Tally>> waiting;
   int64_t merged = 0;
   std::mutex mutex;
@@ -110,7 +111,7 @@ std::vector<double> means_of_elements(const FitSamples& samples) {
 }
 
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements) {
-  constexpr size_t kAtATime = 8;  // each takes a column's memory
+  constexpr size_t kAtATime = 8;  // each needs memory for a whole column
   const auto width = static_cast<size_t>(samples.spec.shape.elements());
   const auto rows = static_cast<size_t>(rows_of_block(samples.spec.shape.elements()));
   std::vector<double> medians(width, std::numeric_limits<double>::quiet_NaN());

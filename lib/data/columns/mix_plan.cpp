@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Checks the columns of a data set that one augmentation is to blend.
+/// Checks the columns of a data set that one augmentation is going to blend.
 class MixCheck {
  public:
   MixCheck(std::span<const ColumnPlan> plans, size_t inputs, const Configured<Augmentation>& augmentation)
@@ -19,34 +19,32 @@ class MixCheck {
   void check_types() const {
     for (size_t column = 0; column < plans_.size(); ++column)
       if (const TensorSpec& found = spec(column); found.dtype != DType::float32)
-        fail(column < inputs_
-                 ? fmt::format("expected inputs of float32 to blend, found {} ('{}')", name_of(found.dtype),
-                               found.name)
-                 : fmt::format("expected targets of float32 to blend (classes: the transform one_hot, and a "
-                               "loss of class probabilities), found {}",
-                               name_of(found.dtype)));
+        fail(column < inputs_ ? fmt::format("expected float32 inputs to blend, found {} ('{}')",
+                                            name_of(found.dtype), found.name)
+                              : fmt::format("expected float32 targets to blend (for classes, use the "
+                                            "transform one_hot and a loss of class probabilities), found {}",
+                                            name_of(found.dtype)));
   }
 
-  /// The pictures have to be of one height and width, which a rectangle is drawn in.
+  /// Checks that all images have the same height and width, because one rectangle is drawn for all of them.
   void check_pictures(const std::map<size_t, size_t>& input_targets) const {
     const TensorSpec* first = nullptr;
     for (size_t column = 0; column < inputs_; ++column) {
       if (!is_picture(spec(column).shape)) continue;
       if (!first) first = &spec(column);
       if (!is_of_size(spec(column), *first))
-        fail(
-            fmt::format("expected pictures of one height and width behind the transforms, found {} ('{}') "
-                        "and {} ('{}')",
-                        first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
+        fail(fmt::format(
+            "expected images of one height and width after the transforms, found {} ('{}') and {} ('{}')",
+            first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
     }
     if (!first)
-      fail(fmt::format("expected pictures [height, width, channels] behind the transforms, found {} ('{}')",
+      fail(fmt::format("expected images [height, width, channels] after the transforms, found {} ('{}')",
                        spec(0).shape.str(), spec(0).name));
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))
         fail(
-            fmt::format("expected the target that is the input '{}' to be a picture as that is, found {} "
-                        "behind the transforms",
+            fmt::format("expected the target that is the input '{}' to be an image of the same size, found "
+                        "{} after the transforms",
                         spec(input).name, spec(target).shape.str()));
   }
 

@@ -1,4 +1,4 @@
-// Which columns are blended with those of other samples, after the transforms, and how.
+// Plans how columns are blended with those of other samples after the transforms.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 
 namespace dtrain {
 
-/// Ways to blend samples, each with the stream of its draws.
+/// Ways to blend samples, each with the random stream that it draws from.
 struct MixPlan {
   std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // in order
-  /// By column: a rectangle of a picture is replaced where the mixing says so; the elements of other columns
-  /// are blended by the share that the mixing draws.
+  /// By column. True for images: a rectangle is replaced if the mixing draws one. The elements of all other
+  /// columns are blended with the ratio that the mixing draws.
   std::vector<bool> is_picture;
-  Shape picture{1, 1};  // of the first picture: what is drawn depends on its height and width
+  Shape picture{1, 1};  // of the first image; mixings draw for its height and width
 };
 
-/// The way to blend columns of these plans, of which the first `inputs` are the model's inputs.
-/// `input_targets` has the columns of targets that are inputs, and the column of the input of each: they are
-/// blended as that is. Throws UserError with the augmentation's place where columns are not of float32, and
-/// where an augmentation needs pictures and the inputs are none after the transforms, or of several sizes.
+/// Plans the blending of columns with these plans; the first `inputs` of them are the model's inputs.
+/// `input_targets` maps the column of each target that is an input to the input's column; both are blended
+/// alike. Throws UserError with the augmentation's location if a column is not float32. Also throws if an
+/// augmentation needs images, and no input is an image after the transforms or the images differ in size.
 MixPlan plan_mixing(std::span<const ColumnPlan> plans, size_t inputs,
                     const std::map<size_t, size_t>& input_targets,
                     const std::vector<Configured<Augmentation>>& augment);

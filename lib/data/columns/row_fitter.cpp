@@ -19,8 +19,8 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
   };
   if (done_ < steps.size() && is_known(steps[done_])) return steps[done_++];
   if (!rows_.column)
-    throw UserError(fmt::format("{}: the run has no numbers of its training split for '{}'", kind, name_));
-  // What was fitted for other transforms than these says nothing any more.
+    throw UserError(fmt::format("{}: the run has no statistics of its training split for '{}'", kind, name_));
+  // Steps fitted for other transforms are no longer valid.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));
   steps.back().chain = chain_;
@@ -30,7 +30,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
 FittedStep RowFitter::found(const ColumnPlan& plan,
                             const std::function<FittedStep(const FitSamples&)>& fit) const {
   ColumnPlan until = plan;
-  // What is stored as float64 is fitted before float32 loses any digits.
+  // Data stored as float64 is fitted in float64, before the conversion to float32 loses digits.
   const bool in_double = plan.stored().dtype == DType::float64;
   until.cast(in_double ? DType::float64 : DType::float32);
   const Column& column = *rows_.column;
@@ -52,7 +52,7 @@ FittedStep RowFitter::found(const ColumnPlan& plan,
 
 namespace {
 
-/// What each element of a row is to be filled with.
+/// Computes the fill value of each element of a row.
 FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
   if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
     throw UserError(
@@ -67,16 +67,15 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   for (size_t i = 0; i < fills.size(); ++i) {
     const double value = fills[i] == "mean" ? means[i] : fills[i] == "median" ? medians[i] : 0.0;
     if (std::isnan(value))
-      throw UserError(fmt::format(
-          "fill: the training split has no value at all for element {} (from 0) of '{}', of which to take "
-          "the {}",
-          i, samples.spec.name, fills[i]));
+      throw UserError(
+          fmt::format("fill: element {} (from 0) of '{}' has no value in the training split, so it has no {}",
+                      i, samples.spec.name, fills[i]));
     fitted.numbers["values"].push_back(value);
   }
   return fitted;
 }
 
-/// The option as it was written, which all gaps of an input have in common.
+/// Returns the `fill` option as written; all gaps of an input share it.
 std::string options_of(const std::vector<std::string>& fills) {
   const auto some = std::find_if(fills.begin(), fills.end(), [](const auto& fill) { return !fill.empty(); });
   return fmt::format("fill: {}\n", some == fills.end() ? "" : *some);
@@ -85,12 +84,14 @@ std::string options_of(const std::vector<std::string>& fills) {
 }  // namespace
 
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter) {
-  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // an array of integers has no gaps
+  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // integer arrays have no gaps
   const std::string options = options_of(fills);
   const FittedStep step =
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
-    throw UserError("fill: the run's training split was filled otherwise; resume or train the run with it");
+    throw UserError(
+        "fill: the run's training split was filled differently; resume or train the run with this option "
+        "first");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
     throw UserError(fmt::format("fill: the training split had {} elements, found {}", values.size(),

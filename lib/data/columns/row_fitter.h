@@ -1,4 +1,5 @@
-// Numbers that transforms go by, as they are known, or else as the samples of a split give them.
+// Supplies the numbers of fitted transforms: the known ones, or else numbers computed over the samples of a
+// split.
 #pragma once
 
 #include <span>
@@ -9,20 +10,20 @@
 
 namespace dtrain {
 
-/// The samples that transforms may be fitted on.
+/// Samples on which transforms may be fitted.
 struct FitRows {
-  const Column* column = nullptr;  // null: on none
-  std::span<const int64_t> rows;   // of the column; empty: all of [from, to)
+  const Column* column = nullptr;  // null: nothing can be fitted
+  std::span<const int64_t> rows;   // rows of the column; empty: all of [from, to)
   int64_t from = 0, to = 0;
-  bool is_training = false;  // of the training split: what is known of other transforms is found anew
+  bool is_training = false;  // training split: steps fitted for other transforms are computed again
 
   int64_t size() const { return rows.empty() ? to - from : static_cast<int64_t>(rows.size()); }
 };
 
-/// Of one input or target.
+/// Fitter of one input or target.
 class RowFitter final : public Fitter {
  public:
-  /// Adds what it finds to `facts`, under `name`.
+  /// Adds the steps that it fits to `facts`, under `name`.
   RowFitter(DataFacts& facts, std::string name, const FitRows& rows)
       : facts_(facts), name_(std::move(name)), rows_(rows) {}
   FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
@@ -34,11 +35,11 @@ class RowFitter final : public Fitter {
   DataFacts& facts_;
   std::string name_;
   FitRows rows_;
-  size_t done_ = 0;    // steps
-  std::string chain_;  // the options of these, and of the transforms between them
+  size_t done_ = 0;    // number of steps returned
+  std::string chain_;  // options of these steps and of the transforms between them
 };
 
-/// Adds the pass that fills gaps as SourceFacts::fills says for this column.
+/// Adds a pass that fills gaps according to SourceFacts::fills of this column.
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter);
 
 }  // namespace dtrain

@@ -12,12 +12,13 @@ namespace dtrain {
 
 namespace {
 
-/// What the reader is asked for. Readers that take the shape from the model have to be told it.
+/// Returns the column to request from the reader. Readers that take the shape from the model need it in the
+/// request.
 TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
   if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
   if (const auto pictures = reader.picture_options()) {
     if (!pictures->size)
-      throw UserError("auto: pictures have any size; give the reader a size: [height, width]");
+      throw UserError("auto: images can have any size; give the reader a size: [height, width]");
     return {wanted.name,
             {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
             wanted.dtype};
@@ -39,13 +40,13 @@ int64_t greatest(const Column& column) {
   return most;
 }
 
-/// Of a target of class numbers, which may have names.
+/// Returns the number of classes of a target of class indices, which may have names.
 int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts) {
   const auto names = facts.class_names.find(name);
   if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());
   if (column.spec().dtype == DType::uint8) return greatest<uint8_t>(column) + 1;
   if (column.spec().dtype == DType::int32) return greatest<int32_t>(column) + 1;
-  throw UserError(fmt::format("auto: {}: expected whole numbers of classes, found {}", column.spec().name,
+  throw UserError(fmt::format("auto: {}: expected integer class indices, found {}", column.spec().name,
                               name_of(column.spec().dtype)));
 }
 
@@ -58,8 +59,8 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
   ReadRequest request{spec.root, split.mark, {}, {}, spec.facts.source};
   const SourceColumns source = at_place(place, [&] {
     if (!split.reader->has_shapes())
-      throw UserError(fmt::format("auto: {} makes samples as the model wants them; expected a number",
-                                  split.reader.name));
+      throw UserError(fmt::format(
+          "auto: {} makes samples of the shape that the model needs; expected a number", split.reader.name));
     for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader));
     for (const WantedColumn& target : targets)
       wanted_targets.push_back({target.name, target.shape.value_or(Shape()), target.dtype});

@@ -1,4 +1,4 @@
-// What the samples of the training split are like, before there is a model that says what they must be.
+// Determines the shapes and classes of the training samples before there is a model that requires them.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@ namespace dtrain {
 struct WantedColumn {
   std::string name;
   std::optional<Shape> shape;
-  DType dtype = DType::float32;  // int32 of a target: numbers of classes
+  DType dtype = DType::float32;  // int32 for a target: class indices
 };
 
-/// One for each wanted column, as it is after the transforms.
+/// Shapes after the transforms, one for each wanted column.
 struct SampleForms {
   std::vector<Shape> inputs, targets;
-  std::vector<int64_t> classes;  // how many numbers of classes a target has; 0 of targets that have none
+  std::vector<int64_t> classes;  // number of classes of each target; 0 if it has no class indices
 };
 
-/// Opens the reader of the training split, which `spec` has. Classes are counted over all rows that the
-/// reader gives: a split that is drawn from these has the same. Throws UserError with `place` where the files
-/// cannot be read, and with a transform's place where that does not suit them.
+/// Opens the reader of the training split, which `spec` must have. Classes are counted over all rows of the
+/// reader, so a split drawn from these rows has the same number. Throws UserError with `place` if the files
+/// cannot be read, and with a transform's location if it does not fit the files.
 SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
                            const std::vector<WantedColumn>& targets, const Mark& place);
 

@@ -1,4 +1,4 @@
-// Which samples are read, and what everything random about them is drawn from.
+// Which samples to read, and the keys that all their randomness is drawn from.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,23 @@
 
 namespace dtrain {
 
-/// The key of one sample in one epoch. Whatever is random about a sample (its augmentation) is a pure
-/// function of this key, so it does not depend on threads, batches, replicas, or where a run was resumed.
+/// Key of one sample in one epoch. Everything random about a sample (its augmentation) is a pure function of
+/// this key, so it does not depend on threads, batches, replicas or where a run was resumed.
 struct SampleKey {
-  uint64_t seed = 0;  // the run's
+  uint64_t seed = 0;  // the run's seed
   int64_t epoch = 0;
   int64_t index = 0;  // of the sample, in its split
 
-  /// Four random words: the `number`-th draw (from 0, below 2^32) of whoever owns this `stream`.
+  /// Returns four random words: draw `number` (0 <= number < 2^32) of `stream`. Each user of random numbers
+  /// has a separate stream.
   Philox::Block draw(uint32_t stream, uint32_t number) const {
     return Philox::of(seed, stream)(static_cast<uint64_t>(index),
                                     static_cast<uint64_t>(epoch) << 32 | number);
   }
 };
 
-/// Samples of a split by their indices, with the seed and the epoch that complete their keys. Readers that
-/// have nothing random to draw give the indices only. Does not own the indices.
+/// Samples of a split: their indices, plus the seed and the epoch that complete their keys. Code that draws
+/// nothing at random gives only the indices. Does not own the indices.
 struct Samples {
   std::span<const int64_t> rows;  // each index is in [0, size of the split)
   uint64_t seed = 0;
@@ -32,7 +33,7 @@ struct Samples {
 
   size_t size() const { return rows.size(); }
   SampleKey key(size_t i) const { return {seed, epoch, rows[i]}; }
-  /// The samples [first, first + count) of these.
+  /// Returns the samples [first, first + count).
   Samples part(size_t first, size_t count) const { return {rows.subspan(first, count), seed, epoch}; }
 };
 

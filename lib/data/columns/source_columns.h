@@ -1,4 +1,4 @@
-// What a reader opens: the arrays of its files, and what it learned of them.
+// The result of opening a reader: the columns of its files and the facts found in them.
 #pragma once
 
 #include <memory>
@@ -11,26 +11,26 @@
 
 namespace dtrain {
 
-/// All columns are of the same number of rows.
+/// All columns have the same number of rows.
 struct SourceColumns {
   SourceColumns() = default;
   SourceColumns(Columns all) : columns(std::move(all)) {}
 
   Columns columns;  // of the request's inputs, then its targets
-  /// A float32 number a row that its loss is multiplied by; null where the source has none.
+  /// One float32 loss weight per row; null if the source has none.
   std::shared_ptr<const Column> weights;
-  /// What the rows are called: uint8 text of a fixed length with zeros behind it. The column's name says what
-  /// that is ("id", "path"). Null where rows have no names but their numbers.
+  /// Names of the rows: uint8 text of a fixed length, padded with zeros. The column's name says what they are
+  /// ("id", "path"). Null if rows have only numbers.
   std::shared_ptr<const Column> names;
-  /// What was known, completed by what the files say.
+  /// The facts passed to the reader, completed by those found in the files.
   SourceFacts facts;
-  /// What its user should know of it, a sentence each.
+  /// Warnings for the user, one sentence each.
   std::vector<std::string> warnings;
 };
 
-/// A column of texts as SourceColumns::names has them. `title` says what they are.
+/// Returns a column of texts in the form of SourceColumns::names, named `title`.
 std::shared_ptr<const Column> text_column(const std::string& title, const std::vector<std::string>& texts);
-/// Row `row` of such a column.
+/// Returns the text in row `row` of such a column.
 std::string text_of(const Column& column, int64_t row);
 
 }  // namespace dtrain

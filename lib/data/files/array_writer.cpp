@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little);  // what the formats' headers below say
+static_assert(std::endian::native == std::endian::little);  // the file headers say so
 
-/// Formats that hold each array in one piece: the header is written first, then the rows to their places.
+/// Writes formats that store each array contiguously: the header first, then each row at its offset.
 class RawWriter final : public ArrayWriter {
  public:
-  /// `write_header` gives the offset of each array's first byte.
+  /// `write_header` returns the byte offset of each array's data.
   template <class WriteHeader>
   RawWriter(const std::string& path, WriteHeader write_header) : file_(path), next_(write_header(file_)) {}
 
@@ -42,7 +42,8 @@ class RawWriter final : public ArrayWriter {
   std::vector<int64_t> next_;
 };
 
-/// Version 1.0: magic, length, a Python literal padded so that the data begins at a multiple of 64.
+/// Writes a .npy header of version 1.0: magic, length, and a Python literal padded so that the data starts at
+/// a multiple of 64 bytes. Returns the offset of the data.
 std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, int64_t rows) {
   std::string shape = fmt::format("{},", rows);
   for (const int64_t extent : array.shape) shape += fmt::format(" {},", extent);
@@ -57,8 +58,8 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
   return {static_cast<int64_t>(header.size())};
 }
 
-/// Lays the datasets out in a file that libhdf5 then closes: the rows are written past it, because a disk
-/// that is full in the middle of them is more than the library survives.
+/// Creates the datasets with libhdf5, closes the file and returns the offset of each dataset. The rows are
+/// then written without the library, because libhdf5 does not survive a disk that fills up during a write.
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
   const Hdf5Session session;
   const auto check = [&](auto result) {
@@ -66,7 +67,7 @@ std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSp
     return result;
   };
   const Hdf5Handle access(check(H5Pcreate(H5P_FILE_ACCESS)));
-  check(H5Pset_file_locking(access, false, true));  // the file is locked by whoever writes it
+  check(H5Pset_file_locking(access, false, true));  // NewFile holds its own lock on the file
   Hdf5Handle hdf5(check(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)));
   const Hdf5Handle storage(check(H5Pcreate(H5P_DATASET_CREATE)));
   check(H5Pset_alloc_time(storage, H5D_ALLOC_TIME_EARLY));
@@ -108,8 +109,8 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
         fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, found '{}'", path, ending));
   if (arrays.size() != 1)
     throw UserError(
-        fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, for the model has {} "
-                    "outputs; .npy holds one array only",
+        fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, because the model has {} outputs; "
+                    ".npy holds one array only",
                     path, arrays.size()));
   return std::make_unique<RawWriter>(path,
                                      [&](NewFile& file) { return write_npy_header(file, arrays[0], rows); });

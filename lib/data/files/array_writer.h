@@ -1,4 +1,4 @@
-// Writes float32 arrays to a file row by row: predictions.
+// Writes predictions: float32 arrays, row by row.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace dtrain {
 
-/// Writes to a temporary file beside the final one. finish() gives it the final name; a writer that ends
-/// without it removes the temporary file. Used by one thread.
+/// Writes to a temporary file in the destination's folder. finish() renames it to its final name; the
+/// destructor removes a file that was not finished. Used by one thread.
 class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
-  /// Appends the next rows of each array: plain, of shape [count, ...], of float32, or of float64 where a
-  /// file of text can hold more digits; files of arrays hold float32. Throws Error where the file cannot be
-  /// written.
+  /// Appends the next rows of each array. Each view has shape [count, ...] and layout `plain`, and is float32
+  /// or float64. Text files can hold the extra digits of float64; array files convert to float32. Throws
+  /// Error if the file cannot be written.
   virtual void append(std::span<const View> arrays) = 0;
-  /// Ends the file, once all rows are written. Throws Error where the file cannot be written.
+  /// Finishes the file after all rows were appended. Throws Error if the file cannot be written.
   virtual void finish() = 0;
 };
 
-/// Whether the path's ending is of a file of arrays.
+/// Returns true if the path's extension is that of an array file (.h5, .hdf5 or .npy).
 bool is_array_file(const std::string& path);
 
-/// The path's ending chooses the format: .h5 (a dataset for each array, or "predictions" where there is only
-/// one; slashes in a name make groups) or .npy. `arrays` has the arrays' names and the shapes of one row,
-/// `rows` how many rows there will be. Throws UserError for another ending, for several arrays in a format
-/// that holds one, and where the file cannot be made.
+/// Opens a writer; the path's extension chooses the format. An .h5 (or .hdf5) file gets one dataset per
+/// array, named after it (slashes in a name create groups), or "predictions" if there is only one array. An
+/// .npy file holds one array. `arrays` gives the name and the row shape of each array, `rows` the number of
+/// rows. Throws UserError for any other extension, for several arrays in an .npy file, and if the file cannot
+/// be created.
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows);
 

@@ -36,10 +36,10 @@ ListedFile listed(const std::string& path, struct stat& status) {
   if (stat(path.c_str(), &status) != 0) {
     const int error = errno;
     const bool is_nothing = error == ENOENT || error == ENOTDIR;
-    file.problem = is_nothing && is_link(path) ? "expected a file, found a link that leads nowhere"
+    file.problem = is_nothing && is_link(path) ? "expected a file, found a broken link"
                    : is_nothing                ? "expected a file, found nothing"
-                   : error == ELOOP            ? "expected a file, found a link that leads in a circle"
-                                               : fmt::format("cannot be looked at: {}", std::strerror(error));
+                   : error == ELOOP            ? "expected a file, found a link that leads back to itself"
+                                               : fmt::format("cannot be accessed: {}", std::strerror(error));
   } else if (!S_ISREG(status.st_mode)) {
     file.problem = "expected a file, found something else";
   } else {
@@ -51,7 +51,7 @@ ListedFile listed(const std::string& path, struct stat& status) {
   return file;
 }
 
-/// Walks a folder and those below it.
+/// Lists a folder recursively.
 class Walk {
  public:
   explicit Walk(const std::string& folder) : folder_(folder) {
@@ -70,7 +70,8 @@ class Walk {
     void operator()(DIR* open) const { closedir(open); }
   };
 
-  /// Lists the folder at `path` (below the top, "" is the top). Returns what keeps it from being read.
+  /// Lists the folder at `path` (relative to the top folder, which is ""). Returns why it cannot be read, or
+  /// "".
   std::string enter(const std::string& path, const struct stat& status) {
     const std::unique_ptr<DIR, Close> open(opendir(path_in(folder_, path).c_str()));
     if (!open) return fmt::format("cannot open the folder: {}", std::strerror(errno));
@@ -91,8 +92,8 @@ class Walk {
     if (S_ISDIR(status.st_mode)) {
       const bool loop = std::any_of(above_.begin(), above_.end(),
                                     [&](const struct stat& one) { return same_folder(one, status); });
-      file.problem = loop ? "expected files, found a link that leads back to a folder above it"
-                          : enter(file.path, status);
+      file.problem =
+          loop ? "expected files, found a link to a folder that contains it" : enter(file.path, status);
       if (file.problem.empty()) return;
     }
     files_.push_back(std::move(file));

@@ -1,4 +1,4 @@
-// The files of a folder, for data sets of many files.
+// Lists the files of a folder, for data sets of many files.
 #pragma once
 
 #include <cstdint>
@@ -11,43 +11,43 @@ namespace dtrain {
 class InputFile;
 
 struct ListedFile {
-  std::string path;  // below the folder
+  std::string path;  // relative to the folder
   int64_t bytes = 0;
-  int64_t written_ns = 0;  // the time of the last change of its content
-  /// What keeps it from being read, as messages say it ("expected ..., found ..."); empty where nothing does.
+  int64_t written_ns = 0;  // time of the last change of the content
+  /// Why the file cannot be read, worded for messages ("expected ..., found ..."); empty if it can be read.
   std::string problem;
-  /// Where the file stands on its disk, and when anything about it was changed: whoever writes a file anew
-  /// and sets its time back changes these.
+  /// Inode, and time of the last status change. Both detect a file that was rewritten and whose modification
+  /// time was then set back.
   uint64_t inode = 0;
   int64_t changed_ns = 0;
 };
 
-/// Files that count as one part of a data set.
+/// Files that together form one part of a data set.
 struct FileListing {
-  std::string folder;  // that their paths are below; "" where they are whole
+  std::string folder;  // folder of the relative paths; "" if the paths are complete
   std::vector<ListedFile> files;
 };
 
-/// All files below a folder, whatever their depth, by their paths in the order of their bytes, folder by
-/// folder. Hidden files and folders (".git") are passed over, symbolic links are followed. A link that leads
-/// nowhere, one that leads back to a folder that it is in, and what is no file are listed with their problem.
-/// Throws UserError where the folder itself cannot be read.
+/// Lists all files below a folder, at any depth, sorted by the bytes of their names folder by folder. Skips
+/// hidden files and folders (".git") and follows symbolic links. Dangling links, links to an enclosing
+/// folder, and entries that are not regular files are listed with their problem. Throws UserError if the
+/// folder itself cannot be read.
 std::vector<ListedFile> list_folder(const std::string& folder);
 
-/// One file, whose path stays as it is given, listed as those of a folder.
+/// Lists one file like list_folder(), but keeps its path as given.
 ListedFile list_file(const std::string& path);
 
-/// Several files as list_file() lists one, looked at by several threads.
+/// Lists several files like list_file(), on several threads.
 std::vector<ListedFile> list_files(const std::vector<std::string>& paths);
 
-/// Opens a file that was listed as `listed` and stands at `path`. Throws UserError where it cannot be read,
-/// and Error where it was changed since.
+/// Opens the file at `path` that was listed as `listed`. Throws UserError if it cannot be read, and Error if
+/// it has changed since.
 std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed);
 
-/// The files' paths, sizes, inodes and times in one line that is another one when any of them is.
+/// Returns one line that changes if any path, size, inode or time of the files changes.
 std::string fingerprint_of(const FileListing& listing);
 
-/// "folder/path"; `path` alone where it is absolute or `folder` is "", `folder` alone where `path` is "".
+/// Returns "folder/path"; `path` alone if it is absolute or `folder` is "", `folder` alone if `path` is "".
 std::string path_in(const std::string& folder, const std::string& path);
 
 }  // namespace dtrain

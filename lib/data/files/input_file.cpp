@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// Raises the soft limit of open files to the hard one, as far as the system allows it.
+/// Raises the soft limit on open files to the hard limit, if the system allows it.
 void raise_limit_of_open_files() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -69,11 +69,12 @@ bool same_content(const struct stat& a, const struct stat& b) {
 void InputFile::check_unchanged() const {
   struct stat now {};
   if (fstat(fd_, &now) != 0)
-    throw Error(fmt::format("{}: cannot be looked at any more: {}", path_, std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be accessed any more: {}", path_, std::strerror(errno)));
   if (same_content(status_, now)) return;
-  throw Error(
-      fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_, size(),
-                  now.st_size == size() ? "as many that were written later" : fmt::to_string(now.st_size)));
+  throw Error(fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_,
+                          size(),
+                          now.st_size == size() ? "the same number with a different modification time"
+                                                : fmt::to_string(now.st_size)));
 }
 
 bool InputFile::is_same(int descriptor) const {
@@ -127,7 +128,7 @@ InputStream::InputStream(const std::string& path) : file_(std::make_shared<const
   unpacking_ = std::make_unique<Unpacking>();
   isal_inflate_init(&unpacking_->state);
   unpacking_->state.next_in = unpacking_->packed.data();
-  unpacking_->state.crc_flag = ISAL_GZIP;  // with its header and checksum
+  unpacking_->state.crc_flag = ISAL_GZIP;  // verify the gzip header and checksum
 }
 
 InputStream::~InputStream() = default;
@@ -144,7 +145,7 @@ size_t InputStream::read(void* dst, size_t bytes) {
   return done;
 }
 
-/// What the file holds, as it stands there; 0 at its end.
+/// Reads bytes as they are in the file; returns 0 at its end.
 size_t InputStream::read_packed(void* dst, size_t most) {
   const size_t bytes = std::min(most, static_cast<size_t>(file_->size() - packed_offset_));
   file_->read(packed_offset_, dst, bytes);
@@ -153,7 +154,7 @@ size_t InputStream::read_packed(void* dst, size_t most) {
   return bytes;
 }
 
-/// Moves what is left of the packed data to the buffer's front, and fills that up.
+/// Moves the remaining compressed data to the front of the buffer and fills the rest.
 void InputStream::fill_packed() {
   auto& [state, packed] = *unpacking_;
   std::memmove(packed.data(), state.next_in, state.avail_in);
@@ -162,12 +163,12 @@ void InputStream::fill_packed() {
       static_cast<uint32_t>(read_packed(packed.data() + state.avail_in, packed.size() - state.avail_in));
 }
 
-/// What it unpacks to; 0 at the end of its last member (a gzip file may have several, one behind the other).
+/// Returns the number of bytes decompressed to `dst`; 0 after the last member (a gzip file may have several).
 size_t InputStream::unpack(void* dst, size_t most) {
   inflate_state& state = unpacking_->state;
   const auto fail = [&](const char* what, uint32_t unpacked) {
-    throw UserError(fmt::format("{}: expected whole gzip data, found {} after {} unpacked bytes", path(),
-                                what, offset_ + unpacked));
+    throw UserError(fmt::format("{}: expected complete gzip data, found {} after {} decompressed bytes",
+                                path(), what, offset_ + unpacked));
   };
   const auto room = static_cast<uint32_t>(std::min<size_t>(most, 1u << 30));
   state.next_out = static_cast<uint8_t*>(dst);
@@ -176,18 +177,18 @@ size_t InputStream::unpack(void* dst, size_t most) {
     if (state.avail_in == 0) fill_packed();
     const bool ended = state.avail_in == 0;
     if (state.block_state == ISAL_BLOCK_FINISH) {
-      fill_packed();  // ISA-L wants a member's header whole
+      fill_packed();  // ISA-L needs a complete member header
       const uint8_t* next = state.next_in;
-      // What is behind the members and none itself (zeros, as a rule) is nobody's data.
+      // Bytes after the last member that do not start another one (usually zeros) are ignored.
       if (state.avail_in < 2 || next[0] != 0x1f || next[1] != 0x8b) return 0;
       isal_inflate_reset(&state);
     }
     const int status = isal_inflate(&state);
     const uint32_t unpacked = room - state.avail_out;
-    if (status == ISAL_INCORRECT_CHECKSUM) fail("another checksum", unpacked);
+    if (status == ISAL_INCORRECT_CHECKSUM) fail("a wrong checksum", unpacked);
     if (status < 0) fail("damage", unpacked);
     if (unpacked > 0) return unpacked;
-    if (ended && state.block_state != ISAL_BLOCK_FINISH) fail("its end", unpacked);
+    if (ended && state.block_state != ISAL_BLOCK_FINISH) fail("the end of the file", unpacked);
   }
 }
 

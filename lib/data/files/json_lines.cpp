@@ -44,7 +44,7 @@ void check_is_as_first(const Json& value, bool expects_object, const std::string
          fmt::format("expected {} as in the first line", expects_object ? "an object" : "an array"));
 }
 
-/// A value as a field of delimited text.
+/// Formats a value as a field of delimited text.
 std::string field_of(const Json& value) {
   if (value.is_null()) return "";
   if (!value.is_string()) return value.dump();

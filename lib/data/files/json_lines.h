@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Delimited text, with commas.
+/// Comma-separated text.
 struct TableText {
   std::string text;
   bool has_header = false;
@@ -25,16 +25,17 @@ struct JsonArray {
   std::string data;  ///< the elements' bytes, in row-major order
 };
 
-/// Whether a text looks like JSON lines: its first character after spaces opens an object or an array.
+/// Returns true if a text looks like JSON lines: its first character after spaces opens an object or an
+/// array.
 bool is_json_lines(std::string_view start);
 
 /// Whether the first line has arrays as values: an object with an array in it, or an array of arrays.
 bool has_nested_arrays(std::string_view text);
 
-/// Makes a table of JSON lines, with a row for each line. Objects give the header: all of their keys, in
-/// order of appearance; a key that a line lacks, and null, are gaps. Arrays give the values of a row.
-/// Throws UserError, with `name` and the line, for a line that is neither, or differs from the first line in
-/// that, and for a value that is an object or an array itself.
+/// Converts JSON lines to a table with one row per line. From objects, the header gets all keys in order of
+/// first appearance; missing keys and null become gaps. Arrays become rows of a table without a header.
+/// Throws UserError, with `name` and the line, for a line that is neither or differs in type from the first
+/// line, and for a value that is itself an object or an array.
 TableText table_of_json_lines(std::string_view text, const std::string& name);
 
 /// Makes an array of the values of each key (of the lines themselves if these are arrays), in order of

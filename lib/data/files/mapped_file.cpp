@@ -14,10 +14,10 @@
 
 namespace dtrain {
 
-/// Memory whose faults are ours. A list of them only grows (freed ones are taken again), so that the signal's
-/// handler can walk it at any moment.
+/// A mapping whose bus errors on_bus_error() handles. The list of regions only grows (released ones are
+/// reused), so that the signal handler can walk it at any time.
 struct MappedRegion {
-  std::atomic<uintptr_t> begin{0}, end{0};  // begin is 0 where nobody has it
+  std::atomic<uintptr_t> begin{0}, end{0};  // begin is 0 if the region is free
   std::atomic<bool> failed{false};
   MappedRegion* next = nullptr;
 };
@@ -29,13 +29,13 @@ std::mutex changing;
 const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
 struct sigaction handler_before {};
 
-/// Puts zeros in the place of the page that the file cannot give, and of all behind it. A fault elsewhere is
-/// not ours: it comes again, to whoever was there before.
+/// Replaces the page that the file cannot provide, and all pages after it, with zeros. A fault at any other
+/// address is left to the previous handler, which gets it when the instruction is repeated.
 ///
-/// The handler runs on the stack of the thread that reads the memory, at the instruction that reads. Compiled
-/// code keeps nothing below its red zone, which the kernel leaves alone. Code that does otherwise (oneDNN
-/// 2.6's sgemm) must therefore not be given this memory: columns are copied out of it
-/// (data/columns/gather.h), and text is parsed.
+/// The handler runs on the stack of the reading thread, in the middle of the code that reads. Compiled code
+/// keeps nothing below its red zone, which the kernel preserves. Code that does otherwise (oneDNN 2.6's
+/// sgemm) must not be given this memory: columns are copied out of it (data/columns/gather.h), and text is
+/// parsed.
 void on_bus_error(int, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);

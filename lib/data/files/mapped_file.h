@@ -1,4 +1,4 @@
-// Maps a file into memory, for what is read again and again.
+// Maps a file into memory, for data that is read repeatedly.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,13 @@ namespace dtrain {
 
 struct MappedRegion;
 
-/// Any thread may read the memory. Where the file cannot give its content any more (it was cut short, the
-/// disk fails), the process would end with SIGBUS; instead such a part reads as zeros, and check() throws. So
-/// whoever reads the memory calls check() before using what was read.
+/// A read-only mapping of a file. Any thread may read the memory. If the file cannot provide its content any
+/// more (it was truncated, or the disk fails), access would end the process with SIGBUS. Instead, the missing
+/// part reads as zeros and check() throws. Readers must therefore call check() before they use what they
+/// read.
 class MappedFile {
  public:
-  /// Throws Error where the file cannot be mapped.
+  /// Throws Error if the file cannot be mapped.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -25,7 +26,7 @@ class MappedFile {
   const InputFile& file() const { return file_; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
-  /// Throws Error where the file was changed since it was opened, or a part could not be read.
+  /// Throws Error if the file has changed since it was opened, or if a part could not be read.
   void check() const;
 
  private:

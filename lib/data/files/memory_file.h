@@ -1,4 +1,4 @@
-// Files without a name on disk: what a pipe gives, or what was made from another file.
+// Files in memory, without a name on disk: for data from a pipe, or made from another file.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace dtrain {
 
-/// A file in memory, which readers open by its path as long as this lives.
+/// A file in memory. Readers can open its path while this object lives.
 class MemoryFile {
  public:
-  /// Holds everything that is read from a descriptor, to its end. Throws Error where that fails.
+  /// Reads a descriptor to its end. Throws Error if that fails.
   static MemoryFile read_from(int descriptor);
-  /// Holds the text.
+  /// Holds `text`.
   explicit MemoryFile(std::string_view text);
   ~MemoryFile();
   MemoryFile(MemoryFile&& other) noexcept;

@@ -63,7 +63,7 @@ int64_t decode_as(const std::byte* src, To* dst, int64_t count, bool swapped) {
     } else if constexpr (sizeof(From) > sizeof(To)) {
       if (std::isfinite(value) && !std::isfinite(static_cast<To>(value))) return i;
     }
-    dst[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): an int8 here is no character.
+    dst[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): an int8 here is not a character.
   }
   return count;
 }

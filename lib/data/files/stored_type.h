@@ -1,4 +1,4 @@
-// Element types of files, and their conversion to the types that dtrain computes with.
+// Element types in files, and their conversion to the types that dtrain computes with.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,24 @@
 
 namespace dtrain {
 
-/// Describes a number as a file holds it. Booleans are unsigned bytes.
+/// Format of a number in a file. Booleans are unsigned bytes.
 struct StoredType {
   enum class Kind { unsigned_integer, signed_integer, real };
   Kind kind = Kind::unsigned_integer;
-  int bytes = 1;         // 1, 2, 4 or 8; a real has 4 or 8
-  bool swapped = false;  // whether the byte order is not this machine's
+  int bytes = 1;         // 1, 2, 4 or 8; for reals 4 or 8
+  bool swapped = false;  // whether the byte order differs from this machine's
 
-  /// The type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for other
-  /// integers.
+  /// Type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for other integers.
   DType dtype() const;
-  /// Whether decoding is a plain copy.
+  /// Returns true if decoding is a plain copy.
   bool same_bytes() const;
-  /// The type as messages call it: "int64", "big-endian float32".
+  /// Name of the type in messages: "int64", "byte-swapped float32".
   std::string name() const;
 };
 
-/// Decodes `count` values (at any alignment) to `dst`, an array of type.dtype(). Returns the index of the
-/// first value that does not fit (an integer an int32, a finite number a float32), or `count`.
+/// Decodes `count` values (of any alignment) to `dst`, an array of type.dtype(). Returns the index of the
+/// first value that does not fit (an integer into int32, a finite number into float32), or `count` if all
+/// fit.
 int64_t decode(StoredType type, const void* src, void* dst, int64_t count);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Samples that are trained on together, and how they are to be read.
+// A batch of samples, and the options for reading batches.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace dtrain {
 
-/// Where a batch's samples are in their data set: the batch begins with sample `first` of the epoch's order.
+/// Position of a batch in its data set: the batch starts with sample `first` of the epoch's order.
 struct BatchSource {
-  const Dataset* dataset = nullptr;  // null: the samples have been read already, by other threads
+  const Dataset* dataset = nullptr;  // null: another thread has read the samples already
   Samples order;                     // of the whole epoch
-  int64_t order_number = 0;          // orders of one Loader that differ have different numbers
+  int64_t order_number = 0;  // identifies the order: different orders of one Loader have different numbers
   int64_t first = 0;
 };
 
-/// One global batch. Any thread may copy any part of it; valid until the Loader's next but one `next()` or
-/// its `begin()`.
+/// One global batch. Any thread may copy any part of it. It stays valid until the second-next call of
+/// Loader::next(), or until Loader::begin().
 class Batch {
  public:
   virtual ~Batch() = default;
   virtual int64_t size() const = 0;
-  /// Copies samples [first, first + count) of the batch into `dst`, one view a column, of shape [count, ...].
-  /// A view without data is of a column that is not wanted.
+  /// Copies samples [first, first + count) of the batch into `dst`: one view per column, of shape [count,
+  /// ...]. Columns whose view has no data are skipped.
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
   virtual BatchSource source() const { return {}; }
 };
@@ -33,15 +33,15 @@ class Batch {
 struct LoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
-  uint64_t seed = 0;     // of the order, and of the samples' keys
-  int64_t prefetch = 2;  // batches that are read ahead at most
-  int threads = 0;       // that read ahead; 0: as many as there are cores for this process
+  uint64_t seed = 0;     // for the order and for the sample keys
+  int64_t prefetch = 2;  // most batches read ahead
+  int threads = 0;       // reader threads; 0: one per core available to this process
 };
 
-/// The host's memory that reading ahead takes, in bytes.
+/// Bytes of host memory needed for reading ahead.
 struct ReadAheadMemory {
-  size_t for_each_sample = 0;  // of a batch
-  size_t for_threads = 0;      // whatever the batch
+  size_t for_each_sample = 0;  // per sample of a batch
+  size_t for_threads = 0;      // independent of the batch size
 
   size_t bytes(int64_t batch_size) const {
     return for_each_sample * static_cast<size_t>(batch_size) + for_threads;

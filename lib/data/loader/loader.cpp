@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Samples that whoever wants them gathers from the data set.
+/// A batch that gathers its samples from the data set when it is read.
 class DirectBatch final : public Batch {
  public:
   DirectBatch(const BatchSource& source, int64_t size)
@@ -65,7 +65,7 @@ class Loader::Impl {
 
   void begin(int64_t epoch, int64_t first_step) {
     if (epoch != epoch_ && (options_.shuffle || rows_.empty())) {
-      if (prefetcher_) prefetcher_->begin({}, 0);  // no more reading in the order that goes
+      if (prefetcher_) prefetcher_->begin({}, 0);  // stop reading in the old order
       rows_ = make_order(epoch);
     }
     epoch_ = epoch;
@@ -104,7 +104,7 @@ class Loader::Impl {
   const LoaderOptions options_;
   std::vector<int64_t> rows_;  // the epoch's order
   int64_t epoch_ = -1, step_ = 0;
-  std::optional<Prefetcher> prefetcher_;  // the last member: it reads by the order
+  std::optional<Prefetcher> prefetcher_;  // the last member: its threads use rows_
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

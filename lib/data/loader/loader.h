@@ -1,4 +1,4 @@
-// The order in which samples are read, and reading them ahead of use.
+// Decides the order in which samples are read, and reads them ahead of use.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +10,32 @@
 
 namespace dtrain {
 
-/// What a Loader of this data set would take. `in_memory`: as if the data set were in memory.
+/// Returns the memory that a Loader of this data set would use, assuming that the data set is in memory if
+/// `in_memory` is true.
 ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& options, bool in_memory);
 
-/// Used by one thread. Batch `step` of epoch `epoch` is a pure function of (seed, epoch, step), whatever the
-/// number of threads: a full permutation of the split, new each epoch (Fisher-Yates on Philox), or the file's
-/// order. The last batch of an epoch may be smaller. Samples that are in memory and cost next to nothing to
-/// make are gathered by whoever reads the batch; all others are read ahead by a pool of threads. What reading
-/// a sample throws comes out of the next() that would give its batch.
+/// Iterates over the batches of an epoch. Used by one thread. Batch `step` of epoch `epoch` is a pure
+/// function of (seed, epoch, step), whatever the number of threads. The order is a full permutation of the
+/// split, new in each epoch (Fisher-Yates with Philox), or the file's order. The last batch of an epoch may
+/// be smaller. Samples that are in memory and cheap to make are gathered when the batch is read; all others
+/// are read ahead by a pool of threads. An exception from reading a sample is rethrown by the next() call
+/// that would return its batch.
 class Loader {
  public:
-  /// Throws Error where the system gives no thread.
+  /// Throws Error if the system cannot start a thread.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   ~Loader();
 
   int64_t steps_per_epoch() const;
   int64_t samples() const;
   const Dataset& dataset() const;
-  /// The memory that this Loader takes once begin() was called.
+  /// Returns the memory that this Loader uses after begin().
   ReadAheadMemory read_ahead_memory() const;
-  /// What its threads have spent so far, all together: nothing where samples are not read ahead.
+  /// Returns the time spent by all reader threads so far; zero if samples are not read ahead.
   ReadSeconds read_seconds() const;
-  /// The next `next()` gives batch `first_step` (from 0) of `epoch` (from 0).
+  /// Makes the next `next()` return batch `first_step` (from 0) of `epoch` (from 0).
   void begin(int64_t epoch, int64_t first_step);
-  /// Null at the end of the epoch.
+  /// Returns the next batch, or null at the end of the epoch.
   std::shared_ptr<const Batch> next();
 
  private:

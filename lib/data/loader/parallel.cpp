@@ -13,7 +13,7 @@
 namespace dtrain {
 
 void run_blocks(int64_t count, const std::function<void(int64_t)>& work) {
-  std::atomic<int64_t> next{0}, end{count};  // what lies behind an error is not begun
+  std::atomic<int64_t> next{0}, end{count};  // blocks after a failed one are not started
   std::mutex mutex;
   std::exception_ptr error;
   const auto run = [&] {
@@ -32,7 +32,7 @@ void run_blocks(int64_t count, const std::function<void(int64_t)>& work) {
   std::vector<std::thread> others;
   try {
     while (static_cast<int64_t>(others.size()) + 1 < threads) others.push_back(start_thread("reading", run));
-  } catch (...) {  // fewer do the same, more slowly
+  } catch (...) {  // fewer threads are only slower
   }
   run();
   for (std::thread& thread : others) thread.join();

@@ -19,7 +19,7 @@ size_t sample_bytes(const Dataset& dataset) {
   return bytes;
 }
 
-/// Adds up what `work` takes of the calling thread.
+/// Runs `work` and returns how much time the calling thread spent in it.
 template <class Work>
 ReadSeconds timed(Work work) {
   ReadSeconds& seconds = read_seconds_of_thread();
@@ -33,13 +33,13 @@ ReadSeconds timed(Work work) {
   return seconds;
 }
 
-/// So many samples that handing them out costs next to nothing beside reading them.
+/// Returns a block size so large that distributing blocks costs almost nothing compared to reading them.
 int64_t samples_in_block(const Dataset& dataset) {
   constexpr size_t kBlockBytes = size_t{256} << 10;
   return static_cast<int64_t>(std::max<size_t>(1, kBlockBytes / std::max<size_t>(1, sample_bytes(dataset))));
 }
 
-/// No more than there are blocks to read at a time.
+/// Returns the number of threads: at most the number of blocks that can be read at the same time.
 int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
   const auto cores = static_cast<int64_t>(available_cores().size());
   const int64_t block = samples_in_block(dataset), batch = std::min(options.batch_size, dataset.size());
@@ -49,14 +49,14 @@ int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
 
 }  // namespace
 
-/// A part of a batch, which one thread reads.
+/// A part of a batch that one thread reads.
 struct Prefetcher::Block {
   Slot* slot = nullptr;
   int64_t first = 0;  // in the batch
   Samples samples;
 };
 
-/// Memory for one batch, used again and again.
+/// Reusable memory for one batch.
 class Prefetcher::Slot final : public Batch {
  public:
   Slot(const std::vector<TensorSpec>& columns, int64_t batch_size) {
@@ -68,17 +68,18 @@ class Prefetcher::Slot final : public Batch {
     }
   }
 
-  /// A batch of this size is to be read.
+  /// Prepares for a batch of `size` samples.
   void begin(int64_t size) {
     size_ = unread_ = size;
     error_ = nullptr;
     for (View& view : views_) view.shape[0] = size;
   }
-  /// Called without the lock.
+  /// Reads the samples of `block`. Called without the lock.
   void fill(const Dataset& dataset, const Block& block) const {
     dataset.read(block.samples, views_of(block.first, static_cast<int64_t>(block.samples.size())));
   }
-  /// The block has been read, or failed with this error. Of several errors the batch's first counts.
+  /// Marks the block as read, or as failed with `error`. Of several errors, keeps that of the first block in
+  /// the batch.
   void finish(const Block& block, std::exception_ptr error) {
     unread_ -= static_cast<int64_t>(block.samples.size());
     if (!error || (error_ && error_at_ < block.first)) return;
@@ -124,7 +125,8 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptio
   while (static_cast<int64_t>(threads_.size()) < wanted && start_another()) continue;
 }
 
-/// False where the system gives no more threads: fewer do the same, more slowly.
+/// Returns false if the system allows no more threads; fewer threads are only slower. Throws if there is none
+/// yet.
 bool Prefetcher::start_another() {
   try {
     threads_.push_back(start_thread("reading ahead", [this] { work(); }));
@@ -152,9 +154,9 @@ ReadAheadMemory Prefetcher::memory(const Dataset& dataset, const LoaderOptions& 
 
 void Prefetcher::begin(const Samples& order, int64_t first_step) {
   std::unique_lock lock(mutex_);
-  steps_ = 0;  // nothing more to read of the old order
+  steps_ = 0;  // stop reading the old order
   was_read_.wait(lock, [&] { return reading_ == 0; });
-  // Memory is taken here, not before: until now a plan may have counted it.
+  // Allocates memory here and not earlier, because memory plans made before may count it as free.
   while (static_cast<int64_t>(slots_.size()) < depth_ + 2)
     slots_.push_back(std::make_shared<Slot>(dataset_->columns(), std::min(batch_size_, dataset_->size())));
   order_ = order;
@@ -201,7 +203,7 @@ void Prefetcher::work() {
     to_read_.wait(lock, [&] { return stop_ || something_to_read(); });
     if (stop_) return;
     const Block block = take_block();
-    // Each thread wakes another one where there is more, so that little to read wakes few.
+    // Each thread wakes another one if there is more to read, so that little work wakes few threads.
     if (something_to_read()) to_read_.notify_one();
     ++reading_;
     lock.unlock();

@@ -14,30 +14,30 @@
 
 namespace dtrain {
 
-/// Used by one thread; the batches it gives out may be read by any. The threads of the pool take blocks of
-/// samples, in the order in which they will be needed: several threads make the next batch together, then the
-/// one behind it. Blocks do not depend on the number of threads, so neither does which of several errors is
-/// told.
+/// Used by one thread; any thread may read the batches that it returns. The threads of the pool take blocks
+/// of samples in the order in which they are needed: several threads fill the next batch together, then the
+/// batch after it. Blocks do not depend on the number of threads, so the error that is reported does not
+/// either.
 class Prefetcher {
  public:
-  /// Up to `options.prefetch` (at least 1) batches are ready before they are asked for. Starts the threads,
-  /// as many as the system gives; throws Error where it gives none.
+  /// Keeps up to `options.prefetch` (at least 1) batches ready. Starts the threads, or as many as the system
+  /// allows; throws Error if it allows none.
   Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   /// Waits for the blocks that are being read.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// What one of this data set takes once begin() was called.
+  /// Returns the memory that a Prefetcher of this data set uses after begin().
   static ReadAheadMemory memory(const Dataset& dataset, const LoaderOptions& options);
 
-  /// Starts over with batch `first_step` of this order, whose rows stay alive and as they are until the next
-  /// begin() or the end. Batches given out before are void.
+  /// Starts over with batch `first_step` of this order. The caller keeps the order's rows alive and unchanged
+  /// until the next begin() or the destructor. Batches returned before become invalid.
   void begin(const Samples& order, int64_t first_step);
-  /// The next batch, or null after the last. Rethrows what reading it threw (of its first block that failed),
-  /// each time it is asked for. A batch is valid until the next but one call.
+  /// Returns the next batch, or null after the last. If reading failed, rethrows the error of the batch's
+  /// first failed block, on each call. A batch stays valid until the second-next call.
   std::shared_ptr<const Batch> next();
-  /// What the pool's threads have spent so far, all together.
+  /// Returns the time spent by all threads of the pool so far.
   ReadSeconds read_seconds();
 
  private:
@@ -52,16 +52,16 @@ class Prefetcher {
 
   const std::shared_ptr<const Dataset> dataset_;
   const int64_t batch_size_, depth_, block_size_;
-  std::vector<std::shared_ptr<Slot>> slots_;  // depth_ that wait, and the two that were given out last
+  std::vector<std::shared_ptr<Slot>> slots_;  // depth_ batches that wait, and the two returned last
 
   std::mutex mutex_;
-  std::condition_variable to_read_, was_read_;  // for the pool; for the thread that uses this
+  std::condition_variable to_read_, was_read_;  // wake the pool; wake the thread in next() or begin()
   Samples order_;
   int64_t steps_ = 0;          // of the epoch
-  int64_t taken_ = 0;          // the first step of which not all blocks have been taken
-  int64_t taken_samples_ = 0;  // how many samples of that step have been taken
-  int64_t given_ = 0;          // the step that next() gives next
-  int reading_ = 0;            // threads that read a block now
+  int64_t taken_ = 0;          // first step with blocks not taken yet
+  int64_t taken_samples_ = 0;  // samples of that step taken so far
+  int64_t given_ = 0;          // step that next() returns next
+  int reading_ = 0;            // threads that are reading a block
   ReadSeconds spent_;
   bool stop_ = false;
   std::vector<std::thread> threads_;  // the last member: they use all others

@@ -1,12 +1,12 @@
-// Where the time goes in which samples are read.
+// Measures how the time for reading samples is spent.
 #pragma once
 
 namespace dtrain {
 
-/// Seconds of one thread, or of several together.
+/// Seconds spent by one thread, or by several together.
 struct ReadSeconds {
-  double files = 0;     // reading what is stored
-  double decoding = 0;  // pictures
+  double files = 0;     // reading stored data
+  double decoding = 0;  // decoding images
   double rest = 0;      // transforms, augmentation, copying
 
   double total() const { return files + decoding + rest; }
@@ -18,8 +18,8 @@ struct ReadSeconds {
   }
 };
 
-/// The calling thread's, since it last set them to nothing. Readers add to files and decoding with a
-/// Stopwatch, so that nobody between them and whoever asks for samples has to hand them on.
+/// The calling thread's times since it last reset them. Readers add to files and decoding with a Stopwatch,
+/// so the code between them and the caller need not pass the times on.
 inline ReadSeconds& read_seconds_of_thread() {
   thread_local ReadSeconds seconds;
   return seconds;

@@ -11,7 +11,7 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-constexpr uint32_t kShuffleStream = 0x73687566;  // apart from all other uses of the run's seed
+constexpr uint32_t kShuffleStream = 0x73687566;  // separate from all other uses of the run's seed
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Classes that data call by their numbers, and the configuration by names.
+// Labels of classes that the data refers to by number and the configuration by name.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace dtrain {
 
-/// What labels say in the place of the names: "0", "1", ... where `first`, one of the labels, is such a
-/// number and no name is a number; else the names themselves. So all labels of a data set are numbers, or all
-/// are names.
+/// Returns the text that labels use for each class: "0", "1", ... if `first`, one of the labels, is a number
+/// and no name is one; else the names themselves. So either all labels of a data set are numbers, or all are
+/// names.
 std::vector<std::string> label_texts(const std::vector<std::string>& names, const std::string& first);
 
 }  // namespace dtrain

@@ -20,7 +20,7 @@ std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
   return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
 }
 
-/// Leaves out what is known of other rows.
+/// Drops all other rows of the known columns.
 void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})
@@ -50,15 +50,16 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
   const bool is_picture =
       shape.rank() == 2 || (shape.rank() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4));
   if (!is_picture && (!options.size || !options.channels))
-    throw UserError(fmt::format("images: give size and channels; the input '{}' of shape {} says neither",
-                                input.name, shape.str()));
+    throw UserError(
+        fmt::format("images: give size and channels; they cannot be taken from the input '{}' of shape {}",
+                    input.name, shape.str()));
   PictureForm form;
   form.height = options.size ? options.size->height : shape[0];
   form.width = options.size ? options.size->width : shape[1];
   form.channels = static_cast<int>(options.channels ? *options.channels : shape.rank() == 2 ? 1 : shape[2]);
   form.resize = options.resize;
   if (form.height > kMostArrayElements / form.width / form.channels)
-    throw UserError(fmt::format("images: expected a size of at most {} bytes a picture, found {} x {} x {}",
+    throw UserError(fmt::format("images: expected at most {} bytes per image, found {} x {} x {}",
                                 kMostArrayElements, form.height, form.width, form.channels));
   return form;
 }
@@ -75,7 +76,7 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
   }
   if (checked.skipped > 0)
     source.warnings.push_back(fmt::format(
-        "{}: {} of {} files were left out, which are no whole pictures; the first: {}", set.where,
+        "{}: {} of {} files were left out, because they are not complete images; the first: {}", set.where,
         checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
   source.columns.insert(source.columns.begin(),
                         picture_column(set.where, set.pictures, std::move(checked), form));

@@ -1,4 +1,4 @@
-// From pictures and what is known of each to columns, for the readers and for `dtrain predict`.
+// Makes columns from images and what is known about them, for the readers and for `dtrain predict`.
 #pragma once
 
 #include <memory>
@@ -12,30 +12,30 @@
 
 namespace dtrain {
 
-/// The pictures of a data set.
+/// The images of a data set.
 struct PictureSet {
-  std::string where;  // the folder or file that holds or names them
+  std::string where;  // folder or file that contains or lists them
   std::shared_ptr<const PictureSource> pictures;
-  /// A row for each picture: the targets' columns, weights, and names; null stands for the pictures' own
-  /// names, which are paths.
+  /// One row per image: columns of the targets, weights, and names. Null names: the images' own names (paths)
+  /// are used.
   SourceColumns known;
-  /// Whether its user may say on_error: skip, as for a reader of the configuration: for messages.
+  /// Whether the user can set `on_error: skip`, as for a reader of the configuration. Used in messages.
   bool can_skip = false;
 };
 
 PictureSet picture_set(FileListing files);
-/// With class numbers (int32) as the target.
+/// Uses class indices (int32) as the target.
 PictureSet picture_set(PictureClasses classes);
 
-/// The pixels that the options, and the input where they say nothing, want. Throws UserError where neither
-/// says.
+/// Returns the pixel format given by the options, and by the model's input for options that are not set.
+/// Throws UserError if neither determines it.
 PictureForm picture_form(const PictureOptions& options, const TensorSpec& input);
 
-/// A column of pictures for `input`, and what is known of those that are kept. Looks at the pictures, as
-/// check_pictures().
+/// Returns a column of images for `input`, and the known columns of the images that are kept. Checks the
+/// images as check_pictures() does.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// The same for a path that is a folder or a picture, or for several of pictures, of which nothing is known.
+/// Does the same for the path of a folder or an image, or for several paths of images, without known columns.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

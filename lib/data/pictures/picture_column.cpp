@@ -17,11 +17,11 @@ namespace {
 
 constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 
-/// Calls `work` with the first bytes of a picture, and with how many it has; what that says is wrong gets the
-/// picture's name.
+/// Calls `work` with the first bytes of an image (at most `most`) and with its full size. Adds the image's
+/// name to a UserError from `work`.
 template <class Work>
 void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work) {
-  constexpr size_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
+  constexpr size_t kKept = 16 << 20;  // a larger buffer is freed before the thread's next image
   thread_local std::vector<uint8_t> bytes;
   if (bytes.capacity() > kKept) std::vector<uint8_t>().swap(bytes);
   const int64_t length = source.read(i, most, bytes);
@@ -32,7 +32,7 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
   }
 }
 
-/// Returns how many bytes the picture has.
+/// Decodes an image and returns the number of its encoded bytes.
 int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& form, uint8_t* dst) {
   int64_t length = 0;
   with_bytes(source, i, kWhole, [&](auto bytes, int64_t all) {
@@ -105,7 +105,7 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
   } catch (const UserError&) {
     if (is_whole) throw;
   }
-  with_bytes(source, i, kWhole, read);  // a header may be longer
+  with_bytes(source, i, kWhole, read);  // the header may be longer than kStart
   return header;
 }
 
@@ -151,7 +151,7 @@ CheckedPictures check_pictures(const PictureSource& source, const std::string& w
     throw UserError(checked.first_skipped + describe_others(checked.skipped - 1, "cannot be read",
                                                             can_skip && !checked.kept.empty()));
   if (on_error == OnError::skip && checked.kept.empty())
-    throw UserError(fmt::format("{}: expected pictures, found none of {} to be one ({})", where,
+    throw UserError(fmt::format("{}: expected images, found none among {} files; the first: {}", where,
                                 checked.skipped, checked.first_skipped));
   find_largest();
   return checked;

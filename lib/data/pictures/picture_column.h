@@ -1,4 +1,4 @@
-// Columns of pictures, decoded when they are asked for.
+// Columns of images that are decoded when they are read.
 #pragma once
 
 #include <memory>
@@ -11,33 +11,34 @@
 
 namespace dtrain {
 
-/// The pictures of a source that can be decoded, and what became of the others.
+/// The images of a source that can be decoded, and facts about the images that were left out.
 struct CheckedPictures {
-  std::vector<int64_t> kept;  // their numbers
-  int64_t largest = 0;        // bytes, as it is encoded
+  std::vector<int64_t> kept;  // numbers of these images
+  int64_t largest = 0;        // most bytes of an encoded image
   int64_t skipped = 0;
-  std::string first_skipped;  // its name and what was wrong
-  std::string advice;         // behind what is said of one that turns out to be damaged when it is read
+  std::string first_skipped;  // name and problem of the first image that was left out
+  std::string advice;  // appended to the error about an image that turns out to be damaged when it is read
 };
 
-/// Rows of [height, width, channels] bytes, of the source's pictures that were kept. Reading throws UserError
-/// with the name of a picture that is damaged, and Error for one that was changed since the source was made.
+/// Returns a column with rows of [height, width, channels] bytes, one for each kept image of the source.
+/// Reading throws UserError with the name of a damaged image, and Error for an image that has changed since
+/// the source was made.
 std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
                                              CheckedPictures pictures, const PictureForm& form);
 
-/// The header of a picture. Throws UserError with its name, as decoding would for it. `bytes` becomes
-/// how many it has.
+/// Reads the header of an image. Throws UserError with the image's name, as decoding it would. Sets `*bytes`
+/// to the size of the encoded image.
 PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes = nullptr);
 
-/// Looks at the pictures by several threads. OnError::error: at their headers; throws UserError for the first
-/// one that is none or too large, with how many others are. OnError::skip: decodes them whole, and leaves out
-/// those that cannot be. Throws UserError where none is left of those that `where` holds.
+/// Checks the images on several threads. OnError::error reads their headers, and throws UserError for the
+/// first image that is invalid or too large, with the number of further ones. OnError::skip decodes them
+/// completely, and leaves out images that cannot be decoded. Throws UserError if no image in `where` is left.
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureForm& form,
                                OnError on_error, bool can_skip);
 
-/// What a message about one picture adds where `others` are as bad: "; 3 more cannot be read"; and the option
-/// that leaves them out, where `can_skip` says that its reader may be given that. "" where there is nothing
-/// to add.
+/// Returns what to append to a message about one image if `others` have the same problem: "; 3 more cannot be
+/// read", and, if `can_skip` is true, the option that leaves them out. Returns "" if there is nothing to
+/// append.
 std::string describe_others(int64_t others, const std::string& how, bool can_skip);
 
 }  // namespace dtrain

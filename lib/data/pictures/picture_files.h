@@ -1,4 +1,4 @@
-// Pictures that are files of their own.
+// Images in separate files.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace dtrain {
 
-/// They are opened when they are read, and must be then what they were when they were listed.
+/// Files are opened when they are read. They must not have changed since they were listed.
 std::shared_ptr<const PictureSource> picture_files(FileListing listing);
 
-/// A picture that lies in a file, `bytes` bytes from `offset` on: as PictureSource::read().
+/// Reads an image stored in `bytes` bytes at `offset` of a file, like PictureSource::read().
 int64_t read_picture_at(const InputFile& file, const std::string& name, int64_t offset, int64_t bytes,
                         int64_t most, std::vector<uint8_t>& dst);
 

@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// The first of these that is called like one of `known`; "" where none is.
+/// Returns the first name that is in `known`, ignoring case; "" if none is.
 std::string find_called(const std::vector<std::string>& names, std::span<const std::string_view> known) {
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
     return std::find(known.begin(), known.end(), in_small_letters(name)) != known.end();
@@ -26,7 +26,7 @@ std::string find_called(const std::vector<std::string>& names, std::span<const s
   return found == names.end() ? "" : *found;
 }
 
-/// Whether a file stands beside the folders of a folder, and is no picture by its name: README.txt.
+/// Returns true for a file next to the subfolders without an image extension, such as README.txt.
 bool is_beside_folders(const ListedFile& file) {
   return file.path.find('/') == std::string::npos && !has_ending_of_picture(file.path);
 }
@@ -45,8 +45,8 @@ std::string warning_of_splits(const std::string& folder, const std::vector<std::
   if (other.empty()) other = find_called(names, kTestFolders);
   if (train.empty() || other.empty()) return "";
   return fmt::format(
-      "{}: its folders '{}' and '{}' are taken for classes, but are called like splits; is this one level "
-      "too high? Then train on {}, and give '{}' to a split of its own",
+      "{}: its folders '{}' and '{}' are taken for classes, but are named like splits; if the directory is "
+      "one level too high, train on {}, and use '{}' for another split",
       folder, train, other, path_in(folder, train), other);
 }
 
@@ -66,8 +66,7 @@ FileListing list_pictures(const std::string& folder) {
   FileListing list{folder, list_folder(folder)};
   if (!folders_in(folder).empty())
     std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
-  if (list.files.empty())
-    throw UserError(fmt::format("{}: expected pictures, found an empty folder", folder));
+  if (list.files.empty()) throw UserError(fmt::format("{}: expected images, found an empty folder", folder));
   return list;
 }
 
@@ -89,18 +88,19 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     const auto number = numbers.find(name);
     if (slash == std::string::npos && number == numbers.end()) {
       if (is_beside_folders(file)) continue;
-      throw UserError(fmt::format("{}: expected pictures in folders, one a class, found this one beside them",
-                                  path_in(folder, file.path)));
+      throw UserError(
+          fmt::format("{}: expected images in one folder per class, found this one next to the folders",
+                      path_in(folder, file.path)));
     }
     ++counts[name];
     list.classes.push_back(number->second);
     list.files.files.push_back(std::move(file));
   }
   if (folders.empty())
-    throw UserError(fmt::format("{}: expected folders of pictures, one a class, found none", folder));
+    throw UserError(fmt::format("{}: expected one folder of images per class, found none", folder));
   for (const std::string& name : folders)
     if (counts[name] == 0)
-      throw UserError(fmt::format("{}: expected pictures, found an empty folder", path_in(folder, name)));
+      throw UserError(fmt::format("{}: expected images, found an empty folder", path_in(folder, name)));
   return list;
 }
 

@@ -1,4 +1,4 @@
-// Folders of pictures: which ones, in which order, and of which classes.
+// Lists the images in a folder, in a defined order and with their classes.
 #pragma once
 
 #include <array>
@@ -13,33 +13,34 @@ namespace dtrain {
 
 struct PictureClasses {
   FileListing files;
-  std::vector<int32_t> classes;          // of each file
-  std::vector<std::string> class_names;  // by number
+  std::vector<int32_t> classes;          // class index of each file
+  std::vector<std::string> class_names;  // by class index
 };
 
-/// The names that the folders of a data set's splits usually have.
+/// Usual names of the folders of a data set's splits.
 inline constexpr std::array<std::string_view, 2> kTrainFolders{"train", "training"};
 inline constexpr std::array<std::string_view, 2> kTestFolders{"test", "testing"};
 inline constexpr std::array<std::string_view, 3> kValidationFolders{"validation", "val", "valid"};
 
-/// What to tell whoever takes these folders of a folder for classes, where one is called like a training
-/// split and another one like a split beside it, whatever their capitals; "" elsewhere.
+/// Returns a warning if the subfolders `names` of `folder`, which are taken for classes, include one named
+/// like a training split and one named like a validation or test split (ignoring case). Otherwise returns "".
 std::string warning_of_splits(const std::string& folder, const std::vector<std::string>& names);
 
-/// Whether a path ends as those of pictures do: .jpg, .jpeg, .png, .bmp.
+/// Returns true if a path has the extension of an image: .jpg, .jpeg, .png or .bmp.
 bool has_ending_of_picture(const std::string& path);
 
-/// The names of the folders in a folder, sorted; hidden ones are none. Of what is no folder: none.
+/// Returns the names of a folder's subfolders, sorted, without hidden ones. Empty if `folder` is not a
+/// folder.
 std::vector<std::string> folders_in(const std::string& folder);
 
-/// Every file below the folder. Files beside folders are passed over, unless they are pictures by their
-/// names.
+/// Lists every file below the folder. If it has subfolders, skips files next to them without an image
+/// extension.
 FileListing list_pictures(const std::string& folder);
 
-/// Every file in the folders of a folder, each of which is a class. `class_names` are the folders in the
-/// order in which they are numbered; where it is empty, it is the order of their names. Files beside the
-/// folders are passed over, unless they are pictures by their names, which is an error. Throws UserError for
-/// a folder that is none of the names, and for one without files.
+/// Lists every file in the subfolders of a folder; each subfolder is a class. `class_names` gives the
+/// subfolders in the order of the class indices; if empty, they are sorted by name. Files next to the
+/// subfolders are skipped, but an image extension there is an error. Throws UserError for a subfolder that is
+/// not in `class_names`, and for one without files.
 PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// How a user says pictures are to be read.
+// Options for reading images.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace dtrain {
 
-/// What becomes of a picture that cannot be read.
+/// What happens if an image cannot be read.
 enum class OnError {
-  error,  // the first one ends the run, as early as possible
-  skip,   // it is left out, and counted
+  error,  // the first such image ends the run, as early as possible
+  skip,   // the image is left out and counted
 };
 
 template <>
@@ -20,7 +20,7 @@ inline const EnumNames<Resize> names_of<Resize> = {
 template <>
 inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, {OnError::skip, "skip"}};
 
-/// How pictures are to be read. What is not set is the model's input's.
+/// How to read images. The model's input determines what is not set.
 struct PictureOptions {
   std::optional<Size2> size;
   Resize resize = Resize::stretch;

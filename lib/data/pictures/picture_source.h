@@ -1,4 +1,4 @@
-// Where encoded pictures come from: files of their own, or places in a file of many.
+// Sources of encoded images: separate files, or parts of one large file.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 
 namespace dtrain {
 
-/// Gives the bytes of pictures by number, as they are encoded. Safe to read from several threads.
+/// Reads encoded images by number. Safe to read from several threads.
 class PictureSource {
  public:
   virtual ~PictureSource() = default;
   virtual int64_t size() const = 0;
-  /// What messages call the picture: its path, or where it stands in a file of many.
+  /// The image's name in messages: its path, or its position in a file of many.
   virtual std::string name(int64_t i) const = 0;
-  /// Puts the picture's first `most` bytes into `bytes`, all of them where it is shorter, and returns how
-  /// many it has. Throws UserError, with its name, where it cannot be read or is longer than any may be, and
-  /// Error where its file was changed since the source was made.
+  /// Copies the first `most` bytes of the image (all of them if it is shorter) to `bytes`, and returns its
+  /// full size. Throws UserError, with its name, if it cannot be read or is larger than allowed, and Error if
+  /// its file has changed since the source was made.
   virtual int64_t read(int64_t i, int64_t most, std::vector<uint8_t>& bytes) const = 0;
-  /// Throws Error where what was read may not be what the file held when the source was made.
+  /// Throws Error if data read so far may differ from the file's content when the source was made.
   virtual void check() const {}
 };
 
-/// How many bytes to read of a picture that has `length`, of which `most` are wanted. Throws UserError where
-/// it has more than 1 GiB, as much as is read at once.
+/// Returns how many bytes to read of an image of `length` bytes if `most` are wanted. Throws UserError if it
+/// has more than 1 GiB, the most that is read at once.
 int64_t picture_bytes_to_read(const std::string& name, int64_t length, int64_t most);
 
 }  // namespace dtrain

@@ -16,9 +16,9 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kTarBlock = 512;
-constexpr int64_t kTarMostName = int64_t{1} << 20;  // of a name, and of what a pax header says
+constexpr int64_t kTarMostName = int64_t{1} << 20;  // limit of a name, and of a pax header's records
 
-/// The fields of a header.
+/// Position of a field in a header.
 struct TarField {
   size_t from, bytes;
 };
@@ -34,12 +34,12 @@ std::string_view until_zero(std::string_view text) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits with blanks around them, or as GNU has large numbers: bytes behind one with the highest bit.
+/// Parses octal digits surrounded by spaces, or GNU's form for large numbers: big-endian bytes after 0x80.
 std::optional<int64_t> tar_number(std::string_view text) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 8;
   int64_t value = 0;
   if ((static_cast<unsigned char>(text[0]) & 0x80u) != 0) {
-    if (static_cast<unsigned char>(text[0]) != 0x80) return std::nullopt;  // negative, or beyond all files
+    if (static_cast<unsigned char>(text[0]) != 0x80) return std::nullopt;  // negative or too large
     for (const char c : text.substr(1)) {
       if (value > kMost) return std::nullopt;
       value = (value << 8) | static_cast<unsigned char>(c);
@@ -56,7 +56,8 @@ std::optional<int64_t> tar_number(std::string_view text) {
   return value;
 }
 
-/// The sum of the header's bytes, those of the sum's own field as blanks; some writers took bytes as signed.
+/// Checks the sum of the header's bytes, with the sum's own field taken as spaces. Some writers add signed
+/// bytes.
 bool has_right_sum(std::string_view header) {
   int64_t sum = 0, of_signed = 0;
   for (size_t i = 0; i < header.size(); ++i) {
@@ -68,7 +69,7 @@ bool has_right_sum(std::string_view header) {
   return said && (*said == sum || *said == of_signed);
 }
 
-/// What a file is packed with, by its first bytes, and the program that unpacks it; null where it is not.
+/// Returns the program that decompresses a file with these first bytes; null if it is not compressed.
 const char* packed_by(std::string_view start) {
   using namespace std::string_view_literals;
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kAll{{{"\x1f\x8b"sv, "gzip"},
@@ -80,7 +81,8 @@ const char* packed_by(std::string_view start) {
   return nullptr;
 }
 
-/// Reads one header after the other. A label is a header and a block, so a few blocks are read at once.
+/// Reads one header after the other. Reads a few blocks at once, because a label is just a header and a
+/// block.
 class TarWalk {
  public:
   explicit TarWalk(const InputFile& file) : file_(file) {}
@@ -100,13 +102,13 @@ class TarWalk {
   void refuse_packed() {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
-          fmt::format("{}: expected a plain tar archive, found one packed by {}, from which no sample can be "
-                      "read without "
-                      "all before it; unpack it: {} -d",
+          fmt::format("{}: expected an uncompressed tar archive, found one compressed with {}, whose samples "
+                      "cannot be read in any order; decompress it: {} -d",
                       file_.path(), program, program));
   }
 
-  /// These bytes, which are in the file and at most kTarMostName; valid until the next call.
+  /// Returns `count` bytes at `at`. They must be in the file, and at most kTarMostName. Valid until the next
+  /// call.
   std::string_view bytes_at(int64_t at, int64_t count) {
     constexpr int64_t kAhead = 4 * kTarBlock;
     if (at < from_ || at + count > from_ + static_cast<int64_t>(window_.size())) {
@@ -117,26 +119,26 @@ class TarWalk {
     return std::string_view(window_).substr(static_cast<size_t>(at - from_), static_cast<size_t>(count));
   }
 
-  /// The member whose header is at `at`; returns where the next header is, -1 at the end.
+  /// Reads the member whose header is at `at`. Returns the offset of the next header, or -1 at the end.
   int64_t step(int64_t at, std::vector<TarMember>& members) {
     if (file_.size() - at < kTarBlock)
-      fail(at, "another file of the tar archive or its end (blocks of zeros)",
-           "the end of what was cut short");
+      fail(at, "another file of the tar archive or its end marker (blocks of zeros)",
+           "the end of a truncated archive");
     const std::string header(bytes_at(at, kTarBlock));
     if (header.find_first_not_of('\0') == std::string::npos) return -1;
     if (!has_right_sum(header))
       fail(at, "the header of a file in a tar archive",
-           at == 0 ? "something else" : "damage (its checksum is another one)");
+           at == 0 ? "something else" : "damage (a wrong checksum)");
     const char type = header[kTarType];
     const bool is_file = type == '0' || type == '\0' || type == '7';
     auto bytes = tar_number(field_of(header, kTarSize));
     if (is_file && size_) bytes = size_;
-    if (!bytes) fail(at, "a file's size", "none that a file can have");
-    // Links, folders and devices have no content, whatever is said.
+    if (!bytes) fail(at, "a file's size", "an invalid one");
+    // Links, folders and devices have no content, whatever size the header gives.
     const int64_t content = type >= '1' && type <= '6' ? 0 : *bytes;
     if (content > file_.size() - at - kTarBlock)
       fail(at, fmt::format("a file of {} bytes", content),
-           fmt::format("the archive's end {} bytes behind its header", file_.size() - at - kTarBlock));
+           fmt::format("the archive's end {} bytes after its header", file_.size() - at - kTarBlock));
     if (type == 'L' || type == 'x')
       read_extension(type, at + kTarBlock, content);
     else if (type == 'S')
@@ -161,7 +163,7 @@ class TarWalk {
     return is_posix && !prefix.empty() ? std::string(prefix) + "/" + name : name;
   }
 
-  /// What is said of the next file: its long name, or pax records, "LENGTH KEY=VALUE\n".
+  /// Reads an extension header for the next file: its long name, or pax records, "LENGTH KEY=VALUE\n".
   void read_extension(char type, int64_t at, int64_t bytes) {
     if (bytes > kTarMostName)
       fail(at - kTarBlock, fmt::format("a name of at most {} bytes", kTarMostName), fmt::format("{}", bytes));
@@ -191,15 +193,15 @@ class TarWalk {
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
     if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      fail(at, "a file's size", "none that a file can have");
+      fail(at, "a file's size", "an invalid one");
     size_ = size;
   }
 
   const InputFile& file_;
   std::string window_;
-  int64_t from_ = 0;             // where the window begins
-  std::string name_;             // of the next file, where an extension says it
-  std::optional<int64_t> size_;  // the same
+  int64_t from_ = 0;             // offset of the window in the file
+  std::string name_;             // name of the next file, if an extension gives it
+  std::optional<int64_t> size_;  // its size, if an extension gives it
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a tar archive holds, and where, so that its files can be read in any order.
+// Lists the contents of a tar archive with their offsets, so that its files can be read in any order.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace dtrain {
 
 struct TarMember {
   std::string name;
-  int64_t header = 0;             // where its header begins in the archive
-  int64_t offset = 0, bytes = 0;  // its content
-  bool is_file = true;            // else a link
+  int64_t header = 0;             // offset of its header in the archive
+  int64_t offset = 0, bytes = 0;  // of its content
+  bool is_file = true;            // false: a link
 };
 
-/// The files and links of an archive (POSIX ustar and pax, GNU, and older ones), in order; of the contents
-/// nothing is read. Throws UserError, with the byte at which it was met, for what is no whole archive, and
-/// for one that is packed.
+/// Lists the files and links of an archive (POSIX ustar and pax, GNU, and older formats) in order, without
+/// reading their content. Throws UserError, with the byte offset of the problem, for an incomplete or damaged
+/// archive, and for a compressed one.
 std::vector<TarMember> list_tar(const InputFile& file);
 
-/// Whether a file that begins so (512 bytes) is a tar archive.
+/// Returns true if a file that begins with `start` (512 bytes) is a tar archive.
 bool is_tar_file(const std::string& start);
 
 }  // namespace dtrain

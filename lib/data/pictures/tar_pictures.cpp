@@ -49,8 +49,9 @@ class TarPictures final : public PictureSource {
   std::vector<TarPicture> pictures_;
 };
 
-/// A file's name up to the first dot of its last part, and what is behind that, in small letters. Nothing for
-/// files that are no samples': hidden ones, those without a dot, and "__meta__.json".
+/// A file's name up to the first dot of its last part, and the extension after that dot in lower case.
+/// sample_name() returns nullopt for files that are not part of a sample: hidden files, files without a dot,
+/// and "__meta__.json".
 struct SampleName {
   std::string key, ending;
 };
@@ -72,7 +73,7 @@ struct ArchiveSamples {
   std::vector<std::string> targets;
 };
 
-/// Finds the samples of one archive, which is open meanwhile.
+/// Finds the samples of one archive, which stays open meanwhile.
 class ArchiveListing {
  public:
   ArchiveListing(const ListedFile& archive, size_t number, std::string target)
@@ -105,21 +106,21 @@ class ArchiveListing {
     if (!member.is_file) fail(member, "expected a file, found a link");
     auto& place = is_picture ? picture_ : label_;
     if (place)
-      fail(member, fmt::format("expected one {} a sample, found {} as well",
-                               is_picture ? "picture" : "target", place->name));
+      fail(member, fmt::format("expected one {} per sample, found {} as well",
+                               is_picture ? "image" : "target", place->name));
     place = member;
   }
 
-  /// Ends the sample that was begun. What has no picture is none.
+  /// Ends the current sample. Files without an image are no sample, but a target without an image is an
+  /// error.
   void finish() {
     if (picture_) {
       samples_.pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});
       if (!target_.empty()) samples_.targets.push_back(read_label());
     } else if (label_) {
-      fail(*label_,
-           fmt::format("expected a picture ({}) beside it, found none; a sample's files have to follow "
-                       "one another (tar --sort=name)",
-                       fmt::join(kPictureEndings, ", ")));
+      fail(*label_, fmt::format("expected an image ({}) for this sample, found none; the files of a sample "
+                                "must follow one another (tar --sort=name)",
+                                fmt::join(kPictureEndings, ", ")));
     }
     picture_.reset();
     label_.reset();
@@ -129,10 +130,9 @@ class ArchiveListing {
   std::string read_label() const {
     constexpr int64_t kMost = 4096;
     if (!label_)
-      fail(*picture_,
-           fmt::format("expected a file {}.{} behind it, found {} of this name; 'target' says what "
-                       "the targets' files end in",
-                       key_, target_, fmt::join(endings_, ", ")));
+      fail(*picture_, fmt::format("expected a file {}.{} for this sample, found only the extensions {}; set "
+                                  "'target' to the extension of the targets' files",
+                                  key_, target_, fmt::join(endings_, ", ")));
     if (label_->bytes > kMost)
       fail(*label_, fmt::format("expected a class of at most {} bytes, found {}", kMost, label_->bytes));
     std::string text(static_cast<size_t>(label_->bytes), '\0');
@@ -164,7 +164,7 @@ TarSamples list_tar_samples(const std::vector<std::string>& paths, const std::st
   std::vector<TarPicture> pictures;
   for (ArchiveSamples& part : parts) {
     if (part.pictures.empty())
-      throw UserError(fmt::format("{}: expected samples with pictures ({}), found none",
+      throw UserError(fmt::format("{}: expected samples with images ({}), found none",
                                   archives[static_cast<size_t>(&part - parts.data())].path,
                                   fmt::join(kPictureEndings, ", ")));
     std::move(part.pictures.begin(), part.pictures.end(), std::back_inserter(pictures));

@@ -1,5 +1,5 @@
-// Samples in tar archives, as WebDataset has them: files that follow one another and have one name up to the
-// first dot, "cat/17.jpg" and "cat/17.cls".
+// Samples in tar archives, in WebDataset's layout: consecutive files with the same name up to the first dot,
+// such as "cat/17.jpg" and "cat/17.cls".
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@ namespace dtrain {
 
 struct TarSamples {
   std::shared_ptr<const PictureSource> pictures;
-  std::vector<std::string> targets;  // what the target's file of each sample says, without blanks around it
+  std::vector<std::string> targets;  // content of each sample's target file, without surrounding spaces
 };
 
-/// The samples of archives at these paths, in order: those that have a picture (.jpg, .jpeg, .png, .bmp).
-/// `target` is what the name of the target's file ends in ("cls"); "" where no targets are wanted. Throws
-/// UserError, with path and byte, for an archive that is not whole, a sample without a target, and one with
-/// two.
+/// Lists the samples of the archives at these paths, in order: those with an image (.jpg, .jpeg, .png, .bmp).
+/// `target` is the extension of the target's file ("cls"); "" if no targets are wanted. Throws UserError,
+/// with path and byte offset, for an incomplete archive, for a sample without a target, and for a sample with
+/// two targets or two images.
 TarSamples list_tar_samples(const std::vector<std::string>& paths, const std::string& target);
 
 }  // namespace dtrain

@@ -16,7 +16,7 @@ void check_shape(const std::string& path, const Shape& shape, int element_bytes)
     int64_t product = 0;
     if (extent < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &product) ||
         product >= (int64_t{1} << 60))
-      throw UserError(fmt::format("{}: expected a shape that memory can hold, found {}", path, shape.str()));
+      throw UserError(fmt::format("{}: expected a shape that fits in memory, found {}", path, shape.str()));
     bytes = product;
   }
   if (shape.elements() == 0)
@@ -30,7 +30,7 @@ TensorSpec row_spec(const std::string& name, const ArrayHeader& header) {
   return {name, Shape(std::move(extents)), header.type.dtype()};
 }
 
-/// Rows read where they stand.
+/// Reads rows directly from the file.
 class ArrayFileColumn final : public Column {
  public:
   ArrayFileColumn(std::shared_ptr<const InputFile> file, const std::string& name, ArrayHeader header,
@@ -62,15 +62,16 @@ class ArrayFileColumn final : public Column {
   int64_t offset_;
 };
 
-/// All of a stream's rows.
+/// Decodes all rows of a stream into memory.
 std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHeader& header) {
   const int64_t elements = header.shape.elements();
   TensorSpec spec = row_spec(stream.path(), header);
   const std::string what = fmt::format("an array of {} {}", header.shape.str(), header.type.name());
   const int64_t stored_bytes = elements * header.type.bytes;
   if (stored_bytes > stream.most_bytes())
-    throw UserError(fmt::format("{}: expected {} ({} bytes), found a file too small to unpack to it",
-                                stream.path(), what, stored_bytes));
+    throw UserError(
+        fmt::format("{}: expected {} ({} bytes), found a file that is too small to decompress to that",
+                    stream.path(), what, stored_bytes));
   const auto data = allocate_bytes(static_cast<size_t>(elements) * bytes_of(spec.dtype));
   if (header.type.same_bytes()) {
     stream.read_exactly(data.get(), static_cast<size_t>(stored_bytes), what);
@@ -86,8 +87,8 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
   }
   std::byte extra{};
   if (stream.read(&extra, 1) != 0)
-    throw UserError(fmt::format("{}: expected the end after {} at byte {}, found more", stream.path(), what,
-                                stream.offset() - 1));
+    throw UserError(fmt::format("{}: expected the end after {} at byte {}, found more data", stream.path(),
+                                what, stream.offset() - 1));
   return std::make_shared<MemoryColumn>(std::move(spec), header.shape[0], data);
 }
 
@@ -109,8 +110,8 @@ std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file
                                            ArrayHeader header, int64_t offset) {
   const int64_t bytes = header.shape.elements() * header.type.bytes;
   if (offset < 0 || offset > file->size() || bytes > file->size() - offset)
-    throw UserError(fmt::format("{}: expected {} bytes from byte {} on, found a file of {}", name, bytes,
-                                offset, file->size()));
+    throw UserError(fmt::format("{}: expected {} bytes from byte {} on, found a file of {} bytes", name,
+                                bytes, offset, file->size()));
   return std::make_shared<ArrayFileColumn>(std::move(file), name, std::move(header), offset);
 }
 

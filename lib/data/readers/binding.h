@@ -1,4 +1,4 @@
-// Options of readers that say which of their arrays is for which input and target of the model.
+// Reader options that assign arrays to the inputs and targets of the model.
 #pragma once
 
 #include <optional>
@@ -46,20 +46,21 @@ struct Codec<Named<V>> {
   static Json schema() { return json_type("object").set("additionalProperties", Codec<V>::schema()); }
 };
 
-/// Chooses a `V` (a file, a data set in a file) for each input of the model or each target.
+/// Assigns a `V` (a file, a dataset in a file) to each input or target of the model.
 template <class V>
 struct Binding {
   std::optional<V> one;
   Named<V> several;
 
-  /// The V of each of `wanted`, in its order. Messages call the options `one_key` and `several_key`. Throws
-  /// UserError where one of them has none, and where a name is none of theirs.
+  /// Returns the V of each element of `wanted`, in its order. `one_key` and `several_key` are the options'
+  /// names in messages. Throws UserError if an element has no V, and if `several` has a name that is not in
+  /// `wanted`.
   std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
                          const std::string& several_key, const ReadRequest& request) const {
     std::vector<V> chosen;
     const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // the only target
     if (is_unnamed && !several.empty())
-      request.fail(fmt::format("'{}' is for models of several outputs, this one has one output: give '{}'",
+      request.fail(fmt::format("'{}' is for models with several outputs, but this one has one; give '{}'",
                                several_key, one_key));
     for (const TensorSpec& spec : wanted) {
       if (const V* named = several.find(spec.name))
@@ -86,13 +87,13 @@ struct Binding {
   }
 };
 
-/// Options of readers whose arrays are named: each is a file, or a data set in a file.
+/// Options of readers whose arrays have names: each array is a file, or a dataset in a file.
 struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// The name of the array for each input of the request, then for each target. Targets that are not named
-  /// are an error only where they are wanted.
+  /// Returns the array's name for each input of the request, then for each target. Missing target names are
+  /// an error only if the request has targets.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
     if (request.targets.empty()) return all;

@@ -16,7 +16,7 @@ struct Cifar10Options {
   std::vector<std::string> files;
 };
 
-/// The records of several files, one after the other.
+/// Records of several files, concatenated.
 class Records {
  public:
   explicit Records(const std::vector<std::string>& paths) {
@@ -34,7 +34,7 @@ class Records {
     for (const auto& file : files_) file->check_unchanged();
   }
 
-  /// Bytes [offset, offset + bytes) of a record.
+  /// Reads bytes [offset, offset + bytes) of a record.
   void read(int64_t record, int64_t offset, void* dst, size_t bytes) const {
     for (const auto& file : files_) {
       const int64_t here = file->size() / kRecord;
@@ -121,7 +121,7 @@ class Cifar10Reader final : public Reader {
  private:
   static SourceColumns open_records(const std::vector<std::string>& paths, const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
-      request.fail(fmt::format("cifar10 feeds a model of one input and one target; this one has {} and {}",
+      request.fail(fmt::format("cifar10 needs a model with one input and one target; this one has {} and {}",
                                request.inputs.size(), request.targets.size()));
     const auto records = std::make_shared<const Records>(paths);
     const std::string name = fmt::format("{}", fmt::join(paths, ", "));

@@ -1,4 +1,4 @@
-// Text files: one sample a line.
+// The csv reader: text files with one sample per line.
 #include <fmt/format.h>
 
 #include "data/dataset_spec.h"
@@ -22,7 +22,7 @@ class CsvReader final : public Reader {
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
                                           const ReadRequest& request) const override {
-    // What was saved before the places of columns were is read in full.
+    // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
     CsvFormat as = options_.format();
     if (text.header) as.header = text.header;
@@ -33,7 +33,7 @@ class CsvReader final : public Reader {
  private:
   SourceColumns open_path(const std::string& path, const CsvFormat& format,
                           const ReadRequest& request) const {
-    CsvStart start;  // the planner refers to it
+    CsvStart start;  // the planner keeps a reference to it
     std::optional<CsvPlanner> planner;
     CsvColumns columns = read_csv(path, format, [&](const CsvStart& found) {
       start = found;
@@ -46,7 +46,7 @@ class CsvReader final : public Reader {
     if (start.has_row_names)
       source.warnings.push_back(
           fmt::format("{}: the header has one name fewer than the rows have values, so the first column is "
-                      "taken for the rows' names",
+                      "used as row names",
                       path));
     if (columns.left_out > 0)
       source.warnings.push_back(

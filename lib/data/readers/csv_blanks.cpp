@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-/// Goes through the text once, as only the beginning tells whether a quote is open.
+/// Reads the text once from its beginning, because only that tells whether a quote is open.
 class PlainWriter {
  public:
   PlainWriter(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment)
@@ -46,7 +46,7 @@ class PlainWriter {
     starts_ = false;
     has_value_ = true;
   }
-  /// A quote within a quoted value is written twice.
+  /// Returns the position after the closing quote of the value at `p`. A quote within the value is doubled.
   char* behind_quote(char* p) const {
     for (p = std::find(p, end_, '"'); end_ - p >= 2 && p[1] == '"';) p = std::find(p + 2, end_, '"');
     return p == end_ ? p : p + 1;
@@ -64,8 +64,8 @@ class PlainWriter {
   const char delimiter_;
   const bool blanks_delimit_;
   const std::optional<char> comment_;
-  bool starts_ = true;      // a value, where a quote opens
-  bool has_value_ = false;  // the line has, before this place
+  bool starts_ = true;      // a value may start here, and a quote open it
+  bool has_value_ = false;  // the line has a value before this position
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Turns text with comments, or with blanks between values, into plain delimited text.
+// Converts text with comments, or with blanks between values, to plain delimited text.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,10 @@
 
 namespace dtrain {
 
-/// Overwrites comments, which begin with `comment` outside of quotes and end with their line, with blanks.
-/// With `blanks_delimit`, a tab takes the place of the first blank of each run between two values, and spaces
-/// that of the others. The length and the ends of lines stay, so places in the text are the file's.
+/// Overwrites comments with spaces. A comment begins with `comment` outside of quotes and ends with its line.
+/// If `blanks_delimit` is true, the first blank of each run between two values becomes a tab, and the others
+/// become spaces. The length and the line ends do not change, so positions in the text are positions in the
+/// file.
 void make_plain(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment);
 
 }  // namespace dtrain

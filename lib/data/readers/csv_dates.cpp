@@ -32,7 +32,7 @@ class DateScanner {
 
   bool is_done() const { return rest_.empty(); }
   char front() const { return rest_.empty() ? '\0' : rest_.front(); }
-  /// How many digits stand at the front.
+  /// Returns the number of digits at the front.
   size_t digits() const {
     return static_cast<size_t>(std::find_if_not(rest_.begin(), rest_.end(), is_ascii_digit) - rest_.begin());
   }
@@ -47,7 +47,7 @@ class DateScanner {
     rest_.remove_prefix(count);
     return count > 0;
   }
-  /// A number of `least` to `most` digits that no other digit follows.
+  /// Takes a number of `least` to `most` digits that no other digit follows.
   bool take_number(size_t least, size_t most, int& out) {
     const size_t count = digits();
     if (count < least || count > most) return false;
@@ -55,7 +55,7 @@ class DateScanner {
     rest_.remove_prefix(count);
     return true;
   }
-  /// Letters, in small ones.
+  /// Takes letters and returns them in lower case.
   std::string take_word() {
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_ascii_letter);
     const auto count = static_cast<size_t>(end - rest_.begin());
@@ -79,7 +79,8 @@ constexpr std::array<std::string_view, 12> kMonths{"january",   "february", "mar
 constexpr std::array<std::string_view, 7> kWeekdays{"monday", "tuesday",  "wednesday", "thursday",
                                                     "friday", "saturday", "sunday"};
 
-/// The place of the name that the word is, or begins with at least three letters; -1 where there is none.
+/// Returns the index of the name that is `word`, or begins with it if it has three or four letters; -1 if
+/// none.
 template <size_t kCount>
 int place_of_name(const std::array<std::string_view, kCount>& names, const std::string& word) {
   if (word.size() < 3) return -1;
@@ -89,7 +90,7 @@ int place_of_name(const std::array<std::string_view, kCount>& names, const std::
   return static_cast<int>(found - names.begin());
 }
 
-/// As POSIX has it: 69 to 99 are of the last century.
+/// Like POSIX: 69 to 99 are years of the last century.
 int whole_year(int two_digits) {
   return two_digits + (two_digits < 69 ? 2000 : 1900);
 }
@@ -98,7 +99,7 @@ bool is_in_calendar(const CsvDate& date) {
   using namespace std::chrono;
   if (date.month < 1 || date.month > 12) return false;
   if (date.day == 0) return date.year == 0;
-  const year in(date.year == 0 ? 2000 : date.year);  // a leap year where none is given
+  const year in(date.year == 0 ? 2000 : date.year);  // assumes a leap year if there is no year
   return date.year >= 0 && date.year <= 9999 &&
          year_month_day(in, month(static_cast<unsigned>(date.month)), day(static_cast<unsigned>(date.day)))
              .ok();
@@ -108,7 +109,7 @@ bool is_whole_day(const CsvDate& date) {
   return date.year > 0 && date.day > 0 && is_in_calendar(date);
 }
 
-/// "February has no day 31"; "" unless the date has a month that lacks its day.
+/// Returns "February has no day 31", or "" unless the date's month lacks its day.
 std::string missing_day(const std::optional<CsvDate>& date) {
   if (!date || date->month < 1 || date->month > 12 || date->day <= 28 || is_in_calendar(*date)) return "";
   std::string name(kMonths[static_cast<size_t>(date->month - 1)]);
@@ -118,7 +119,7 @@ std::string missing_day(const std::optional<CsvDate>& date) {
                      date->day);
 }
 
-/// `Z`, `UTC`, `+01:00`, `-0530`, `+01`.
+/// Reads an offset from UTC: `Z`, `UTC`, `+01:00`, `-0530`, `+01`.
 bool read_offset(DateScanner& text, CsvDate& date) {
   if (text.is_done()) return true;
   const bool ahead = text.front() == '+';
@@ -138,7 +139,7 @@ bool read_offset(DateScanner& text, CsvDate& date) {
   return hours <= 23 && minutes <= 59 && text.is_done();
 }
 
-/// A time up to the end of the text: 12:00, 12:00:00.5, 3:45 PM, with an offset.
+/// Reads a time up to the end of the text: 12:00, 12:00:00.5, 3:45 PM, optionally with an offset from UTC.
 bool read_time(DateScanner& text, CsvDate& date) {
   int second = 0;
   if (!text.take_number(1, 2, date.hour) || !text.take(':') || !text.take_number(2, 2, date.minute))
@@ -158,7 +159,7 @@ bool read_time(DateScanner& text, CsvDate& date) {
   return date.hour <= 23 && date.minute <= 59 && second <= 60 && read_offset(text, date);
 }
 
-/// The rest behind a day: nothing, or a time.
+/// Reads the rest after a day: nothing, or a time.
 bool read_rest(DateScanner& text, CsvDate& date) {
   if (text.is_done()) return true;
   if (!text.take('T') && !text.take('t') && !text.skip_any(" ,")) return false;
@@ -166,7 +167,8 @@ bool read_rest(DateScanner& text, CsvDate& date) {
   return read_time(text, date);
 }
 
-/// Groups of digits: the year first, or last. The date need not be in the calendar.
+/// Reads a date of three groups of digits, or of a year and a month. Does not check the date against the
+/// calendar.
 std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   CsvDate date;
   int first = 0, second = 0;
@@ -196,7 +198,7 @@ std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   return date;
 }
 
-/// A number among words: the day, or the year. A day may have an ending: 1st.
+/// Reads a number among words: the day or the year. A day may have a suffix: 1st.
 bool read_day_or_year(DateScanner& text, CsvDate& date) {
   const size_t count = text.digits();
   int number = 0;
@@ -214,8 +216,8 @@ bool read_day_or_year(DateScanner& text, CsvDate& date) {
   return number > 0;
 }
 
-/// Names of months: "Jan 1 2000", "Sat, 1 January 2000 12:00", "January 2000", "January". The date need not
-/// be in the calendar.
+/// Reads dates with names of months: "Jan 1 2000", "Sat, 1 January 2000 12:00", "January 2000", "January".
+/// Does not check the date against the calendar.
 std::optional<CsvDate> read_words(DateScanner text) {
   CsvDate date;
   for (text.skip_any(" "); !text.is_done(); text.skip_any(" ,-/.")) {
@@ -248,7 +250,7 @@ std::optional<CsvDate> date_of_seconds(double seconds) {
   return date.year > 0 ? std::optional(date) : std::nullopt;
 }
 
-/// 20260131, or 2026 as its first day.
+/// Reads 20260131, or 2026 as January 1 of that year.
 std::optional<CsvDate> read_compact(std::string_view text, size_t digits) {
   int number = 0;
   if (text.size() != digits || !DateScanner(text).take_number(digits, digits, number)) return std::nullopt;
@@ -270,7 +272,7 @@ std::optional<CsvDate> read_number(std::string_view text, double number, DateNum
   }
 }
 
-/// The first and the second number of a date whose order is a column's own: 01/31/2026.
+/// Returns the first two numbers of a date whose order of day and month depends on the column: 01/31/2026.
 std::optional<std::pair<int, int>> numbers_in_doubt(std::string_view text) {
   DateScanner scanner(text);
   int first = 0, second = 0;
@@ -298,12 +300,10 @@ std::string why_no_date(std::string_view text, const DateForm& form) {
   DateForm other = form;
   other.day_first = !form.day_first;
   if (!read_date(text, other)) return "";
-  return form.day_first
-             ? "the training file's dates decide that the column is day/month/year, and this one is "
-               "month/day/year"
-             : "the training file's dates, or no 'dayfirst: true', decide that the column is month/day/year, "
-               "and "
-               "this one is day/month/year";
+  return form.day_first ? "the column is read as day/month/year, as in the training file, but this date is "
+                          "month/day/year"
+                        : "the column is read as month/day/year, as in the training file or because "
+                          "'dayfirst: true' is not set, but this date is day/month/year";
 }
 
 bool is_csv_date(std::string_view text) {
@@ -335,7 +335,7 @@ void DateFormFinder::add(std::string_view text) {
     some_numbers_ = true;
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
-    some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;  // seconds of the year 5138
+    some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;  // as seconds: the year 5138
   } else if (const auto numbers = numbers_in_doubt(text)) {
     first_is_day_ = first_is_day_ || numbers->first > 12;
     second_is_day_ = second_is_day_ || numbers->second > 12;

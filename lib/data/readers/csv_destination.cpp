@@ -68,7 +68,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
   for (const DatePart part : reading->dates) {
     const auto number = part_of_date(*date, part);
     if (!number) return false;
-    // Only days have digits to lose.
+    // Only `days` has digits to lose.
     part == DatePart::days ? put_counted(*number, dst) : put_real(*number, dst);
     dst += bytes_of(dtype);
   }
@@ -77,7 +77,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
 
 bool CsvDestination::store_category(std::string_view text, std::byte* dst) const {
   const int32_t index = table->find(text);
-  // A gap is none of the features.
+  // A missing value sets none of the features.
   if (index < 0 && !table->has_other() && !(kind == Kind::features && values->is_missing_name(text)))
     return false;
   const int32_t number = index + (table->has_other() ? 1 : 0);
@@ -92,7 +92,7 @@ bool CsvDestination::store_category(std::string_view text, std::byte* dst) const
   return true;
 }
 
-/// The order of day and month is named, as a date that contradicts it is none.
+/// Names the order of day and month, because a date in the other order is not valid.
 std::string CsvDestination::expected_date() const {
   std::string parts;
   for (const DatePart part : reading->dates)

@@ -1,4 +1,4 @@
-// Where the values of one field of every line go: elements of a column.
+// Destination of the values of one field of every line: elements of a column.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,18 @@
 
 namespace dtrain {
 
-/// The different texts of a column of categories, and the index of each. Not copied: the index views them.
+/// The distinct texts of a column of categories and their indices. Not copyable, because the index holds
+/// views.
 class CategoryTable {
  public:
-  /// `other`: whether what is not among the values is index 0, before them, or none of their features.
+  /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
   CategoryTable(std::vector<std::string> values, bool other);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;
 
   const std::vector<std::string>& values() const { return values_; }
   bool has_other() const { return other_; }
-  /// Among values(); -1 for what is not there.
+  /// Returns the index in values(); -1 if the text is not there.
   int32_t find(std::string_view text) const;
 
  private:
@@ -38,9 +39,9 @@ class CategoryTable {
 
 struct CsvDestination {
   enum class Kind {
-    real,  // of `dtype`
+    real,  // a number of `dtype`
     int32,
-    index32,        // in `table`
+    index32,        // index in `table`
     index_float32,  // the same, as a float
     features,       // 0 or 1 of `dtype` for each value of `table`
     dates,          // a number of `dtype` for each part of `reading`
@@ -50,21 +51,21 @@ struct CsvDestination {
   };
   Kind kind = Kind::real;
   DType dtype = DType::float32;  // or float64
-  std::byte* base = nullptr;     // of row 0
+  std::byte* base = nullptr;     // element in row 0
   size_t stride = 0;             // bytes from one row to the next
   size_t width = 0;              // bytes of a text
   const CategoryTable* table = nullptr;
-  const CsvValues* values = nullptr;       // of the file; null for a text
-  const ColumnReading* reading = nullptr;  // of the column; null for the default one
-  std::optional<double> gap = {};          // what stands for a value that is not there
+  const CsvValues* values = nullptr;       // of the file; null for text
+  const ColumnReading* reading = nullptr;  // of the column; null for the default
+  std::optional<double> gap = {};          // stored for a missing value; unset: missing is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
-  DigitLoss* loss = nullptr;  // counts what is stored as float32; null: nothing is to be counted
+  DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
 
-  /// Writes the row's element; false where the text is not what it must be, or is longer than `width`.
+  /// Writes the row's element. Returns false if the text is not valid, or longer than `width`.
   bool store(std::string_view text, size_t row) const;
-  /// As the text must be, for a message: "a finite number"; of categories, one of the table's.
+  /// Describes valid texts for a message: "a finite number"; for categories, one of the table's values.
   std::string expected() const;
-  /// Whether store_number() does the same for a text that is a plain number which float32 can hold.
+  /// Returns true if store_number() has the same effect for a plain number that float32 can hold.
   bool takes_plain_numbers() const { return kind == Kind::indicator || (kind == Kind::real && !is_amount()); }
   void store_number(double value, size_t row) const {
     kind == Kind::indicator ? put_real(0, base + row * stride) : put_counted(value, base + row * stride);
@@ -81,13 +82,13 @@ struct CsvDestination {
   std::string expected_date() const;
   bool store_date(std::string_view text, std::byte* dst) const;
   bool store_category(std::string_view text, std::byte* dst) const;
-  /// Writes a number of `dtype`.
+  /// Writes a number of type `dtype`.
   void put_real(double value, std::byte* dst) const {
     const auto single = static_cast<float>(value);
     dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)
                             : std::memcpy(dst, &single, sizeof single);
   }
-  /// The same, and counts what it loses.
+  /// Does the same as put_real(), and counts lost digits.
   void put_counted(double value, std::byte* dst) const {
     if (loss) loss->add(value);
     put_real(value, dst);

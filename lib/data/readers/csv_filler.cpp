@@ -36,7 +36,7 @@ std::map<size_t, DigitLoss> CsvFiller::fill(const CsvBlock& block) const {
   auto row = static_cast<size_t>(block.first_row);
   const size_t end = row + static_cast<size_t>(block.kept());
   auto left_out = block.left_out.begin();
-  int64_t number = 0;  // of the row in its block
+  int64_t number = 0;  // index of the row in its block
   for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p), ++number) {
     if (left_out != block.left_out.end() && *left_out == number) {
       CsvField field;
@@ -51,7 +51,7 @@ std::map<size_t, DigitLoss> CsvFiller::fill(const CsvBlock& block) const {
   return losses;
 }
 
-/// Moves `p` behind the row.
+/// Reads a row and moves `p` to its end.
 void CsvFiller::fill_row(const char*& p, size_t row, const std::vector<Field>& fields,
                          CsvFields& reader) const {
   const char* const line = p;
@@ -73,7 +73,7 @@ void CsvFiller::fill_row(const char*& p, size_t row, const std::vector<Field>& f
   }
 }
 
-/// Reads the value at `p` where it is a plain number that float32 can hold and no missing value, and returns
+/// Reads the value at `p` if it is a plain number that float32 can hold and is not a missing value. Returns
 /// where the next field begins; null for anything else.
 const char* CsvFiller::read_plain_number(const char* p, bool last, double& value) const {
   const char* const end = text_.end();

@@ -1,4 +1,4 @@
-// The pass over a table in which its values are read.
+// The pass over a table that reads its values.
 #pragma once
 
 #include <map>
@@ -9,25 +9,25 @@
 
 namespace dtrain {
 
-/// Thrown where a field that was taken for numbers has something else, which may make it one of texts.
+/// Thrown if a field that was taken for numbers contains text, and so may be a field of categories.
 struct CsvTextAmongNumbers {
   size_t field = 0;
 };
 
-/// Reads rows and writes their values to where they belong. Any thread may fill a block.
+/// Reads rows and writes their values to their destinations. Any thread may fill a block.
 class CsvFiller {
  public:
-  /// Refers to what `refusal` refers to. `destinations`: by field. `doubtful`: fields that are taken for
-  /// numbers so far.
+  /// Keeps the references that `refusal` holds. `destinations`: by field. `doubtful`: fields that count as
+  /// numbers until text is found in them.
   CsvFiller(const CsvRefusal& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
-  /// Returns what each field's numbers lose as float32. Throws UserError for a row of another width and for a
-  /// value that its column does not take, Error where the file has other rows than the block says, and
-  /// CsvTextAmongNumbers.
+  /// Reads the rows of a block. Returns the digits that each field's numbers lose as float32. Throws
+  /// UserError for a row of another width and for a value that is not valid in its column, Error if the file
+  /// does not have the block's rows any more, and CsvTextAmongNumbers.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
 
  private:
-  /// Where the values of one field go.
+  /// Destinations of one field.
   struct Field {
     std::vector<CsvDestination> to;
     bool takes_plain_numbers = false;

@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Of a list, which may be written as its only item.
+/// Codec of a list that may be written as its only item.
 template <class List>
 struct OneOrListCodec {
   using Item = typename List::value_type;
@@ -30,7 +30,7 @@ struct OneOrListCodec {
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
 
-/// A number is the text as it is written.
+/// Numbers are kept as the text in which they are written.
 template <>
 struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
 
@@ -88,17 +88,17 @@ Check<std::optional<std::string>> optional_character() {
           Json::object().set("minLength", 1).set("maxLength", 1)};
 }
 
-/// Characters that stand for different things differ. A quoted number may have the delimiter in it.
+/// Reports characters that would have two meanings. A quoted number may contain the delimiter.
 void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const std::string decimal = options.decimal.value_or(".");
   for (const auto& [name, text] :
        {std::pair("decimal", options.decimal), std::pair("thousands", options.thousands)})
     if (text && std::string_view("0123456789+-eE\"\n").find(*text) != std::string_view::npos)
-      diagnostics.error(node, fmt::format("{}: expected a character that is no part of a number", name));
+      diagnostics.error(node, fmt::format("{}: expected a character that is not part of a number", name));
   if (options.thousands == decimal)
-    diagnostics.error(node, fmt::format("'decimal' and 'thousands' are both '{}'; give each a character of "
-                                        "its own",
-                                        decimal));
+    diagnostics.error(
+        node,
+        fmt::format("'decimal' and 'thousands' are both '{}'; give them different characters", decimal));
   if (options.comment && (*options.comment == options.delimiter || *options.comment == "\""))
     diagnostics.error(node, "comment: expected a character that is neither the delimiter nor a quote");
   for (const auto& [column, parts] : options.dates)
@@ -109,62 +109,58 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
 
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
-      "Text (.gz or plain), a sample a line: numbers between delimiters, and texts that stand for classes "
-      "and "
-      "categories. Columns are called by their name in the header, or by their index, negative from the "
-      "end.");
+      "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
+      "categories. Columns are selected by their name in the header or by their index; negative indices "
+      "count from the end.");
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
   schema.required("file", &CsvOptions::file, "the file")
       .optional("target", &CsvOptions::target,
-                "the column of the only target; texts are classes, numbered in the order of their names")
+                "the column of the only target; texts are class names, which are sorted and numbered from 0")
       .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
       .optional("header", &CsvOptions::header,
-                "the first line holds the columns' names; validation, test and predicted files that have "
-                "them, too, "
-                "are read by them, whatever their order")
+                "whether the first line holds the columns' names; in validation, test and prediction files "
+                "that also have a header, columns are found by name, in any order")
       .optional("delimiter", &CsvOptions::delimiter,
-                "the character between values, or whitespace: any number of blanks and tabs",
+                "the character between values, or whitespace for any number of spaces and tabs",
                 csv_delimiter_check())
       .optional("columns", &CsvOptions::columns,
-                "the columns that make the model's only input, in this order; all that have no other use "
-                "where not given")
-      .optional("drop", &CsvOptions::drop, "columns that are not read")
-      .optional(
-          "inputs", &CsvOptions::inputs,
-          "the column, or a list of them, of each model input, by name; one input that is not named has "
-          "all others")
-      .optional(
-          "categories", &CsvOptions::categories,
-          "columns whose values are names: a feature of 0 and 1 for each value, sorted, or its index in "
-          "an int32 input; of a target, class names even where they look like numbers")
+                "the columns that make the model's only input, in this order; if not given, all columns "
+                "without another use")
+      .optional("drop", &CsvOptions::drop, "columns to ignore")
+      .optional("inputs", &CsvOptions::inputs,
+                "the column or the list of columns of each model input, by name; one input may be left out "
+                "and gets all other columns")
+      .optional("categories", &CsvOptions::categories,
+                "columns whose values are names: each value, in sorted order, becomes a 0/1 feature, or an "
+                "index in an int32 input; for a target, class names even if they look like numbers")
       .optional("unknown", &CsvOptions::unknown,
-                "what becomes of a category that the training file does not have: error; or other, index 0 "
-                "(the file's own begin at 1), or none of the features")
+                "how to treat a category that the training file does not have: error; or other, which gives "
+                "it index 0 (the file's own begin at 1) or none of the features")
       .optional("fill", &CsvOptions::fill,
-                "what stands for a value that is missing: mean or median (of the training split's), or a "
-                "number; an error where not given")
-      .optional("id", &CsvOptions::id, "the column that names the samples, in predictions and messages")
-      .optional("weight", &CsvOptions::weight,
-                "the column of numbers, at least 0, that the samples' losses are multiplied by")
+                "what replaces a missing value: mean or median (of the training split), or a number; if not "
+                "given, a missing value is an error")
+      .optional("id", &CsvOptions::id, "the column that names the samples in predictions and messages")
       .optional(
-          "missing_target", &CsvOptions::missing_target,
-          "what becomes of a row whose target is missing: error; or skip, which leaves it out. Rows are "
-          "counted without those that are left out. Default: error")
+          "weight", &CsvOptions::weight,
+          "the column of sample weights, numbers of at least 0 by which the samples' losses are multiplied")
+      .optional("missing_target", &CsvOptions::missing_target,
+                "how to treat a row without a target: error; or skip, which leaves it out. Rows that are "
+                "left out do not count in row numbers. Default: error")
       .optional("dates", &CsvOptions::dates,
                 "columns of dates, and the features that each becomes, in this order: year, month, day, "
-                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, the time of day is a "
-                "fraction), day_of_year")
+                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
+                "a fraction), day_of_year")
       .optional("dayfirst", &CsvOptions::dayfirst,
-                "dates: 02/01/2026 is January 2, where no date of the column has a number above 12 in either "
-                "place (as in pandas). Default: false")
+                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
+                "12 in either position (as in pandas). Default: false")
       .optional("amounts", &CsvOptions::amounts,
-                "columns of numbers that are written with a currency, thousands separators, a percent sign "
-                "(4.2% is 4.2), or in parentheses where they are negative")
+                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
+                "in parentheses if negative")
       .optional("indicators", &CsvOptions::indicators,
-                "columns of an input that get a further feature behind them: 1 where the value is missing, "
-                "else 0; true: all columns of numbers that have missing values in the training file")
+                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
+                "else 0; true: all columns of numbers with missing values in the training file")
       .optional("na_values", &CsvOptions::na_values,
-                "texts that mark a missing value, besides the usual ones (as in pandas)")
+                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
       .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
                 optional_character())
       .optional("thousands", &CsvOptions::thousands,
@@ -179,7 +175,7 @@ Schema<CsvOptions> make_csv_schema() {
         if (!options.columns.empty() && !options.inputs.empty())
           diagnostics.error(node, "give either 'columns' (of one input) or 'inputs' (several, by name)");
         if (!options.columns.empty() && !options.drop.empty())
-          diagnostics.error(node, "give either 'columns' (those to read) or 'drop' (those not to), not both");
+          diagnostics.error(node, "give either 'columns' (to read) or 'drop' (to ignore), not both");
       });
   return schema;
 }

@@ -1,4 +1,4 @@
-// What a configuration says of a csv reader.
+// Options of csv readers.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@
 
 namespace dtrain {
 
-/// A field of the lines: by its name in the header, or by its index, which counts from the end where it is
-/// negative.
+/// Selects a field by its name in the header, or by its index. Negative indices count from the end.
 struct CsvColumnRef {
   std::optional<int64_t> index;
   std::string name;
@@ -49,10 +48,10 @@ struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 /// One text, or a list of them.
 struct CsvTexts : std::vector<std::string> {};
 
-/// What stands for a value that is not there: a number, or the training split's mean or median.
+/// Value that replaces missing values: a number, or the training split's mean or median.
 struct CsvFill {
   std::string written;           // "mean", "median" or the number
-  std::optional<double> number;  // unset: of the training split
+  std::optional<double> number;  // unset: computed over the training split
 };
 
 enum class CsvUnknown { error, other };
@@ -60,9 +59,9 @@ template <>
 inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "error"},
                                                            {CsvUnknown::other, "other"}};
 
-/// The columns whose missing values get a 0/1 feature.
+/// Columns whose missing values get a 0/1 feature.
 struct CsvIndicators {
-  bool all = false;  // numbers that the training file misses some of
+  bool all = false;  // all columns of numbers with missing values in the training file
   CsvColumnRefs columns;
 };
 
@@ -71,7 +70,8 @@ template <>
 inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
                                                                        {CsvMissingTarget::skip, "skip"}};
 
-/// Options that not all versions have are empty by default, so that a run is not taken to read other data.
+/// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
+/// data.
 struct CsvOptions {
   std::string file;
   std::optional<CsvColumnRef> target;
@@ -95,9 +95,9 @@ struct CsvOptions {
 };
 
 const Schema<CsvOptions>& csv_schema();
-/// A delimiter is one character, or "whitespace".
+/// Checks that a delimiter is one character, or "whitespace".
 Check<std::string> csv_delimiter_check();
-/// As CsvFormat has it, of a text that passes the check.
+/// Returns the value of CsvFormat::delimiter for a text that passes the check.
 char csv_delimiter(const std::string& text);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// What is known of a table in delimited text, and what is to be read of it.
+// Describes a table in delimited text, and what to read from it.
 #pragma once
 
 #include <cstdint>
@@ -16,77 +16,75 @@ namespace dtrain {
 
 struct CsvFormat {
   char delimiter = ',';  // or kBlanksDelimit (csv_text.h)
-  /// Whether the first line is a header. Unset: it is, where it has names and no numbers.
+  /// Whether the first line is a header. Unset: it is a header if it has names and no numbers.
   std::optional<bool> header = false;
-  /// Begins the rest of a line that is passed over. Unset: there are no comments.
+  /// First character of a comment, which is skipped up to the end of its line. Unset: there are no comments.
   std::optional<char> comment = {};
   CsvNotation notation = {};
 };
 
-/// How the values of one field of the lines are numbers: each is an index into a table of texts.
+/// How the texts of one field become numbers: as indices into a table of texts.
 struct CsvCategory {
-  /// The table: as it is known, or else (null) all values of the file, sorted: by number where all are
-  /// numbers.
+  /// The known table, or null for all values in the file, sorted (by number if all are numbers).
   std::optional<std::vector<std::string>> values;
-  /// Whether what is not in the table is `other`: index 0, before the table's, or none of the 0/1 features.
+  /// Whether texts that are not in the table count as `other`: index 0, before the table's, or none of the
+  /// 0/1 features.
   bool other = false;
-  /// Whether there is a table at all. It depends on all values of the file, but for those that say that there
-  /// is none.
+  /// Whether the field has a table at all. Depends on all of its values in the file that are not missing.
   enum class When { always, some_are_names, all_are_names };
   When when = When::always;
 };
 
-/// A field of the lines that goes into a column of the data set.
+/// A field that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<double> gap;  // what stands for a value that is not there; unset: that is an error
+  std::optional<double> gap;  // stored for a missing value; unset: missing is an error
 };
 
-/// Which fields of a line make up one column. A row of the column has the shape [elements], or Shape{} where
-/// it is a scalar. Among float32 values a field of dates has a feature for each part, and an indicator of
-/// missing values comes after the features of its field. A field of categories is one element, its index, in
-/// an int32 column and as a scalar; among float32 values it is as many features of 0 and 1 as there are
-/// categories.
+/// The fields of a line that make up one column. A row of the column has the shape [elements], or Shape{} if
+/// it is a scalar. In a float32 column a field of dates becomes one feature for each part, and an indicator
+/// of missing values follows the features of its field. A field of categories becomes one element, its index,
+/// in an int32 column and as a scalar; in a float32 column it becomes one 0/1 feature for each category.
 struct CsvPart {
   std::vector<CsvElement> fields;
-  /// Or int32, where every value must be an integer. read_csv() makes float64 of float32 where that would
-  /// lose digits that tell the rows apart.
+  /// float32, or int32 if every value must be an integer. read_csv() changes float32 to float64 if it would
+  /// lose digits that distinguish rows.
   DType dtype = DType::float32;
   bool scalar = false;
-  std::string advice_for_gap = {};  // for whoever has a value that is not there, where that is an error
+  std::string advice_for_gap = {};  // appended to the error about a missing value
 };
 
-/// What the beginning of a file shows.
+/// The first lines of a file.
 struct CsvStart {
   std::string path;
   std::vector<std::string> names;  // empty without a header
   std::vector<std::string> first;  // the values of the first row
-  /// Whether the first column has the rows' names, for which the header has no name, as R writes tables.
+  /// Whether the first column holds row names without a name in the header, as in tables that R writes.
   bool has_row_names = false;
   size_t width() const { return first.size(); }
 };
 
-/// What is to be read of a file.
+/// What to read from a file.
 struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field
-  std::map<size_t, ColumnReading> readings;  // by field, of those that are not read in the default way
-  bool day_first = false;                    // of dates whose column leaves their order open
-  std::set<size_t> required;                 // fields without whose values a row is left out
-  std::optional<size_t> weight, id;          // fields
-  /// What messages add where text stands in the place of a number; "": nothing.
+  std::map<size_t, ColumnReading> readings;  // by field, for fields not read in the default way
+  bool day_first = false;                    // for dates whose column leaves the order open
+  std::set<size_t> required;                 // a row without one of these fields' values is left out
+  std::optional<size_t> weight, id;          // indices of fields
+  /// Appended to errors about text in the place of a number; "": nothing.
   std::string advice;
 };
 
-/// Decides what is to be read of a file that begins so. Called once.
+/// Decides what to read from a file with this beginning. Called once.
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {
   Columns parts;  // of the plan
   std::shared_ptr<const Column> weights, names;
-  std::map<size_t, std::vector<std::string>> categories;  // by field, the tables that were used
-  std::map<size_t, ColumnReading> readings;               // of the plan, in full
-  int64_t left_out = 0;                                   // rows that miss a required value
+  std::map<size_t, std::vector<std::string>> categories;  // by field: tables that were used
+  std::map<size_t, ColumnReading> readings;               // of the plan, completed
+  int64_t left_out = 0;                                   // rows without a required value
 };
 
 }  // namespace dtrain

@@ -27,14 +27,14 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
   const std::vector<size_t> targets = choose_targets();
-  // Where the run knows its data, they are what they were.
+  // If facts about the training file are known, they determine categories and readings.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
     choose_readings();
   }
   plan_.day_first = options_.dayfirst.value_or(false);
-  if (request_.use == FileUse::split)  // the model has the inputs that it has
-    plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
+  if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
+    plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
   if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
@@ -52,7 +52,7 @@ void CsvPlanner::choose_weight_and_id() {
   }
   if (options_.id) {
     plan_.id = find(*options_.id, known_.fields.id);
-    // Files to predict from may lack the training file's ids, but not those that --set asks for.
+    // Files for predictions may lack the training file's ids, but not a column that --set asks for.
     if (!plan_.id && by_name() && !options_.id->index && options_.id->name != known_.fields.id)
       plan_.id = place_of_column(start_.path, options_.id->name, start_.names);
   } else if (start_.has_row_names) {
@@ -176,14 +176,14 @@ std::vector<std::vector<size_t>> CsvPlanner::cut(const std::vector<size_t>& plac
 std::vector<size_t> CsvPlanner::places_to_predict_from() const {
   const std::vector<size_t>& known = known_.fields.places;
   const std::set<size_t> used(known.begin(), known.end());
-  if (width() == used.size()) {  // the others are left out, those that are there stand in the same order
+  if (width() == used.size()) {  // the file has only the inputs' columns, in the same order
     std::vector<size_t> places;
     for (const size_t place : known)
       places.push_back(static_cast<size_t>(std::distance(used.begin(), used.find(place))));
     return places;
   }
   if (width() != known_.fields.width)
-    throw UserError(fmt::format("{}: expected {} values a line, or {} as in the training file, found {}",
+    throw UserError(fmt::format("{}: expected {} values per line, or {} as in the training file, found {}",
                                 start_.path, used.size(), known_.fields.width, width()));
   return known;
 }
@@ -205,7 +205,7 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
   if (!is_other_file()) return place_of(field, name);
   if (const auto place = find(field, name)) return *place;
   if (!by_name())
-    throw UserError(fmt::format("{}: expected {} values a line, with the target among them, found {}",
+    throw UserError(fmt::format("{}: expected {} values per line, including the target, found {}",
                                 start_.path, known_.fields.width, width()));
   throw UserError(
       fmt::format("{}: expected the target in a column named '{}', found the columns {}; "

@@ -1,4 +1,4 @@
-// Decides what is read of a file of delimited text.
+// Plans what to read from a file of delimited text.
 #pragma once
 
 #include <map>
@@ -12,13 +12,14 @@
 
 namespace dtrain {
 
-/// What messages say of a target's missing value.
+/// What messages say about a missing value of a target.
 inline constexpr const char* kTargetGap = "a target must have a value in every row";
 
-/// The column that `field` calls. Throws UserError where the file has none, or no header.
+/// Returns the index of the column that `field` selects. Throws UserError if the file has no such column or
+/// no header.
 size_t place_of_field(const CsvStart& start, const CsvColumnRef& field);
 
-/// Goes by the options, what is known of the training file, and the file's first lines.
+/// Makes a plan from the options, the facts about the training file, and the file's first lines.
 class CsvPlanner {
  public:
   CsvPlanner(const CsvOptions& options, const ReadRequest& request, const CsvStart& start)
@@ -26,17 +27,17 @@ class CsvPlanner {
 
   CsvPlan plan();
 
-  /// What was known, completed by what was read.
+  /// Returns the known facts, completed by those found while reading.
   SourceFacts facts(const CsvColumns& columns) const;
 
  private:
-  /// A field may have several: it may be the class of several targets.
+  /// Name of a table of classes or categories. A field may have several, as the class of several targets.
   struct TableName {
     size_t field = 0;
-    bool is_class = false;  // of a target; else categories of an input
+    bool is_class = false;  // classes of a target; false: categories of an input
     std::string name;       // in the facts
   };
-  /// The facts call the reading of a field's column so.
+  /// Name under which the facts keep the reading of a field's column.
   struct ReadingName {
     size_t field = 0;
     std::string name;
@@ -44,54 +45,58 @@ class CsvPlanner {
 
   size_t width() const { return start_.width(); }
   std::string called(size_t field) const;
-  /// Whether this is the file that others are read by.
+  /// Whether no facts are known yet, so that this file determines how others are read.
   bool is_first() const { return known_.fields == FieldNames(); }
   bool by_name() const { return !start_.names.empty() && known_.fields.has_names(); }
 
-  /// The column that an option calls. `name`: what the training file called it, by which it is found where
-  /// both files have names and the option says a place.
+  /// Returns the column that an option selects. `name` is the column's name in the training file. It replaces
+  /// an index if both files have names.
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
-  /// The same; nothing for what a file that is predicted from need not have.
+  /// Does the same, but returns nullopt for a missing column that a file for predictions need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
-  /// Whether the configuration does not name the file, which may have other columns and lack unused ones.
+  /// Whether the configuration does not name the file. Such a file may have other columns and lack unused
+  /// ones.
   bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
-  /// Those of the only input, or of the one that `inputs` does not name.
+  /// Returns the columns without another use, for the only input or the one that `inputs` does not name.
   std::vector<size_t> all_others() const;
-  /// By the options alone.
+  /// Returns the columns of each input according to the options alone.
   std::vector<std::vector<size_t>> own_inputs() const;
-  /// How many fields each input has, of `total`.
+  /// Returns the number of fields of each input, out of `total`.
   std::vector<size_t> counts_of_inputs(size_t total) const;
   std::vector<std::vector<size_t>> cut(const std::vector<size_t>& places) const;
-  /// The inputs' columns in a file without names that is predicted from: all of its columns, or those of the
-  /// training file.
+  /// Returns the inputs' columns in a file without names that is used for predictions: all of its columns, or
+  /// those of the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
   std::vector<size_t> choose_targets();
-  /// The column of a target, which the training file calls `name`. Throws UserError where it is missing.
+  /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
-  /// `name`: what the facts call the table, of the classes of a target or else of an input's categories.
+  /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
-  /// What the training file calls the i-th field of all inputs.
+  /// Returns the training file's name for a field, the i-th of all inputs.
   std::string known_name(size_t field, size_t i) const;
-  /// What the options say of columns in the training file; throws UserError where they contradict each other.
+  /// Collects what the options say about columns of the training file. Throws UserError if they contradict
+  /// each other.
   void choose_readings();
-  /// A key of `dates`: a column's name, or its index where no column is called so.
+  /// Returns the column of a key of `dates`: a column's name, or its index if no column has that name.
   size_t place_of_key(const std::string& key) const;
-  /// How the texts of a column are read, which the facts call `name`: the training file's decides.
+  /// Returns how to read the texts of a column named `name` in the facts. The training file's reading takes
+  /// precedence.
   ColumnReading reading_of(size_t place, const std::string& name, bool is_number) const;
-  /// Puts a reading other than the default one into the plan.
+  /// Adds a reading to the plan, unless it is the default one.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds that of a column that has one value a row: no dates, and no indicator. `role`: for a message.
+  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: for
+  /// messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   bool is_category(size_t place, const std::string& name) const;
-  /// What 'fill' has for an input of this type. A fill that is fitted is for later: until then NaN stands
-  /// there.
+  /// Returns the value of 'fill' for an input of this type; nullopt if it does not fit. A fitted fill is
+  /// computed later, so it is NaN here.
   std::optional<double> fill_of(DType type) const;
-  /// What messages say of a gap in an input.
+  /// Returns the advice that messages give about a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
   void add_target(size_t i, size_t place);
 
@@ -100,10 +105,10 @@ class CsvPlanner {
   const SourceFacts& known_;
   const CsvStart& start_;
   CsvPlan plan_;
-  FieldNames fields_;                         // as the options choose them here
-  std::set<size_t> categories_;               // the fields that the options call so
-  size_t inputs_done_ = 0;                    // fields
-  std::map<size_t, ColumnReading> readings_;  // as the options call them
+  FieldNames fields_;                         // according to the options for this file
+  std::set<size_t> categories_;               // fields listed in the option `categories`
+  size_t inputs_done_ = 0;                    // fields of inputs added so far
+  std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;

@@ -1,4 +1,4 @@
-// How the values of each column are read.
+// The part of CsvPlanner that plans how the values of each column are read.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -117,10 +117,9 @@ void CsvPlanner::add_input_reading(const TensorSpec& input, size_t place, const 
   const bool is_float = csv_type(input) == DType::float32;
   const ColumnReading reading = reading_of(place, name, is_float && !is_category(place, name));
   if (!is_float && (!reading.dates.empty() || reading.indicator.value_or(true)))
-    request_.fail(
-        fmt::format("{}: the column '{}' is of the input '{}', whose type is int32 and which has no "
-                    "such features",
-                    reading.dates.empty() ? "indicators" : "dates", name, input.name));
+    request_.fail(fmt::format(
+        "{}: the column '{}' belongs to the input '{}' of type int32, which cannot have such features",
+        reading.dates.empty() ? "indicators" : "dates", name, input.name));
   add_reading(place, name, reading);
 }
 
@@ -140,12 +139,13 @@ std::optional<double> CsvPlanner::fill_of(DType type) const {
 std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
   const bool is_float = csv_type(input) == DType::float32;
   if (!options_.fill)
-    return !is_float                        ? "a gap becomes what 'fill' says: a whole number"
-           : request_.use != FileUse::split ? "a gap becomes the number that 'fill' says"
-                                            : "a gap becomes what 'fill' says: mean, median or a number";
+    return !is_float ? "set 'fill' to a whole number to replace missing values"
+           : request_.use != FileUse::split
+               ? "set 'fill' to a number to replace missing values"
+               : "set 'fill' to mean, median or a number to replace missing values";
   if (is_float) return "";
-  return fmt::format("the input '{}' is of int32, whose gaps 'fill' can make a whole number, not {}",
-                     input.name, options_.fill->written);
+  return fmt::format("the input '{}' is int32, so 'fill' must be a whole number, not {}", input.name,
+                     options_.fill->written);
 }
 
 void CsvPlanner::add_target(size_t i, size_t place) {
@@ -157,12 +157,12 @@ void CsvPlanner::add_target(size_t i, size_t place) {
   const ColumnReading reading = scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
   if (known_.class_names.contains(name) || categories_.contains(place))
     add_table(place, name, true, When::always);
-  else if (is_first() && !reading.amount)  // where the run knows its data, they are what they were
+  else if (is_first() && !reading.amount)  // else the facts have the class names
     add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
   plan_.parts.push_back({{{place, {}}},
                          type,
                          true,
-                         fmt::format("{}; 'missing_target: skip' leaves out the others", kTargetGap)});
+                         fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)});
 }
 
 }  // namespace dtrain

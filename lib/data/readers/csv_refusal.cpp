@@ -16,7 +16,7 @@ std::string after_semicolon(std::string_view advice) {
   return advice.empty() ? "" : fmt::format("; {}", advice);
 }
 
-/// Whether the text has no letter and no digit: "--", ".".
+/// Returns true if the text has no letter and no digit: "--", ".".
 bool is_punctuation(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80;
@@ -49,7 +49,7 @@ void CsvRefusal::refuse_value(const char* line, const CsvField& field, size_t in
 std::string CsvRefusal::advice(const char* line, std::string_view found, size_t index,
                                const CsvDestination& to) const {
   if (line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found))
-    return "; if the first line is a header, say so (header)";
+    return "; if the first line is a header, set the option 'header'";
   if (to.table || values.is_gap(found)) return after_semicolon(to.advice_for_gap);
   if (to.kind == CsvDestination::Kind::dates) return after_semicolon(why_no_date(found, *to.reading->form));
   return plan.advice.empty() ? "" : advice_for_text(found, index);
@@ -59,13 +59,13 @@ std::string CsvRefusal::advice_for_text(std::string_view found, size_t index) co
   const std::string column = start.names.empty() ? std::to_string(index) : start.names[index];
   if (is_csv_date(found))
     return fmt::format(
-        "; a date is no number: 'dates: {{{}: [year, month, weekday, days]}}' makes features of it, 'drop' "
-        "leaves the column out",
+        "; a date is not a number: 'dates: {{{}: [year, month, weekday, days]}}' makes features of it, "
+        "'drop' leaves the column out",
         column);
   if (const std::string of_numbers = values.advice(found, column); !of_numbers.empty())
     return "; " + of_numbers;
   if (!values.is_name(found)) return "";
-  const std::string missing = fmt::format("'na_values: [\"{}\"]' where it marks a missing value", found);
+  const std::string missing = fmt::format("'na_values: [\"{}\"]' if it marks a missing value", found);
   return is_punctuation(found) ? "; give " + missing : fmt::format("; {}; give {}", plan.advice, missing);
 }
 

@@ -1,4 +1,4 @@
-// Messages about rows and values that cannot be read.
+// Error messages about rows and values that cannot be read.
 #pragma once
 
 #include <string>
@@ -10,26 +10,27 @@
 
 namespace dtrain {
 
-/// Says where, what was expected and found, and which option would help. Refers to its parts.
+/// Reports where an error is, what was expected and found, and which option would help. Holds only
+/// references.
 struct CsvRefusal {
   const CsvText& text;
   const CsvValues& values;
   const CsvStart& start;
   const CsvPlan& plan;
 
-  /// Throws UserError for the row at `line`, which has another number of values than the first one.
+  /// Throws UserError for the row at `line`, whose number of values differs from the first row's.
   [[noreturn]] void refuse_width(const char* line) const;
-  /// Throws UserError for the value of field `index`, which `to` does not take.
+  /// Throws UserError for the value of field `index`, which is not valid for `to`.
   [[noreturn]] void refuse_value(const char* line, const CsvField& field, size_t index,
                                  const CsvDestination& to) const;
 
  private:
-  /// Begins with a semicolon; "" where there is none.
+  /// Returns text that begins with a semicolon, or "" if there is no advice.
   std::string advice(const char* line, std::string_view found, size_t index, const CsvDestination& to) const;
   std::string advice_for_text(std::string_view found, size_t index) const;
 };
 
-/// In a message.
+/// Most names listed in a message.
 inline constexpr size_t kMostCsvNames = 20;
 
 }  // namespace dtrain

@@ -9,8 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// What the format says, or else what the line looks like: a number where a header would have a name makes it
-/// data, and so an error where it is neither.
+/// Returns the format's setting if there is one. Otherwise a line with a number counts as data. If it also
+/// has names, reading it as data will report them.
 bool is_header(const CsvFormat& format, const CsvValues& values, const std::vector<std::string>& fields) {
   if (format.header) return *format.header;
   return std::any_of(fields.begin(), fields.end(), [&](const auto& text) { return values.is_name(text); }) &&
@@ -35,7 +35,7 @@ void check_names(const CsvText& text, const char* p) {
   do {
     p = fields.read(p, field);
     if (!met.emplace(field.text).second)
-      text.fail(field.at, fmt::format("expected each column to have a name of its own, found '{}' again",
+      text.fail(field.at, fmt::format("expected a different name for each column, found '{}' again",
                                       field.text.substr(0, 40)));
   } while (!field.last);
 }
@@ -59,7 +59,7 @@ CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvF
   rows = behind = text.skip_blank(behind);
   if (rows == text.end()) return start;
   start.first = texts_of_row(text, behind);
-  // An empty last value is a delimiter too many at the end of the row.
+  // An empty last value comes from an extra delimiter at the end of the row.
   if (start.names.size() + 1 == start.first.size() && !start.first.back().empty()) {
     start.has_row_names = true;
     start.names.insert(start.names.begin(), "row.names");

@@ -6,10 +6,10 @@
 
 namespace dtrain {
 
-/// Reads the header, if there is one, and the first row, at which `rows` points then; at the text's end where
-/// there is no row. A header with one name fewer than the first row has values is R's: the first column has
-/// the rows' names, and is called "row.names". Throws UserError for another header that does not fit the
-/// row, and for a name that comes twice.
+/// Reads the header, if there is one, and the first row. Sets `rows` to the beginning of that row, or to the
+/// end of the text if there is none. A header with one name fewer than the first row has values was written
+/// by R: the first column has row names and is called "row.names". Throws UserError for any other header that
+/// does not fit the row, and for a duplicate name.
 CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvFormat& format,
                         const char*& rows);
 

@@ -23,7 +23,7 @@ std::vector<std::string> sorted(const TextSet& texts, const CsvValues& values) {
   return all;
 }
 
-/// What was found so far, of one block or of several.
+/// Findings so far, in one block or several.
 struct Findings {
   explicit Findings(const CsvQuestions& questions) {
     for (const size_t field : questions.texts) texts[field];
@@ -73,7 +73,7 @@ class Surveyor {
     int required = 0;  // 1: a number, 2: a name
   };
 
-  /// Where the next row begins, if this one is to be left out; else null.
+  /// Returns where the next row begins if this one must be left out; else null.
   const char* pass_over(const char* p) {
     bool is_left_out = false;
     CsvField field;
@@ -99,7 +99,7 @@ class Surveyor {
       if (of.gaps && is_gap) found.gaps.insert(i);
       if (of.dates && !is_gap) of.dates->add(field.text);
     }
-    while (!field.last) p = fields_.read(p, field);  // too many are an error later
+    while (!field.last) p = fields_.read(p, field);  // extra fields are reported later
     return p;
   }
 

@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// Memory that a column is made in.
+/// A column that is being made.
 struct Making {
   TensorSpec spec;
   std::shared_ptr<std::byte> data;
@@ -59,8 +59,8 @@ class Table {
     }
   }
 
-  /// What is to be categories only if it holds names is numbers as long as nothing else is met: that takes no
-  /// pass over the file.
+  /// Fields that are categories only if they hold names are read as numbers until a text is found. That saves
+  /// a pass over the file.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);
@@ -102,7 +102,7 @@ class Table {
     return columns;
   }
 
-  /// Makes float64 of the parts that lose digits as float32. Returns whether there are any.
+  /// Changes parts that lose digits as float32 to float64. Returns true if there are any.
   bool widen_parts() {
     bool any = false;
     for (CsvPart& part : plan_.parts) {
@@ -119,8 +119,8 @@ class Table {
 
   size_t width() const { return start_.width(); }
 
-  /// Before the columns are made, whose size depends on it: the tables of categories, what is open about
-  /// dates and indicators, the length of the longest id, and which rows are left out.
+  /// Runs before the columns are allocated, because their size depends on it. Finds the tables of categories,
+  /// undecided facts about dates and indicators, the length of the longest id, and the rows to leave out.
   void survey() {
     CsvQuestions questions;
     questions.id = plan_.id;
@@ -146,11 +146,11 @@ class Table {
     }
   }
 
-  /// Whether a field that holds these values is one of categories.
+  /// Returns true if a field with these values is one of categories.
   bool has_table(CsvCategory::When when, const std::vector<std::string>& values) const {
     if (when == CsvCategory::When::always) return true;
     const auto is_name = [&](const auto& text) { return values_.is_name(text); };
-    // An amount or a decimal comma that no option speaks of is a mistake rather than a class.
+    // An amount or a decimal comma without a matching option is an error rather than a class.
     const auto is_number = [&](const auto& text) {
       return values_.number(text).has_value() || !values_.advice(text, "").empty();
     };
@@ -159,18 +159,18 @@ class Table {
             std::none_of(values.begin(), values.end(), is_number));
   }
 
-  /// Of the field's column; null where it is read in the default way.
+  /// Returns the reading of the field's column; null for the default one.
   const ColumnReading* reading_of(size_t field) const {
     const auto found = plan_.readings.find(field);
     return found == plan_.readings.end() ? nullptr : &found->second;
   }
-  /// Whether a 0/1 feature follows the field's own in this part.
+  /// Returns true if a 0/1 indicator follows the field's elements in this part.
   bool has_indicator(const CsvPart& part, size_t field) const {
     const ColumnReading* reading = reading_of(field);
     return reading && reading->indicator.value_or(false) && !part.scalar && part.dtype != DType::int32;
   }
 
-  /// The elements that a field of a part becomes, without its indicator.
+  /// Returns the number of elements that a field becomes in a part, without its indicator.
   size_t elements_of(const CsvPart& part, size_t field) const {
     if (part.scalar || part.dtype == DType::int32) return 1;
     if (const auto table = tables_.find(field); table != tables_.end()) return table->second.values().size();
@@ -204,8 +204,7 @@ class Table {
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
-        if (!part.scalar)
-          to.advice_for_gap = to.advice_for_unknown = "'unknown: other' takes such values, too";
+        if (!part.scalar) to.advice_for_gap = to.advice_for_unknown = "'unknown: other' accepts such values";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -256,7 +255,7 @@ class Table {
   CsvValues values_;
   CsvStart start_;
   CsvPlan plan_;
-  std::map<size_t, CsvCategory> doubtful_;  // as CsvPlan::categories: those that are read as numbers so far
+  std::map<size_t, CsvCategory> doubtful_;  // like CsvPlan::categories, for fields read as numbers so far
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
   size_t longest_id_ = 1;
@@ -271,13 +270,13 @@ size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  // All names in one field are those of a file whose fields something else separates.
+  // A single name that contains a delimiter means that the file uses another delimiter.
   const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
   const std::string meant = is_one ? "" : suggestion(name, names);
   throw UserError(fmt::format("{}: expected a column named '{}'{} found the column{} {}{}", path, name,
                               meant.empty() ? "," : meant, names.size() == 1 ? "" : "s",
                               list_some(names, kMostCsvNames),
-                              is_one ? "; 'delimiter' says what separates columns" : ""));
+                              is_one ? "; set 'delimiter' to the character that separates columns" : ""));
 }
 
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,

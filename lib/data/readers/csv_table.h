@@ -1,4 +1,4 @@
-// Reads tables in delimited text: numbers, and texts that stand for numbers.
+// Reads tables in delimited text: numbers, and texts that become numbers.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace dtrain {
 
-/// The index of `name` among `names`. Throws UserError where it is none of them.
+/// Returns the index of `name` in `names`. Throws UserError if it is not there.
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
-/// The same for several names; the error names all that are missing.
+/// Does the same for several names; the error lists all that are missing.
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names);
 
-/// Reads a whole file (.gz or plain) into memory, on all cores. Blank lines are passed over; values may be
-/// quoted as in RFC 4180. Throws UserError "path:line:column: expected ..., found ..." for what is no finite
-/// number and no category, for lines of other widths, for a header that has a name twice, and where all rows
-/// are left out.
+/// Reads a whole file (.gz or plain) into memory, on all cores. Skips blank lines; values may be quoted as in
+/// RFC 4180. Throws UserError "path:line:column: expected ..., found ..." for a value that is neither a
+/// finite number nor a category, for lines of different widths, for a header with a duplicate name, and if
+/// all rows are left out.
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan);
 
 }  // namespace dtrain

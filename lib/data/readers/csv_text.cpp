@@ -25,8 +25,8 @@ const char* find_byte(const char* p, const char* end, char byte) {
   return found ? static_cast<const char*>(found) : end;
 }
 
-/// Where the first of either byte stands; `end` where none does. Eight bytes at a time, of which the lowest
-/// that is found is right (Warren, Hacker's Delight, 6-1).
+/// Returns the first position of either byte; `end` if there is none. Checks eight bytes at a time; only the
+/// lowest match in them is reliable, and it is the one needed (Warren, Hacker's Delight, 6-1).
 const char* find_either(const char* p, const char* end, char a, char b) {
   if constexpr (std::endian::native == std::endian::little) {
     constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
@@ -120,15 +120,15 @@ const char* CsvText::skip_blank(const char* p) const {
   return end_;
 }
 
-/// Whether a quote is open is known only from the beginning on. A line is taken for a row's beginning
-/// wherever the file is cut, all blocks are read by themselves, and those whose guess was wrong are read
-/// again.
+/// Whether a quote is open can only be known by reading from the beginning. So the file is cut at starts of
+/// lines, which are taken for starts of rows. All blocks are read independently, and blocks for which this
+/// was wrong are read again.
 std::vector<CsvBlock> CsvText::blocks(const char* from) const {
   const int64_t count = (end_ - from + kTextBytes - 1) / kTextBytes;
   const auto boundary = [&](int64_t block) {
     return block == 0 ? from : block == count ? end_ : next_line(from + block * kTextBytes - 1);
   };
-  // A wrong guess may see a quote that nothing ends.
+  // A wrong guess may find a quote that never ends, so the search is limited.
   const auto farthest = [&](const char* limit) { return limit + std::min(kTextBytes, end_ - limit); };
   std::vector<CsvBlock> all(static_cast<size_t>(count));
   run_blocks(count, [&](int64_t i) {
@@ -157,11 +157,11 @@ CsvBlock CsvText::block_at(const char* begin, const char* limit, const char* end
   return block;
 }
 
-/// A quote opens where a field begins.
+/// A quote opens only at the beginning of a field.
 const char* CsvText::next_row(const char* p, const char* end) const {
   const char* const line = next_line(p);
   if (find_byte(p, line, '"') == line) return line;
-  bool starts = true;  // a field
+  bool starts = true;  // a field starts here
   for (; p < end && *p != '\n'; ++p) {
     if (*p == '"' && starts) {
       for (p = find_byte(p + 1, end, '"'); end - p >= 2 && p[1] == '"';) p = find_byte(p + 2, end, '"');
@@ -227,7 +227,8 @@ const char* CsvFields::read_quoted(const char* p, CsvField& field) {
     escaped = true;
     stop = find_byte(stop + 2, end, '"');
   }
-  if (stop == end) text_.fail(p, "expected an end of the quote that begins here, found the end of the file");
+  if (stop == end)
+    text_.fail(p, "expected an end of the quoted value that begins here, found the end of the file");
   field.text = {begin, static_cast<size_t>(stop - begin)};
   if (escaped) {
     unescaped_.clear();
@@ -239,7 +240,7 @@ const char* CsvFields::read_quoted(const char* p, CsvField& field) {
   }
   for (p = stop + 1; p < end && *p != text_.delimiter() && *p != '\n'; ++p)
     if (!is_space(*p) && *p != '\r')
-      text_.fail(p, fmt::format("expected '{}' or the end of the line behind a quoted value, found '{}'",
+      text_.fail(p, fmt::format("expected '{}' or the end of the line after a quoted value, found '{}'",
                                 text_.delimiter(), std::string_view(p, 1)));
   return finish(p, field);
 }

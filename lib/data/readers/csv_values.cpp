@@ -21,7 +21,7 @@ std::optional<double> csv_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
-  // Too large for a double, or so small that the nearest one is 0: strtod() tells which.
+  // Too large for a double, or so small that it rounds to 0: strtod() distinguishes the two.
   if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
@@ -49,7 +49,7 @@ bool is_csv_name(std::string_view text) {
 
 namespace {
 
-/// Whether `text` is digits in groups: one to three, then two or three each, at last three.
+/// Returns true if `text` is digits in groups: first one to three, then two or three each, the last three.
 bool is_grouped(std::string_view text, char separator) {
   size_t digits = 0, groups = 0;
   for (const char c : text) {
@@ -65,8 +65,8 @@ bool is_grouped(std::string_view text, char separator) {
   return digits == 3 && groups > 0;
 }
 
-/// The number as csv_number() reads it: without what stands between its thousands, if one of `separators`
-/// does, and with a decimal point.
+/// Converts a number to csv_number()'s notation and reads it: removes thousands separators (one of
+/// `separators`), and replaces the decimal character with a point.
 std::optional<double> number_with(std::string_view text, char decimal, std::string_view separators) {
   std::string plain(text);
   size_t begin = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
@@ -83,7 +83,7 @@ std::optional<double> number_with(std::string_view text, char decimal, std::stri
   return csv_number(plain);
 }
 
-/// Blanks that are none of ASCII's become such.
+/// Replaces non-ASCII spaces with ASCII ones.
 std::string with_plain_blanks(std::string_view text) {
   std::string plain(text);
   for (const std::string_view blank : {"\u00a0", "\u202f", "\u2009"})
@@ -97,8 +97,8 @@ void trim_blanks(std::string_view& text) {
   while (text.ends_with(' ')) text.remove_suffix(1);
 }
 
-/// The bytes of a currency at the front: a sign, perhaps behind a country's letters (US$), or a code of three
-/// letters; 0 where there is none.
+/// Returns the length in bytes of a currency at the front: a sign, optionally after a country's letters
+/// (US$), or a code of three letters. Returns 0 if there is none.
 size_t currency_length(std::string_view text) {
   size_t letters = 0;
   while (letters < text.size() && text[letters] >= 'A' && text[letters] <= 'Z') ++letters;
@@ -108,13 +108,13 @@ size_t currency_length(std::string_view text) {
   if (letters > 0) return 0;
   for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
     if (rest.starts_with(sign)) return sign.size();
-  // U+20A0 to U+20CF are the other currencies' signs.
+  // U+20A0 to U+20CF are the signs of the other currencies.
   return rest.starts_with("\xe2\x82") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) >= 0xa0   ? 3
          : rest.starts_with("\xe2\x83") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) <= 0x8f ? 3
                                                                                                           : 0;
 }
 
-/// Takes a currency or a percent sign, with blanks about it, from an amount's front or back.
+/// Removes a currency or a percent sign, with the spaces around it, from an amount's front or back.
 bool take_unit(std::string_view& text) {
   size_t front = currency_length(text);
   if (front > 0) {
@@ -197,7 +197,7 @@ std::string CsvValues::advice(std::string_view text, const std::string& column) 
   };
   if (notation_.decimal == '.' && !notation_.thousands) {
     if (reads('.', ","))
-      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' where that is a decimal comma";
+      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' if that is a decimal comma";
     if (reads(',', "")) return "'decimal: \",\"' reads such numbers";
     if (reads(',', ".")) return "'decimal: \",\"' and 'thousands: \".\"' read such numbers";
   } else if (notation_.decimal == ',' && !notation_.thousands && reads(',', ".")) {

@@ -1,4 +1,4 @@
-// Reads decimal numbers fast: where that is not simple, it says so.
+// Reads decimal numbers fast, and reports numbers that need a slower method.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ namespace decimal {
 
 __extension__ using Uint128 = unsigned __int128;
 
-constexpr int kMostPower = 27;   // 5^27 is the last below 2^63
-constexpr int kMostExact = 22;   // 10^22 is the last that a double holds
-constexpr int kMostDigits = 19;  // that 64 bits hold, whatever they are
+constexpr int kMostPower = 27;   // 5^27 is the largest below 2^63
+constexpr int kMostExact = 22;   // 10^22 is the largest exact in a double
+constexpr int kMostDigits = 19;  // any number of this length fits 64 bits
 
-/// 10^n is about mantissa * 2^exponent. The mantissa's top bit is set; it is at most 1 too small.
+/// 10^n is approximately mantissa * 2^exponent. The mantissa's top bit is set; it is too small by at most 1.
 struct Power {
   uint64_t mantissa = 0;
   int exponent = 0;
@@ -52,8 +52,8 @@ inline constexpr auto kExact = [] {
   return all;
 }();
 
-/// Whether these eight bytes are digits, and their number (Lemire 2021, "Number parsing at a gigabyte per
-/// second").
+/// are_digits() tests whether eight bytes are digits, number_of() converts them (Lemire 2021, "Number parsing
+/// at a gigabyte per second").
 inline bool are_digits(uint64_t word) {
   return ((word & 0xf0f0f0f0f0f0f0f0) | (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4)) ==
          0x3333333333333333;
@@ -67,7 +67,7 @@ inline uint64_t number_of(uint64_t word) {
          0xffffffff;
 }
 
-/// The double that is nearest to mantissa * 10^power; false where this way does not tell it.
+/// Computes the double nearest to mantissa * 10^power. Returns false if this method cannot determine it.
 inline bool to_double(uint64_t mantissa, int power, double& out) {
   if (mantissa <= uint64_t{1} << 53 && power >= -kMostExact && power <= kMostExact) {
     const auto exact = static_cast<double>(mantissa);
@@ -76,8 +76,8 @@ inline bool to_double(uint64_t mantissa, int power, double& out) {
     return true;
   }
   if (mantissa == 0 || power < -kMostPower || power > kMostPower) return false;
-  // Eisel and Lemire's way with half of their table: the product's upper 64 bits are too small by less than
-  // three units, which matters only about the middle between two doubles.
+  // Eisel and Lemire's method with half of their table: the product's upper 64 bits are too small by less
+  // than three units, which matters only near the middle between two doubles.
   const int place = power + kMostPower;
   const Power& ten = kPowers[static_cast<size_t>(place)];
   const int shift = std::countl_zero(mantissa);
@@ -102,9 +102,9 @@ inline bool is_digit(char c) {
 
 }  // namespace decimal
 
-/// Reads a number with this decimal point at the beginning of [p, end) to the nearest double, and returns
-/// where it ends. Null where there is none, and for numbers of many digits or large exponents, which
-/// std::from_chars reads.
+/// Reads a number with this decimal point at the beginning of [p, end), rounds it to the nearest double, and
+/// returns where it ends. Returns null if there is no number, and for numbers with many digits or large
+/// exponents, which std::from_chars can read.
 inline const char* read_decimal(const char* p, const char* end, double& out, char point = '.') {
   using namespace decimal;
   const bool negative = p < end && *p == '-';

@@ -1,4 +1,4 @@
-// Whether float32 holds the numbers of a table's column.
+// Detects columns of a table whose numbers float32 cannot hold.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct DigitLoss {
     most = std::max(most, other.most);
     error = std::max(error, other.error);
   }
-  /// Whether whole numbers become others, or numbers move by a noticeable part of the distance between the
-  /// least and the greatest.
+  /// Returns true if whole numbers change, or if numbers move by a noticeable fraction of the range of the
+  /// field.
   bool is_noticeable() const { return error >= 0.5 || (most > least && error > 0x1p-17 * (most - least)); }
 };
 

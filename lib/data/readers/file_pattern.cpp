@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostFiles = 100000;
 
-/// Where the brace that opens at `open` closes; npos where it does not.
+/// Returns the position of the brace that closes the one at `open`; npos if there is none.
 size_t closing_brace(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t i = open; i < text.size(); ++i) {
@@ -25,7 +25,7 @@ size_t closing_brace(const std::string& text, size_t open) {
   return std::string::npos;
 }
 
-/// The parts between the commas that stand in no brace of their own.
+/// Splits a text at commas outside of nested braces.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts{""};
   int depth = 0;
@@ -39,7 +39,7 @@ std::vector<std::string> parts_of(const std::string& text) {
   return parts;
 }
 
-/// What stands for first..last; nothing where that is none.
+/// Expands first..last to its numbers; empty if the text is no such range.
 std::vector<std::string> numbers_of(const std::string& text) {
   const size_t dots = text.find("..");
   int64_t first = 0, last = 0;
@@ -82,7 +82,7 @@ std::vector<std::string> expand_braces(const std::string& name) {
     const std::string inner = name.substr(open + 1, close - open - 1);
     std::vector<std::string> parts = numbers_of(inner), all;
     if (parts.empty()) parts = parts_of(inner);
-    if (parts.size() == 1 && inner.find("..") == std::string::npos) continue;  // {a} is itself
+    if (parts.size() == 1 && inner.find("..") == std::string::npos) continue;  // {a} is kept as it is written
     for (const std::string& part : parts)
       for (std::string& one : expand_braces(name.substr(0, open) + part + name.substr(close + 1))) {
         if (all.size() == kMostFiles)

@@ -1,4 +1,4 @@
-// Names that stand for several files, as shells have them.
+// Shell patterns: names that stand for several files.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace dtrain {
 
-/// The names that {a,b} and {000..009} stand for; where either end has leading zeros, all numbers are as wide
-/// as the wider end. Throws UserError for more than 100,000.
+/// Expands {a,b} and {000..009} in a name. If either end of a range has leading zeros, all numbers are padded
+/// to the wider end. Throws UserError for more than 100,000 names.
 std::vector<std::string> expand_braces(const std::string& name);
 
-/// The names in a folder that match a pattern with *, ? and [...], with the folder before them, sorted. The
-/// folder is as it is; "": the working directory, which is not put before them.
+/// Returns the files in a folder that match a pattern with *, ? and [...], sorted and with the folder before
+/// them. The folder is no pattern; "" is the working directory, which is not put before them.
 std::vector<std::string> matching_files(const std::string& folder, const std::string& pattern);
 
-/// The paths of the files that a name stands for: with braces, each of which has to be there, and with *, ?
-/// and [...], of which the paths are sorted. Throws UserError where nothing is there.
+/// Returns the paths of the files that a name stands for. Files named by braces must all exist; files that
+/// match *, ? and [...] are sorted. Throws UserError if no file is found.
 std::vector<std::string> find_files(const std::string& name, const ReadRequest& request);
 
 }  // namespace dtrain

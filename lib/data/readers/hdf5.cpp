@@ -1,4 +1,4 @@
-// Datasets of an HDF5 file, read by slices.
+// The hdf5 reader: datasets of an HDF5 file, read by slices.
 #include <array>
 #include <bit>
 #include <optional>
@@ -15,7 +15,8 @@ namespace dtrain {
 
 namespace {
 
-/// How the values come from libhdf5; booleans, an enumeration by h5py's custom, as bytes.
+/// Returns the type in which libhdf5 provides the values. Booleans, which h5py stores as enumerations, become
+/// bytes.
 StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
   const size_t bytes = H5Tget_size(type);
   const H5T_class_t kind = H5Tget_class(type);
@@ -29,7 +30,7 @@ StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
   throw UserError(fmt::format("{}: expected integers or floating point numbers, found another type", where));
 }
 
-/// How the values lie in the file, where that is one of the ways in which computers hold numbers.
+/// Returns the type of the values in the file if it is a machine's number format; else nullopt.
 std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   using Kind = StoredType::Kind;
   struct Plain {
@@ -64,7 +65,7 @@ std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   return std::nullopt;
 }
 
-/// The type in memory that libhdf5 converts the file's to.
+/// Returns the type in memory to which libhdf5 converts the file's type.
 hid_t memory_type(StoredType type) {
   const bool is_unsigned = type.kind == StoredType::Kind::unsigned_integer;
   if (type.kind == StoredType::Kind::real) return type.bytes == 8 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT;
@@ -92,7 +93,8 @@ struct NumberDataset : Hdf5Dataset {
     check_storage(type.bytes);
   }
 
-  /// The values' own place in the file, where they lie there one after the other as computers hold numbers.
+  /// Returns the values' type and offset in the file if they are contiguous there and in a machine's number
+  /// format.
   std::optional<std::pair<StoredType, int64_t>> plain_place() const {
     const Hdf5Handle properties(H5Dget_create_plist(dataset));
     const Hdf5Handle file_type(H5Dget_type(dataset));
@@ -108,7 +110,8 @@ struct NumberDataset : Hdf5Dataset {
   }
 };
 
-/// A dataset whose first axis counts the samples, read by libhdf5: packed, in chunks, or of unusual numbers.
+/// A dataset whose first axis counts the samples, read by libhdf5: compressed, chunked, or of unusual
+/// numbers.
 class Hdf5Column final : public Column {
  public:
   explicit Hdf5Column(NumberDataset open) : open_(std::move(open)) {
@@ -123,7 +126,7 @@ class Hdf5Column final : public Column {
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(open_.extents[0]); }
   bool in_memory() const override { return false; }
-  /// libhdf5 takes what a file lost for zeros.
+  /// Checks the file itself, because libhdf5 reads zeros for lost parts of a file.
   void check() const override { open_.input->check_unchanged(); }
 
  protected:
@@ -163,7 +166,7 @@ class Hdf5Reader final : public Reader {
   }
   std::vector<std::string> files() const override { return {options_.file}; }
 
-  /// By the names that the run's own data sets have, where the file has them, too.
+  /// Uses the names of the run's own datasets if the file has them.
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
                                           const ReadRequest& request) const override {
     if (format != FileFormat::hdf5) return std::nullopt;

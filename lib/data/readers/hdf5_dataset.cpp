@@ -16,7 +16,8 @@ namespace dtrain {
 
 namespace {
 
-/// `file` is the same one, opened before; its messages say what is wrong with the path, libhdf5's do not.
+/// `file` is the same file, opened before: its messages explain what is wrong with the path, libhdf5's do
+/// not.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {
@@ -29,7 +30,7 @@ Hdf5Handle open_file(const InputFile& file) {
   throw why_not_opened(file.path());
 }
 
-/// The path of the only dataset at the top of the file.
+/// Returns the path of the only dataset at the top of the file.
 std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   std::vector<std::string> names;
   const auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
@@ -46,7 +47,7 @@ std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   return names.front();
 }
 
-/// The first part of the path, step by step, that is not there; nothing where all of it is.
+/// Returns the first part of the path that does not exist; nullopt if all of it exists.
 std::optional<std::string> missing_part(const Hdf5Handle& file, const std::string& name) {
   for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
     const std::string part = name.substr(0, end);
@@ -55,8 +56,8 @@ std::optional<std::string> missing_part(const Hdf5Handle& file, const std::strin
   }
 }
 
-/// Shuffled rows come back to every chunk again and again: those of a data set of this size are unpacked once
-/// an epoch, not once a row.
+/// Shuffled rows access every chunk repeatedly. With this cache, the chunks of a data set of up to its size
+/// are decompressed once per epoch, not once per row.
 Hdf5Handle chunk_cache() {
   constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
   Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS));
@@ -95,7 +96,8 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
   check_chunk_index(dataset, where);
-  // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
+  // Chunks that were never written take no space. But a large data set with almost nothing else is damaged or
+  // empty.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;
   if (bytes > kMuch && bytes / kMostPacked > input->size())

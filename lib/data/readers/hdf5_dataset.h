@@ -1,4 +1,4 @@
-// Datasets of HDF5 files: opened, looked at and read by libhdf5.
+// Datasets of HDF5 files: opened, checked and read with libhdf5.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace dtrain {
 
-/// Whether an HDF5 file has something under all of these paths. Throws UserError where it is none.
+/// Returns true if an HDF5 file has an object at each of these paths. Throws UserError if it is not an HDF5
+/// file.
 bool holds_datasets(const std::string& path, const std::vector<std::string>& names);
 
-/// A dataset whose first axis counts the samples. Made, used and dropped within a session.
+/// A dataset whose first axis counts the samples. Must be created, used and destroyed within an Hdf5Session.
 struct Hdf5Dataset {
   /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
-  /// Throws UserError for what is none. The caller checks the datatype before any other call.
+  /// Throws UserError if it is not a dataset. The caller must check the data type before any other call.
   Hdf5Dataset(const std::string& path, std::string name);
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
-  /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
-  /// unless the extents are sane, as check_shape(), the file is not far too small, and the first packed chunk
-  /// holds as much as a chunk does. libhdf5 then looks at the fill value: where the type has references,
-  /// Hdf5References have to live.
+  /// Throws UserError for a dataset stored in other files or compressed with an unknown filter, for extents
+  /// that check_shape() rejects, if the file is far too small, and if the first compressed chunk does not
+  /// have the size of a chunk. libhdf5 then reads the fill value; if the type has references, an
+  /// Hdf5References must exist.
   void check_storage(int element_bytes) const;
-  /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
+  /// Reads `count` samples from `first` on, converted by libhdf5 to elements of `type`.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
   void close();
 

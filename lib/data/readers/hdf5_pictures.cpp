@@ -21,7 +21,7 @@ bool is_byte(hid_t type) {
 
 class Hdf5Pictures final : public PictureSource {
  public:
-  /// Made within a session.
+  /// Must be called within an Hdf5Session.
   explicit Hdf5Pictures(Hdf5Dataset open) : open_(std::move(open)), type_(H5Dget_type(open_.dataset)) {
     const H5T_class_t kind = H5Tget_class(type_);
     const auto rank = open_.extents.size();
@@ -30,10 +30,10 @@ class Hdf5Pictures final : public PictureSource {
       if (is_byte(element)) open_heap();
     }
     if (!heap_ && !(is_byte(type_) && rank == 2) && !(kind == H5T_OPAQUE && rank == 1))
-      throw UserError(fmt::format(
-          "{}: expected encoded pictures (bytes of variable length, rows of uint8, or opaque ones), found "
-          "another type; arrays of pixels are for the reader hdf5",
-          open_.where));
+      throw UserError(
+          fmt::format("{}: expected encoded images (bytes of variable length, rows of uint8, or opaque "
+                      "elements), found another type; use the reader hdf5 for arrays of pixels",
+                      open_.where));
     const auto bytes = static_cast<int64_t>(H5Tget_size(type_));
     const Hdf5References references;
     open_.check_storage(static_cast<int>(std::min<int64_t>(bytes, 1 << 20)));
@@ -90,8 +90,9 @@ class Hdf5Pictures final : public PictureSource {
     type_ = heap_->reference_type();
   }
 
-  /// All at once, so that pictures in any order need neither libhdf5 nor its lock. A block that cannot be
-  /// read whole stays empty: its references are read one by one, and those that are damaged cost no others.
+  /// Reads all references at once, so that reading images in any order needs neither libhdf5 nor its lock. A
+  /// block that cannot be read completely stays empty: its references are read one by one, so damaged ones do
+  /// not affect the others.
   void read_references() {
     for (int64_t first = 0; first < size(); first += kBlock) {
       const int64_t count = std::min(kBlock, size() - first);
@@ -108,17 +109,17 @@ class Hdf5Pictures final : public PictureSource {
   static constexpr int64_t kBlock = 4096;
 
   Hdf5Dataset open_;
-  Hdf5Handle type_;                                 // of an element in memory
-  std::optional<Hdf5Heap> heap_;                    // of pictures of variable length
-  std::vector<std::vector<std::byte>> references_;  // to those, in blocks, so that reading them needs no lock
-  int64_t length_ = 0;  // bytes of each picture, where they are not of variable length
+  Hdf5Handle type_;                                 // type of an element in memory
+  std::optional<Hdf5Heap> heap_;                    // for images of variable length
+  std::vector<std::vector<std::byte>> references_;  // to those, in blocks; reading them needs no lock
+  int64_t length_ = 0;                              // bytes of each image if they are not of variable length
 };
 
 }  // namespace
 
 const Schema<PictureHdf5>& PictureHdf5::schema() {
   static const auto all = [] {
-    Schema<PictureHdf5> schema("Datasets of an HDF5 file whose first axis counts the pictures.");
+    Schema<PictureHdf5> schema("Datasets of an HDF5 file whose first axis counts the images.");
     schema.required("file", &PictureHdf5::file, "the file");
     return add_array_names(schema, "the dataset");
   }();

@@ -1,4 +1,4 @@
-// Encoded pictures in a dataset of an HDF5 file.
+// Encoded images in a dataset of an HDF5 file.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace dtrain {
 
-/// How a user says which datasets have the pictures and their targets.
+/// Options that name the datasets of the images and their targets.
 struct PictureHdf5 : ArrayNames {
   std::string file;
   static const Schema<PictureHdf5>& schema();
 };
 
-/// The pictures of the dataset `name`: of bytes of variable length, a picture each; of [pictures, bytes] or
-/// of opaque elements, where what is behind a picture does not matter. Throws UserError for a dataset of
-/// another type.
+/// Returns the images of the dataset `name`. The dataset has variable-length bytes, one image each; or it has
+/// the shape [pictures, bytes] or opaque elements, where bytes after an image are ignored. Throws UserError
+/// for a dataset of another type.
 std::shared_ptr<const PictureSource> hdf5_pictures(const std::string& path, const std::string& name);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Pictures: a folder a class, those that a table names, those that an HDF5 file holds.
+// The images reader: one folder per class, images listed in a table, or images in an HDF5 file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ class ImagesReader final : public Reader {
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    return {request.find(files().front())};  // a table's directory may hold more than its pictures
+    return {request.find(files().front())};  // a table's directory may hold other files, too
   }
   FileListing named_files(const ReadRequest& request) const override {
     return options_.csv ? files_of_table(table(request)) : FileListing();
@@ -60,7 +60,8 @@ class ImagesReader final : public Reader {
         look_at(path) == Standing::directory)
       return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
-    // Another table's paths count from its own folder: below the run's there may be pictures of these names.
+    // Paths in another table are first searched in its own folder, because the run's may have images of these
+    // names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;
     if (text.delimiter) other.format.delimiter = *text.delimiter;
@@ -71,7 +72,7 @@ class ImagesReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// The names of the lone target's classes, if the options have them and nothing else is known.
+  /// Adds the class names of the only target from the options, if none are known.
   ReadRequest with_names(const ReadRequest& request) const {
     ReadRequest all = request;
     if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
@@ -81,7 +82,7 @@ class ImagesReader final : public Reader {
   PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {
     if (request.targets.empty()) return picture_set(list_pictures(folder));
     if (request.targets.size() > 1)
-      request.fail(fmt::format("images in folders feed a model of at most one target; this one has {}",
+      request.fail(fmt::format("images in folders need a model with at most one target; this one has {}",
                                request.targets.size()));
     const auto known = with_names(request).facts.class_names;
     const auto names = known.find("target");
@@ -100,7 +101,7 @@ class ImagesReader final : public Reader {
     for (size_t i = 1; i < names.size(); ++i) {
       set.known.columns.push_back(open_hdf5(path, names[i]));
       if (set.known.columns.back()->size() != set.pictures->size())
-        throw UserError(fmt::format("{}: expected a target for each of {} pictures, found {} in '{}'", path,
+        throw UserError(fmt::format("{}: expected a target for each of {} images, found {} in '{}'", path,
                                     set.pictures->size(), set.known.columns.back()->size(), names[i]));
     }
     set.known.facts = request.facts;
@@ -109,7 +110,7 @@ class ImagesReader final : public Reader {
     return set;
   }
 
-  /// The pictures' folder; "" where there is none, or it is not on this machine.
+  /// Returns the folder of the images; "" if it is not set or does not exist on this machine.
   std::string folder_if_there(const ReadRequest& request) const {
     if (!options_.directory) return "";
     const std::string folder = find_file(*options_.directory, request.folder());
@@ -128,27 +129,24 @@ class ImagesReader final : public Reader {
 
 void add_images(Registry<Reader>& table) {
   Schema<ImagesOptions> schema(
-      "JPEG, PNG and BMP files, in a folder for each class, named by a CSV file or kept in HDF5: turned as "
-      "EXIF says, "
-      "resized bilinearly with antialiasing to [height, width, channels] of 0 to 255. Without a target all "
-      "files below the folder.");
+      "JPEG, PNG and BMP files, in one folder per class, listed in a CSV file or stored in HDF5. They are "
+      "rotated according to EXIF and resized bilinearly with antialiasing to [height, width, channels] with "
+      "values from 0 to 255. Without a target, all files below the folder are read.");
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
   schema
-      .optional(
-          "directory", &ImagesOptions::directory,
-          "the folder of the classes' folders; with csv, the one that its paths begin in (the file's own "
-          "where not given)")
-      .optional("csv", &ImagesOptions::csv, "a table that names the pictures, and says what each shows")
+      .optional("directory", &ImagesOptions::directory,
+                "the folder with one folder per class; with csv, the folder to which its paths are relative "
+                "(if not given, the csv file's own)")
+      .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
       .optional("hdf5", &ImagesOptions::hdf5,
-                "an HDF5 file that holds encoded pictures: bytes of variable length, or rows of bytes");
+                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
-          diagnostics.error(
-              node,
-              "give one of 'directory' (a folder of pictures for each class), 'csv' (a table of "
-              "their paths) and 'hdf5' (datasets of encoded ones)");
+          diagnostics.error(node,
+                            "give one of 'directory' (a folder of images for each class), 'csv' (a table of "
+                            "their paths) and 'hdf5' (datasets of encoded images)");
       })
       .positional("directory");
   table.add<ImagesReader>("images", schema);

@@ -17,7 +17,7 @@ namespace {
 
 struct NpyOptions : ArrayNames {};
 
-/// The header's text: a Python dictionary, written by NumPy in one fixed manner.
+/// Text of the header: a Python dictionary in the fixed format that NumPy writes.
 class NpyHeader {
  public:
   NpyHeader(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
@@ -97,9 +97,9 @@ ArrayHeader parse_npy(InputStream& stream) {
   const NpyHeader header(stream.path(), text);
   ArrayHeader array{header.type(), header.shape()};
   if (header.fortran_order() && array.shape.rank() > 1)
-    throw UserError(
-        fmt::format("{}: expected an array in C order, found Fortran order; numpy.ascontiguousarray mends it",
-                    stream.path()));
+    throw UserError(fmt::format(
+        "{}: expected an array in C order, found Fortran order; numpy.ascontiguousarray converts it",
+        stream.path()));
   return array;
 }
 
@@ -125,7 +125,7 @@ std::shared_ptr<const Column> open_npy(const std::string& path) {
 }
 
 void add_npy(Registry<Reader>& table) {
-  Schema<NpyOptions> schema("NumPy's .npy files, an array each.");
+  Schema<NpyOptions> schema("NumPy's .npy files, one array each.");
   schema.example("{input: images.npy, target: labels.npy}");
   table.add<NpyReader>("npy", add_array_names(schema, "the file"));
 }

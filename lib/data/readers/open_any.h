@@ -1,4 +1,4 @@
-// Opens one file of a format that is known, for `dtrain predict`, which is given a path.
+// Opens one file of a known format, for the paths that `dtrain predict` gets.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace dtrain {
 
-/// Whether a file that begins so is of the IDX format.
+/// Returns true if a file with this beginning is in the IDX format.
 bool is_idx(std::string_view start);
 std::shared_ptr<const Column> open_idx(const std::string& path);
 std::shared_ptr<const Column> open_npy(const std::string& path);
-/// Rows of `dtype` (float32 or int32) that have the named columns of the file. Where the file has no header,
-/// or no columns are named, they have all columns.
+/// Opens rows of `dtype` (float32 or int32) with the named columns of the file. They have all columns if the
+/// file has no header or no columns are named.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
 /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.

@@ -1,4 +1,4 @@
-// Options that readers of pictures have in common.
+// Options that readers of images share.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace dtrain {
 
-/// Throws UserError unless the request is for a single input.
+/// Throws UserError unless the request has exactly one input.
 inline void check_one_picture(const ReadRequest& request) {
   if (request.inputs.size() != 1)
-    request.fail(fmt::format("pictures feed a model of one input; this one has {}", request.inputs.size()));
+    request.fail(fmt::format("images need a model with one input; this one has {}", request.inputs.size()));
 }
 
-/// Adds the fields of PictureOptions, from which `Options` derives, and that of its `class_names`.
+/// Adds the fields of PictureOptions, from which `Options` derives, and the field `class_names`.
 template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
   const Check<std::optional<int64_t>> kinds{
@@ -29,7 +29,7 @@ void add_picture_fields(Schema<Options>& schema) {
       [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
       Json::object().set("enum", Json::array().push(1).push(3).push(4))};
   using Names = std::remove_reference_t<decltype(Options().class_names)>;
-  const Check<Names> names{"names that differ, and are not empty",
+  const Check<Names> names{"different names that are not empty",
                            [](const auto& all) {
                              return std::set(all.begin(), all.end()).size() == all.size() &&
                                     std::find(all.begin(), all.end(), "") == all.end();
@@ -37,16 +37,17 @@ void add_picture_fields(Schema<Options>& schema) {
                            Json::object().set("uniqueItems", true)};
   schema
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
-                "[height, width]; the model's input's where not given")
-      .optional("resize", static_cast<Resize Options::*>(&Options::resize),
-                "stretch (both axes, each by its own factor), crop (the middle) or pad (black beside it)")
+                "[height, width]; if not given, that of the model's input")
+      .optional(
+          "resize", static_cast<Resize Options::*>(&Options::resize),
+          "stretch (scales each axis by its own factor), crop (keeps the center) or pad (adds black borders)")
       .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
-                "1 (grey), 3 (RGB) or 4 (and alpha); the model's input's where not given", kinds)
+                "1 (grey), 3 (RGB) or 4 (RGB and alpha); if not given, that of the model's input", kinds)
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
-                "a file that is no whole picture: error, or skip, which decodes all of them once before the "
-                "run and says how many it left out")
+                "how to treat a file that is not a complete image: error; or skip, which leaves it out. skip "
+                "decodes all files once before the run and reports how many it left out")
       .optional("class_names", &Options::class_names,
-                "the classes in the order in which they are numbered; sorted where not given", names);
+                "the classes in the order of their indices; if not given, they are sorted", names);
 }
 
 }  // namespace dtrain

@@ -18,10 +18,10 @@ namespace dtrain {
 
 namespace {
 
-/// A table of pictures as it was read.
+/// Content of a table of images.
 struct ReadTable {
   CsvStart start;
-  size_t field = 0;  // that has the paths
+  size_t field = 0;  // of the paths
   CsvColumns columns;
   SourceFacts facts;
   std::vector<ListedFile> files;
@@ -39,7 +39,7 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   }
   std::vector<ListedFile> files = list_files(below);
   for (size_t i = 0; i < files.size(); ++i) {
-    if (written[i].empty()) files[i].problem = "expected the path of a picture, found nothing";
+    if (written[i].empty()) files[i].problem = "expected the path of an image, found nothing";
     if (files[i].problem.empty() || written[i].empty() || folder == other_folder) continue;
     ListedFile other = list_file(path_in(other_folder, written[i] + table.options.extension));
     if (other.problem.empty()) files[i] = std::move(other);
@@ -47,7 +47,7 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
-/// Where the targets' classes are known by names, the table may have their numbers.
+/// If the names of the targets' classes are known, the table may have their numbers instead.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
     if (category.values) category.values = label_texts(*category.values, start.first[field]);
@@ -56,7 +56,7 @@ void take_numbers(CsvPlan& plan, const CsvStart& start) {
 ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
-  CsvOptions known;  // as a csv reader has it
+  CsvOptions known;  // options of a csv reader
   known.target = table.options.target;
   known.targets = table.options.targets;
   known.weight = table.options.weight;
@@ -65,7 +65,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     read.start = found;
     CsvPlan plan;
     if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
-    plan.advice.clear();  // a csv reader's
+    plan.advice.clear();  // it is for a csv reader
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);
@@ -76,7 +76,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   return read;
 }
 
-/// The table's text again, and where the rows' paths stand in it.
+/// The table's text, opened again, and the positions of the rows' paths in it.
 class Places {
  public:
   Places(const PictureTable& table, const ReadTable& read)
@@ -90,17 +90,17 @@ class Places {
 
   CsvText text_;
   size_t field_;
-  int64_t header_;  // rows
+  int64_t header_;  // number of header rows
 };
 
-/// A message about a path that leads to nothing adds which options may mend it; "" where none would.
+/// Returns advice on a path that does not exist: an option that may fix it; "" if none would.
 std::string advice_for(const PictureTable& table, const std::string& path) {
   constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
   if (table.options.extension.empty())
     for (const char* ending : kEndings)
       if (list_file(path + ending).problem.empty())
         return fmt::format("; there is {0}{1}: give 'extension: {1}'", path, ending);
-  return table.folder.empty() ? "; 'directory' says which folder the pictures are in" : "";
+  return table.folder.empty() ? "; set 'directory' to the folder of the images" : "";
 }
 
 void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
@@ -110,7 +110,7 @@ void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
     const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
     if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
     const Places places(table, read);
-    places.fail(i, fmt::format("expected each picture once, found {} again, which is in line {}", path,
+    places.fail(i, fmt::format("expected each image once, found {} again, which is also in line {}", path,
                                places.line_of(first->second)));
   }
 }
@@ -133,19 +133,21 @@ void refuse_missing(const PictureTable& table, const ReadTable& read, bool can_s
 
 const Schema<PictureCsv>& PictureCsv::schema() {
   static const auto all =
-      Schema<PictureCsv>("A CSV file with a row for each picture.")
+      Schema<PictureCsv>("A CSV file with one row per image.")
           .required("file", &PictureCsv::file, "the file")
-          .required("path", &PictureCsv::path, "the column of the pictures' paths, by name or index")
-          .optional("extension", &PictureCsv::extension, "what the paths lack: .jpg")
+          .required("path", &PictureCsv::path, "the column of the images' paths, by name or index")
+          .optional("extension", &PictureCsv::extension, "an extension to append to the paths, such as .jpg")
           .optional("target", &PictureCsv::target,
                     "the column of the only target: a number, or the name of a class")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
           .optional("weight", &PictureCsv::weight,
-                    "the column of numbers, at least 0, that the samples' losses are multiplied by")
-          .optional(
-              "header", &PictureCsv::header,
-              "whether the first line holds the columns' names; it does where columns are called by name")
-          .optional("delimiter", &PictureCsv::delimiter, "what stands between the values",
+                    "the column of sample weights, numbers of at least 0 by which the samples' losses are "
+                    "multiplied")
+          .optional("header", &PictureCsv::header,
+                    "whether the first line holds the columns' names; if not given, it does if columns are "
+                    "selected by name")
+          .optional("delimiter", &PictureCsv::delimiter,
+                    "the character between values, or whitespace for any number of spaces and tabs",
                     csv_delimiter_check())
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())
@@ -170,7 +172,7 @@ FileListing files_of_table(const PictureTable& table) {
 
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
   ReadRequest of_targets = request;
-  of_targets.inputs.clear();  // the picture is none of the table's numbers
+  of_targets.inputs.clear();  // images are not columns of the table
   ReadTable read = read_table(table, of_targets);
   if (request.use == FileUse::split) refuse_duplicates(table, read);
   if (on_error == OnError::error) refuse_missing(table, read, request.use == FileUse::split);

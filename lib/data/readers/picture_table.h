@@ -1,4 +1,4 @@
-// Pictures that a table in delimited text names, a path a row.
+// Images listed in a table of delimited text, one path per row.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// How a user says which table it is and what its columns are.
+/// Options that name the table and its columns.
 struct PictureCsv {
   std::string file;
   CsvColumnRef path;
@@ -22,26 +22,25 @@ struct PictureCsv {
   std::string delimiter = ",";
 
   static const Schema<PictureCsv>& schema();
-  /// It has a header where columns are called by its names, if nothing is said.
+  /// Returns the format of the text. Without the option `header`, it has one if columns are selected by name.
   CsvFormat format() const;
 };
 
-/// A table that was found.
+/// A table file, and how to read it.
 struct PictureTable {
   std::string path;
-  std::string folder;  // that the pictures are below; "" stands for the table's own, where they are looked
-                       // for in any case
+  std::string folder;  // of the images; "": the table's own folder, which is searched in any case
   PictureCsv options;
   CsvFormat format;
-  bool own_folder_first = false;  // of the two folders
+  bool own_folder_first = false;  // search the table's own folder first
 };
 
-/// The files that the table names, in its order. Throws UserError as read_csv().
+/// Returns the files that the table lists, in its order. Throws UserError like read_csv().
 FileListing files_of_table(const PictureTable& table);
 
-/// The pictures with the request's targets: numbers, or classes, which texts are the names of. Rows are named
-/// by what stands in the column. Throws UserError, with the row's place in the table, for a picture that
-/// comes twice but for predictions, and, where on_error says so, for one that is not there.
+/// Returns the images with the request's targets: numbers, or classes whose names are texts. The rows' names
+/// are the texts of the path column. Throws UserError, with the row's position in the table, for an image
+/// that a split lists twice, and, depending on on_error, for a file that does not exist.
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request);
 
 }  // namespace dtrain

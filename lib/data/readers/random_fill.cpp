@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kLanes = 16;
 
-/// The 64 words of a group: base/philox.h's rounds, written over lanes and with each word in 64 bits (room
-/// for its products), which is what compilers keep in vectors.
+/// Computes the 64 words of a group: base/philox.h's rounds, written over lanes and with each word in 64 bits
+/// (room for its products), which is a form that compilers vectorize.
 [[gnu::always_inline]] inline void group_words(Philox random, uint64_t row, uint64_t group,
                                                uint32_t* __restrict words) {
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -59,7 +59,7 @@ DTRAIN_VECTOR_CLONES void fill_uniform(Philox random, int64_t row, float low, fl
                                        int64_t count) {
   const float range = high - low;
   for_each_group(random, row, dst, count, [=](const uint32_t* words, float* out) {
-    // A signed conversion, which every processor has; the word's upper 24 bits fit.
+    // Uses a signed conversion, because every processor has one; the word's upper 24 bits fit.
     for (int i = 0; i < kRandomGroup; ++i)
       out[i] = low + range * (static_cast<float>(static_cast<int32_t>(words[i] >> 8)) * 0x1p-24f);
   });
@@ -78,7 +78,7 @@ void fill_normal(Philox random, int64_t row, float mean, float stddev, float* ds
   for_each_group(random, row, dst, count, [=](const uint32_t* words, float* out) {
     constexpr int kHalf = kRandomGroup / 2;
     for (int i = 0; i < kHalf; ++i) {
-      const float radius = std::sqrt(-2.0f * std::log(1.0f - uniform01(words[i])));  // of (0, 1]
+      const float radius = std::sqrt(-2.0f * std::log(1.0f - uniform01(words[i])));  // never log(0)
       const float angle = 2.0f * std::numbers::pi_v<float> * uniform01(words[i + kHalf]);
       out[i] = mean + stddev * radius * std::cos(angle);
       out[i + kHalf] = mean + stddev * radius * std::sin(angle);

@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-/// Elements go by groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 * group + 16 * w
-/// + j. So the blocks of a group are computed side by side and its elements stored in order.
+/// Elements are computed in groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 *
+/// group + 16 * w + j. So the blocks of a group can be computed side by side, and its elements stored in
+/// order.
 constexpr int64_t kRandomGroup = 64;
 
 /// Fills `count` elements of one row with low + (high - low) u, for u uniform in [0, 1) with 24 bits.

@@ -1,4 +1,4 @@
-// Readers: the kinds of files that samples come from.
+// Readers: the file formats that samples come from.
 #pragma once
 
 #include <optional>
@@ -20,69 +20,69 @@ struct TextOptions;  // data/dataset_spec.h
 /// What files are opened for.
 enum class FileUse {
   split,       // a split of the configuration
-  evaluation,  // a labelled file that the configuration does not name: it may have other columns, too
-  prediction,  // the same, without targets and weights, which are not read
+  evaluation,  // a labelled file that is not in the configuration; it may have other columns
+  prediction,  // the same, but targets and weights are not read
 };
 
-/// Says where a reader finds its files, and for which inputs and targets it opens them. `inputs` and
-/// `targets` say what the columns should be before the transforms: readers of formats that leave a choice
-/// (csv, synthetic) go by it.
+/// Where a reader finds its files, and for which inputs and targets it opens them. `inputs` and `targets`
+/// describe the columns before the transforms; readers of formats that leave a choice (csv, synthetic) follow
+/// them.
 struct ReadRequest {
-  /// Relative names are looked up here, then under $DTRAIN_DATA; "" stands for the folder of `place`.
+  /// Relative names are searched here first, then under $DTRAIN_DATA; "" stands for the folder of `place`.
   std::string root;
   Mark place;  // of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
-  /// What is known of the training split, by which other files are read; empty: the options decide, and the
-  /// reader finds out.
+  /// Facts about the training split, with which other files are read. Empty: the options decide, and the
+  /// reader finds the facts.
   SourceFacts facts;
   FileUse use = FileUse::split;
 
-  /// The path at which a file is found.
+  /// Returns the path of a file.
   std::string find(const std::string& file_name) const;
-  /// A place in the folder by which find() goes.
+  /// Returns a location in the folder that find() searches.
   Mark folder() const;
   /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-/// What a path that is predicted from leads to, by its first bytes; a folder is one of pictures.
+/// Format of a path given for predictions, determined by its first bytes. A folder counts as `picture`.
 enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 
 /// Holds a reader's options. Immutable; any thread may open it.
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Opens one column for each of the request's inputs and targets, in that order, all of the same number of
-  /// rows. Throws UserError for a file that is not what it is said to be, with its path, what was expected
-  /// and what was found.
+  /// Opens one column for each of the request's inputs and targets, in that order, all with the same number
+  /// of rows. Throws UserError for a file that is not in the expected format, with its path, and what was
+  /// expected and found.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
-  /// The names of the reader's files and folders, as they are written in the configuration.
+  /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// Where they stand. Throws UserError where they are not found.
+  /// Returns the paths of these files. Throws UserError if one is not found.
   virtual std::vector<std::string> paths(const ReadRequest& request) const;
-  /// The files that those name, which are as much a part of the data: the pictures of a table.
+  /// Returns the files that those files list, which are also part of the data: the images of a table.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
-  /// Opens a file that the configuration does not name, as the reader opens its own: one column for each of
-  /// the request's inputs and targets. Nothing where this reader reads no such file.
+  /// Opens a file that is not in the configuration like the reader's own files: one column for each of the
+  /// request's inputs and targets. Returns nullopt if this reader does not support such files.
   virtual std::optional<SourceColumns> open_other(const std::string& /*path*/, FileFormat /*format*/,
                                                   const TextOptions& /*text*/,
                                                   const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
-  /// Whether the files say what shape samples have; else they have the one that a request says.
+  /// Whether the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
-  /// Whether what it opens has SourceColumns::weights.
+  /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
-  /// How the reader reads delimited text; nothing where it reads other files.
+  /// Returns how the reader reads delimited text; nullopt if it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
-  /// How the reader reads pictures; nothing where it reads other files.
+  /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
 };
 
 template <>
 const Registry<Reader>& registry<Reader>();
 
-// Each reader adds itself; readers.cpp lists them.
+// Each reader registers itself; readers.cpp lists them.
 void add_idx(Registry<Reader>& table);
 void add_npy(Registry<Reader>& table);
 void add_csv(Registry<Reader>& table);

@@ -33,8 +33,8 @@ std::string ReadRequest::find(const std::string& file_name) const {
   if (is_empty_file(path)) fail(fmt::format("{}: expected data, found an empty file", path));
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && look_at(path) == Standing::nothing)
-    fail(fmt::format("{}: there is no such file{}; --set dataset.root=DIR says where the data are", path,
-                     look_at(root) == Standing::nothing ? ", nor the folder " + root : ""));
+    fail(fmt::format("{}: there is no such file{}; set the folder of the data with --set dataset.root=DIR",
+                     path, look_at(root) == Standing::nothing ? ", nor the folder " + root : ""));
   return path;
 }
 

@@ -1,4 +1,4 @@
-// Random samples that no file holds: for measuring speed, and for trying a model out.
+// The synthetic reader: random samples without a file, for measuring speed and for trying out a model.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -29,8 +29,8 @@ struct SyntheticInput {
     static const auto all =
         Schema<SyntheticInput>("How the inputs are distributed.")
             .optional("distribution", &SyntheticInput::distribution, "uniform or normal")
-            .optional("low", &SyntheticInput::low, "uniform: the least value")
-            .optional("high", &SyntheticInput::high, "uniform: what all values are below")
+            .optional("low", &SyntheticInput::low, "uniform: the lowest value")
+            .optional("high", &SyntheticInput::high, "uniform: the upper bound, which is not included")
             .optional("mean", &SyntheticInput::mean, "normal: the mean")
             .optional("stddev", &SyntheticInput::stddev, "normal: the standard deviation", at_least(0.0))
             .rule([](const SyntheticInput& input, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -57,7 +57,7 @@ struct SyntheticTarget {
             .optional("classes", &SyntheticTarget::classes, "labels: integers from 0 to classes - 1",
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,
-                      "uniform numbers in [0, 1), an array of this shape a sample")
+                      "uniform numbers in [0, 1): one array of this shape per sample")
             .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
                 diagnostics.error(node, "give either 'classes' or 'shape'");
@@ -137,7 +137,7 @@ class SyntheticReader final : public Reader {
   bool has_shapes() const override { return false; }
 
  private:
-  /// Each column draws from a stream of its own.
+  /// Each column draws from a separate random stream.
   std::shared_ptr<const Column> column(const TensorSpec& wanted, size_t index, FillRow fill) const {
     TensorSpec spec{"synthetic " + wanted.name, wanted.shape,
                     wanted.dtype == DType::float32 ? DType::float32 : DType::int32};
@@ -153,10 +153,10 @@ class SyntheticReader final : public Reader {
       if (input.distribution != Distribution::uniform || most < 2 || most > UINT32_MAX ||
           input.low < INT32_MIN || input.high - 1 > INT32_MAX ||
           input.low != static_cast<double>(static_cast<int64_t>(input.low)))
-        request.fail(fmt::format(
-            "synthetic: '{}' is of integers; expected a uniform distribution of at least two from low "
-            "to high - 1, found {} to {}",
-            wanted.name, input.low, input.high - 1));
+        request.fail(
+            fmt::format("synthetic: '{}' has integers; expected a uniform distribution over at least two "
+                        "integers from low to high - 1, found {} to {}",
+                        wanted.name, input.low, input.high - 1));
       return integers_from(static_cast<int32_t>(input.low), static_cast<uint32_t>(most));
     }
     if (input.distribution == Distribution::uniform)
@@ -186,10 +186,12 @@ class SyntheticReader final : public Reader {
 
 void add_synthetic(Registry<Reader>& table) {
   Schema<SyntheticOptions> schema(
-      "Random samples of the shapes that the model wants, each value a pure function of seed, row and "
+      "Random samples of the shapes that the model needs. Each value is a pure function of seed, row and "
       "element.");
   schema.example("{samples: 1000, target: {classes: 10}}");
-  schema.required("samples", &SyntheticOptions::samples, "how many", between<int64_t>(1, int64_t{1} << 32))
+  schema
+      .required("samples", &SyntheticOptions::samples, "the number of samples",
+                between<int64_t>(1, int64_t{1} << 32))
       .optional("input", &SyntheticOptions::input,
                 "how the inputs are distributed; integers are uniform in [low, high)")
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")

@@ -1,4 +1,4 @@
-// Pictures in tar archives, as WebDataset writes them.
+// The webdataset reader: images in tar archives as WebDataset writes them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,11 +27,11 @@ struct WebDatasetOptions : PictureOptions {
   std::vector<std::string> class_names;
 };
 
-/// Texts as numbers, or as indices into a table of names.
+/// Converts texts to numbers, or to indices into a table of names.
 class TextTargets {
  public:
-  /// `names` is the table, as far as it is known; it is made of the texts where the first of them is a name.
-  /// Where it is known, all targets are its names, or all are their numbers.
+  /// `names` is the table if it is known. Otherwise the table is made of the texts, if the first of them is a
+  /// name. With a known table, either all targets are names in it, or all are their numbers.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {
@@ -80,7 +80,7 @@ class TextTargets {
 
   const TarSamples& samples_;
   std::vector<std::string> names_;
-  std::vector<std::string> texts_;  // by which targets call the classes that have these names
+  std::vector<std::string> texts_;  // texts that targets use for these classes
   std::unordered_map<std::string, int32_t> numbers_;
 };
 
@@ -103,12 +103,12 @@ class WebDatasetReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// `name`: of the archives, in messages.
+  /// `name` stands for the archives in messages.
   SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
                               const ReadRequest& request) const {
     check_one_picture(request);
     if (request.targets.size() > 1)
-      request.fail(fmt::format("webdataset feeds a model of at most one target; this one has {}",
+      request.fail(fmt::format("webdataset needs a model with at most one target; this one has {}",
                                request.targets.size()));
     const TarSamples samples = list_tar_samples(paths, request.targets.empty() ? "" : options_.target);
     PictureSet set{name, samples.pictures, {}, true};
@@ -131,16 +131,17 @@ class WebDatasetReader final : public Reader {
 
 void add_webdataset(Registry<Reader>& table) {
   Schema<WebDatasetOptions> schema(
-      "Tar archives (shards) as WebDataset writes them, not packed: a sample is the files that follow one "
-      "another and have one name up to the first dot, 17.jpg and 17.cls. Samples are read in any order, and "
-      "pictures as by images.");
+      "Uncompressed tar archives (shards) as WebDataset writes them. A sample consists of consecutive files "
+      "with the same name up to the first dot, such as 17.jpg and 17.cls. Samples can be read in any order; "
+      "images are read as by the reader images.");
   schema.example("{files: \"shards/train-{000000..000146}.tar\", size: [224, 224], resize: crop}");
   schema
-      .required(
-          "files", &WebDatasetOptions::files,
-          "the archives, in order: {000..146} and {a,b} stand for each, *, ? and [...] for those that match")
-      .optional("target", &WebDatasetOptions::target,
-                "what the target's file ends in, which holds the number or the name of a class, or a number");
+      .required("files", &WebDatasetOptions::files,
+                "the archives, in order: {000..146} and {a,b} expand to all names, *, ? and [...] to the "
+                "existing files that match")
+      .optional(
+          "target", &WebDatasetOptions::target,
+          "the extension of the targets' files, each of which holds a class index, a class name or a number");
   add_picture_fields(schema);
   table.add<WebDatasetReader>("webdataset", schema);
 }

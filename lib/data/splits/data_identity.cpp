@@ -15,9 +15,10 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};  // as YAML has them
+constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};  // in YAML
 
-/// All of a small file; of a large one its first and its last bytes and as much at equal distances between.
+/// Digest of the whole file if it is small; otherwise of its first and last blocks and of blocks at equal
+/// distances between them.
 std::string digest_of(const InputFile& file) {
   constexpr int64_t kWhole = int64_t{4} << 20, kBlock = int64_t{16} << 10, kBlocks = 64;
   const bool whole = file.size() <= kWhole;
@@ -40,8 +41,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// The options that say something: a version that does not have an option writes none, a later one that it is
-/// empty.
+/// Returns the options that have a value. A version without an option writes nothing for it, a later version
+/// an empty value, so empty options are dropped.
 std::string options_that_are_set(const std::string& yaml) {
   std::string set;
   for (size_t at = 0; at < yaml.size();) {
@@ -105,7 +106,7 @@ DataIdentity::File identify_listing(std::string name, const FileListing& listing
   const size_t step = std::max<size_t>(1, files.size() / kMostRead);
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& path = files[i].path;
-    // Whole paths are others where the same files stand elsewhere.
+    // A full path would differ if the same files were in another place.
     add(fmt::format("{}\n{}\n", listing.folder.empty() ? path.substr(path.rfind('/') + 1) : path,
                     files[i].bytes));
     identity.bytes += files[i].bytes;
@@ -123,7 +124,7 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
   std::vector<std::string> changes;
   if (options_that_are_set(before.reader) != options_that_are_set(now.reader))
     changes.push_back(
-        fmt::format("it is read by {} (it was by {})", one_line(now.reader), one_line(before.reader)));
+        fmt::format("its reader is {} (it was {})", one_line(now.reader), one_line(before.reader)));
   if (before.files.size() != now.files.size())
     changes.push_back(fmt::format("it has {} files (it had {})", now.files.size(), before.files.size()));
   for (size_t i = 0; i < std::min(before.files.size(), now.files.size()); ++i) {

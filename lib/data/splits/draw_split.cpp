@@ -11,13 +11,13 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kDrawing = -1;  // in the place of an epoch: no epoch's order is that of a draw
+constexpr int64_t kDrawing = -1;  // used as an epoch, but different from every real epoch
 
 int64_t rounded(double value) {
   return static_cast<int64_t>(std::floor(value + 0.5));
 }
 
-/// The rows that remain, in random order, by label; one group where there are none.
+/// Remaining rows in random order, grouped by label; a single group if there are no labels.
 using Groups = std::map<double, std::vector<int64_t>>;
 
 Groups group(const std::vector<int64_t>& remaining, std::span<const double> labels) {
@@ -27,8 +27,8 @@ Groups group(const std::vector<int64_t>& remaining, std::span<const double> labe
   return groups;
 }
 
-/// How many rows each group gives: the whole part of its quota, and one more where the largest fractions are,
-/// until `wanted` is reached.
+/// Returns how many rows each group gives: the integer part of its quota, plus one for the groups with the
+/// largest fractional parts until the sum is `wanted`.
 std::vector<int64_t> shares(const Groups& groups, const std::map<double, int64_t>& sizes, double fraction,
                             int64_t wanted) {
   std::vector<int64_t> counts, most;

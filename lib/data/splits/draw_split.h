@@ -1,4 +1,4 @@
-// Splits that are drawn from another one at random.
+// Draws splits from another split at random.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,15 @@
 
 namespace dtrain {
 
-/// One split that is to be drawn. With labels (a value for each row) it has its fraction of the rows of each
-/// label, as far as whole rows go, and leaves at least one of each.
+/// One split to draw. With `labels` (one value per row) it takes its fraction of the rows of each label,
+/// rounded to whole rows, and leaves at least one row of each label.
 struct Draw {
   double fraction = 0;
   std::span<const double> labels;
 };
 
-/// The rows [0, rows) fall into a part for each draw, in their order, and a last part of what is left. A part
-/// has its rows in ascending order. A pure function of its arguments; what is drawn does not depend on later
-/// draws.
+/// Divides the rows [0, rows) into one part per draw, in order, and a last part with the rest. The rows of a
+/// part ascend. A pure function of its arguments; the result of a draw does not depend on later draws.
 std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw> draws, uint64_t seed);
 
 }  // namespace dtrain

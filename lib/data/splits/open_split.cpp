@@ -1,4 +1,4 @@
-// From a checked `dataset:` and the model's wishes to samples.
+// Opens splits: from a checked `dataset:` section and the model's columns to samples.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -25,12 +25,14 @@ SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   const Column& first = *source.columns.front();
   for (const auto& column : source.columns)
     if (column->size() != first.size())
-      request.fail(fmt::format("expected as many samples in each file, found {} in {} and {} in {}",
-                               first.size(), first.spec().name, column->size(), column->spec().name));
+      request.fail(
+          fmt::format("expected the same number of samples in each file, found {} in {} and {} in {}",
+                      first.size(), first.spec().name, column->size(), column->spec().name));
   return source;
 }
 
-/// What shows that a file is another one, or was written to: a time that whoever writes cannot set, too.
+/// Returns a text that changes if the file is replaced or written to. It includes the time of the last status
+/// change, which a writer cannot set.
 std::string fingerprint(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
@@ -41,8 +43,8 @@ std::string fingerprint(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// The names of the splits that read the same files alike, but for their rows; the first one is their
-/// cache's.
+/// Returns the names of the splits that read the same files with the same options, apart from their rows.
+/// Their cache uses the first name.
 std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
   std::vector<std::string> names;
   for (const char* name : {"train", "validation", "test"})
@@ -52,7 +54,7 @@ std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& s
   return names;
 }
 
-/// Splits that differ in their rows only have one key.
+/// Returns the cache's key. Splits that differ only in their rows have the same key.
 CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request,
                    const DataSource& source) {
   const std::vector<std::string> names = splits_like(spec, split);
@@ -78,7 +80,7 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   return key;
 }
 
-/// The tree with numbers in the place of the files' names.
+/// Replaces the names of files in the tree with numbers.
 ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>& files) {
   if (node.is_scalar()) {
     const auto found = std::find(files.begin(), files.end(), node.text());
@@ -137,7 +139,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
 
 namespace {
 
-/// Nothing where a file is not there.
+/// Returns what `find` returns, or nothing if a file does not exist.
 template <class Find>
 std::vector<std::string> found_or_none(Find find) {
   try {

@@ -1,4 +1,4 @@
-// A split is a range of rows of stored columns, each with a plan that makes of it what the model wants.
+// A split: rows of stored columns, each column with a plan that converts it to a column of the model.
 #pragma once
 
 #include "data/caches/cache.h"
@@ -11,13 +11,13 @@ namespace dtrain {
 /// Where a split's samples come from.
 struct DataSource {
   std::string reader;              // as DataIdentity::reader
-  std::vector<std::string> paths;  // of the reader's files
-  DataFacts facts;                 // that the samples were read by
-  int64_t from = 0, to = 0;        // the split's rows among those that the files hold
-  /// Where only some of [from, to) are the split's: these, and how they were drawn.
+  std::vector<std::string> paths;  // paths of the reader's files
+  DataFacts facts;                 // facts with which the samples were read
+  int64_t from = 0, to = 0;        // the split's range of rows in the files
+  /// If only some rows of [from, to) are in the split: these rows, and how they were drawn.
   std::vector<int64_t> rows = {};
   std::string drawn = {};
-  FileListing named = {};  // the files that those at `paths` name
+  FileListing named = {};  // the files that the files at `paths` list
 
   int64_t row(int64_t sample) const {
     return rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
@@ -26,8 +26,8 @@ struct DataSource {
 
 class SplitDataset final : public Dataset {
  public:
-  /// The source's rows of what is held, with a plan for each column: those that are held, or else `columns`,
-  /// which have as many rows.
+  /// Reads the source's rows of `held` with one plan per column. The columns are those of `held`, or
+  /// `columns` if given, which must have as many rows.
   SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source,
                MixPlan mix = {}, Columns columns = {});
 
@@ -46,7 +46,7 @@ class SplitDataset final : public Dataset {
   std::string id_title() const override { return has_ids() ? held_->names->spec().name : "row"; }
   std::vector<std::string> warnings() const override { return held_->warnings; }
   std::string sample_id(int64_t index) const override;
-  /// Random columns are made anew every epoch, so a device has nothing to keep.
+  /// Random columns change in every epoch, so a device has nothing to keep.
   bool on_device() const override { return held_->on_device && !is_random_; }
   bool in_memory() const override { return in_memory_; }
   bool is_costly() const override { return is_costly_; }
@@ -54,12 +54,14 @@ class SplitDataset final : public Dataset {
   bool lies_in_memory() const override;
 
  private:
-  /// As read_column(), before samples are blended.
+  /// Like read_column(), but without blending samples.
   void read_unmixed(size_t index, const Samples& samples, void* dst) const;
   void mix(size_t index, const Samples& samples, float* dst) const;
-  /// The source's row DataSource::from, where the column's rows lie one after the other; else null.
+  /// Returns the address of the source's row DataSource::from if the column is contiguous in memory; else
+  /// null.
   const std::byte* data_of(const Column& column) const;
-  /// The samples' rows, counted from there; in `storage` where they are not the samples' own numbers.
+  /// Returns the samples' rows relative to DataSource::from, in `storage` if they differ from the sample
+  /// numbers.
   std::span<const int64_t> places_of(std::span<const int64_t> samples, std::vector<int64_t>& storage) const;
 
   std::shared_ptr<const CachedColumns> held_;
@@ -68,7 +70,7 @@ class SplitDataset final : public Dataset {
   std::vector<TensorSpec> specs_;
   DataSource source_;
   MixPlan mix_;
-  int64_t first_;  // the place of the source's row DataSource::from in the held columns
+  int64_t first_;  // index of the source's row DataSource::from in the held columns
   bool in_memory_, is_random_, is_costly_;
 };
 

@@ -13,7 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// The seed of the draws from a split: as one of them says it, or else the training run's.
+/// Returns the seed of draws from split `of`: the `seed` of one of the drawn splits, else the facts' seed,
+/// else the run's.
 uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = spec.find(name);
@@ -28,11 +29,11 @@ std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
   return "";
 }
 
-/// The classes of the rows [from, to).
+/// Returns the class of each row in [from, to).
 std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs) {
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
   if (!column || column->row_elements() != 1)
-    throw UserError("stratify: expected a target of one class a sample, found none");
+    throw UserError("stratify: expected a target with one class per sample, found none");
   std::vector<double> labels(static_cast<size_t>(to - from));
   std::set<double> distinct;
   for_each_block(*column, from - held.first, to - held.first, [&](int64_t first, int64_t count, size_t) {
@@ -46,8 +47,8 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
   });
   if (distinct.size() > labels.size() / 2)
     throw UserError(
-        fmt::format("stratify: expected classes, found {} different values in {} samples; leave it out where "
-                    "the target is a number",
+        fmt::format("stratify: expected classes, found {} different values in {} samples; leave stratify out "
+                    "if the target is a number",
                     distinct.size(), labels.size()));
   return labels;
 }
@@ -83,7 +84,7 @@ std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& spl
   drawn.rows = std::move(draw_splits(to - from, draws, drawn.seed)[mine]);
   if (drawn.rows.empty())
     throw UserError(
-        located(split.mark, fmt::format("split: of {} samples none is {}", to - from, drawn.words)));
+        located(split.mark, fmt::format("split: none of the {} samples is {}", to - from, drawn.words)));
   for (int64_t& row : drawn.rows) row += from;
   return drawn;
 }

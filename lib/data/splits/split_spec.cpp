@@ -24,14 +24,14 @@ bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics
   return true;
 }
 
-/// The input that `{input: NAME}` names; null for anything else.
+/// Returns the input named by `{input: NAME}`; null for anything else.
 const ConfigNode* named_input(const ConfigNode& target) {
   if (!target.is_mapping() || target.entries().size() != 1) return nullptr;
   const ConfigNode* input = target.find("input");
   return input && input->is_scalar() ? input : nullptr;
 }
 
-/// The reader's options without the targets that are inputs.
+/// Returns the reader's options without targets that are inputs, which are added to `out`.
 ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   if (const ConfigNode* target = options.find("target"))
     if (const ConfigNode* input = named_input(*target)) {
@@ -54,7 +54,7 @@ ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
 }
 
-/// The same for a whole split, {reader: options}: each mapping in it is the options of a reader.
+/// Does the same for a whole split, {reader: options}: each mapping in it is a reader's options.
 ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
   if (!node.is_mapping()) return node;
   std::vector<ConfigNode::Entry> entries;
@@ -96,7 +96,7 @@ Json input_target_schema() {
   });
 }
 
-/// A reader's fields, in which a target may be an input.
+/// Returns a reader's fields, extended so that a target may be an input.
 Json with_input_target(const Json& fields) {
   const Json input = input_target_schema();
   const Json* target = fields.find("target");
@@ -110,7 +110,7 @@ Json with_input_target(const Json& fields) {
   return more;
 }
 
-/// Adds what is every split's: rows, and targets that are inputs.
+/// Adds the keys that all splits have: rows, and targets that are inputs.
 Json with_common_keys(const Json& readers) {
   Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
   rows.set("maxItems", 2).set("description", "only the samples [from, to)");

@@ -1,4 +1,4 @@
-// One split of a `dataset:` as a configuration says it.
+// One split of a `dataset:` section.
 #pragma once
 
 #include <optional>
@@ -12,34 +12,34 @@ namespace dtrain {
 
 class Reader;  // readers/reader.h
 
-/// `split: {of: train, fraction: 0.15, stratify: true, seed: 1}`: samples that are drawn from another
-/// split's, which keeps what is left.
+/// `split: {of: train, fraction: 0.15, stratify: true, seed: 1}`: samples drawn at random from another split,
+/// which keeps the rest.
 struct DrawnSplit {
   std::string of;
   double fraction = 0;
   bool stratify = false;
-  std::optional<int64_t> seed = {};  // unset: the run's
+  std::optional<int64_t> seed = {};  // unset: the run's seed
 
   static const Schema<DrawnSplit>& schema();
 };
 
-/// `target: {input: image}`: a target that is an input, as that is after the transforms.
+/// `target: {input: image}`: a target that is the input, as it is after the transforms.
 struct InputTarget {
-  std::string target;  // "" of a lone one
+  std::string target;  // "" for the model's only target
   std::string input;
   Mark mark;
 };
 
 struct SplitSpec {
-  Configured<Reader> reader;  // of a drawn split the other's, once all of the data set is known
+  Configured<Reader> reader;                 // for a drawn split: its source split's, set after parsing
   std::optional<std::vector<int64_t>> rows;  // [from, to)
   Mark mark;
   std::optional<DrawnSplit> drawn;
   std::vector<InputTarget> input_targets;
 
-  /// The one of this target; null where the reader reads it.
+  /// Returns the entry of this target; null if the reader reads the target.
   const InputTarget* find_input_target(const std::string& target) const;
-  /// The targets that the reader reads; the others are inputs.
+  /// Returns the targets that the reader reads, without those that are inputs.
   std::vector<TensorSpec> targets_to_read(const std::vector<TensorSpec>& targets) const;
 };
 

@@ -1,4 +1,4 @@
-// Affine maps and conversions of type: the stage that is one pass with the gathering of rows.
+// Affine maps and type conversions, done in the same pass as gathering the rows.
 #pragma once
 
 #include <memory>
@@ -10,27 +10,28 @@
 
 namespace dtrain {
 
-/// y = scale * x + offset as float32, then perhaps a conversion to integers; or the same as float64. Affine
-/// maps in a row become one. Where the offset is large beside the result, as for a table's column of large
-/// numbers, y is computed as scale * (x - center), the difference in double, so that no digits of x are lost.
+/// Computes y = scale * x + offset as float32, optionally followed by a conversion to integers; or computes y
+/// as float64. Consecutive affine maps are merged into one. If the offset is large compared to the result, as
+/// for a table column of large numbers, y is computed as scale * (x - center) with the difference in double,
+/// so that no digits of x are lost.
 class AffineStage final : public ColumnStage {
  public:
-  /// The identity, to float32.
+  /// The identity, with a float32 result.
   explicit AffineStage(const TensorSpec& input);
 
-  /// Whether more can follow in the same pass: the result is float32 still.
+  /// Returns true if more steps can join this pass: the result is still float32.
   bool is_open() const { return output().dtype == DType::float32; }
-  /// This stage, and scale * y + offset after it: both of one element, or of one for each channel (the last
-  /// axis). Throws UserError where a number does not fit float32.
+  /// Returns this stage followed by scale * y + offset. Both vectors have one element, or one per channel
+  /// (the last axis). Throws UserError if a number does not fit float32.
   std::shared_ptr<const AffineStage> then(std::vector<double> scale, std::vector<double> offset) const;
-  /// This stage with a result of another type. To integers: towards zero; what does not fit becomes the
-  /// nearest value that does, and NaN zero.
+  /// Returns this stage with another result type. Conversions to integers round toward zero; a value out of
+  /// range becomes the nearest value in range, and NaN becomes 0.
   std::shared_ptr<const AffineStage> cast(DType type) const;
-  /// The map to float32, where that needs no double precision; nothing elsewhere, and where the result is of
-  /// another type. Valid as long as the stage lives.
+  /// Returns the map to float32; nullopt if it needs double precision or if the result is of another type.
+  /// Valid while the stage lives.
   std::optional<Affine> map() const;
-  /// The scale and the offset, of one element or of a row's; nothing where the result is of integers. Valid
-  /// as long as the stage lives.
+  /// Returns scale and offset, with one element each or one per element of a row; nullopt if the result is
+  /// not float32. Valid while the stage lives.
   std::optional<ExactAffine> exact_map() const;
 
   void run(const StageInput& rows, void* dst) const override;
@@ -47,7 +48,7 @@ class AffineStage final : public ColumnStage {
 
   int64_t elements() const { return input().shape.elements(); }
 
-  std::vector<double> scale_{1.0}, offset_{0.0};  // of one element, or of a row's
+  std::vector<double> scale_{1.0}, offset_{0.0};  // one element each, or one per element of a row
   std::vector<float> run_scale_{1.0f}, run_offset_{0.0f};
   std::vector<double> run_center_;  // empty: 0
 };

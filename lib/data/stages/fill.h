@@ -1,4 +1,4 @@
-// Numbers in the place of gaps.
+// Replaces gaps with numbers.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// NaN in element i of a row of float32 or float64 becomes values[i].
+/// Replaces NaN in element i of a float32 or float64 row with values[i].
 class FillStage final : public ColumnStage {
  public:
   FillStage(const TensorSpec& input, std::vector<double> values)

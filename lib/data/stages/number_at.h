@@ -1,4 +1,4 @@
-// One number of an array whose type is known at run time only.
+// Reads one number of an array whose type is known only at run time.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// Labels to vectors of zeros and a one.
+// Converts labels to one-hot vectors.
 #pragma once
 
 #include "data/columns/column_stage.h"
 
 namespace dtrain {
 
-/// A last axis more: 1 at the label's place, 0 elsewhere. Labels in a column of their own (extents of 1 at
-/// the end) lose these extents. Running throws UserError for a label that is no integer in [0, classes).
+/// Appends an axis with `classes` elements: 1 at the label's index, 0 elsewhere. Trailing extents of 1 in the
+/// labels' shape are dropped. run() throws UserError for a label that is not an integer in [0, classes).
 class OneHotStage final : public ColumnStage {
  public:
   OneHotStage(const TensorSpec& input, int64_t classes);

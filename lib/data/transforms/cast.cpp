@@ -24,7 +24,8 @@ class Cast final : public Transform {
 
 void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
-      "Converts the inputs: towards zero, and to the nearest value where one does not fit.");
+      "Converts the inputs to another type; rounds toward zero, and replaces values out of range with the "
+      "nearest value in range.");
   schema.example("{dtype: float32}");
   schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8");
   table.add<Cast>("cast", schema);

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// One number for all elements, or one for each channel.
+/// One number for all elements, or one per channel.
 struct PerChannel {
   std::vector<double> values;
 };
@@ -82,16 +82,19 @@ void add_normalize(Registry<Transform>& table) {
                                    },
                                    Json::object()};
   Schema<NormalizeOptions> schema(
-      "Subtracts a mean of the float inputs and divides by a standard deviation; they become float32.");
+      "Subtracts a mean from the float inputs and divides them by a standard deviation; they become "
+      "float32.");
   schema.example("{mean: [0.49, 0.48, 0.45], std: [0.25, 0.24, 0.26]}");
-  schema.required("mean", &NormalizeOptions::mean, "a number, or one for each channel (the last axis)")
+  schema.required("mean", &NormalizeOptions::mean, "a number, or one per channel (the last axis)")
       .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
       .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         const size_t mean = options.mean.values.size(), std = options.std.values.size();
         if (mean != std && mean != 1 && std != 1)
           diagnostics.error(
               node,
-              fmt::format("normalize: expected as many means as deviations, found {} and {}", mean, std));
+              fmt::format(
+                  "normalize: expected the same number of means and standard deviations, found {} and {}",
+                  mean, std));
       });
   table.add<Normalize>("normalize", schema);
 }

@@ -27,7 +27,7 @@ void add_rescale(Registry<Transform>& table) {
       "Multiplies the float inputs by a number and adds another; they become float32.");
   schema.example("{scale: 1/255}");
   schema.required("scale", &RescaleOptions::scale, "the factor")
-      .optional("offset", &RescaleOptions::offset, "what is added then");
+      .optional("offset", &RescaleOptions::offset, "the number added after multiplying");
   table.add<Rescale>("rescale", schema);
 }
 

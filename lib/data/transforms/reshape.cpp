@@ -18,7 +18,7 @@ class Reshape final : public Transform {
   void apply(ColumnPlan& plan) const override {
     const Shape& from = plan.spec().shape;
     if (from.elements() != shape_.elements())
-      throw UserError(fmt::format("reshape: expected {} elements a sample for {}, found {} in {} ({})",
+      throw UserError(fmt::format("reshape: expected {} elements per sample for {}, found {} in {} ({})",
                                   shape_.elements(), shape_.str(), from.elements(), from.str(),
                                   plan.spec().name));
     plan.reshape(shape_);
@@ -31,7 +31,7 @@ class Reshape final : public Transform {
 }  // namespace
 
 void add_reshape(Registry<Transform>& table) {
-  Schema<ReshapeOptions> schema("Gives the inputs another shape of as many elements.");
+  Schema<ReshapeOptions> schema("Gives the inputs another shape with the same number of elements.");
   schema.example("{shape: [28, 28, 1]}");
   schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis");
   table.add<Reshape>("reshape", schema);

@@ -43,11 +43,10 @@ class Standardize final : public Transform {
 
 void add_standardize(Registry<Transform>& table) {
   table.add<Standardize>(
-      "standardize",
-      Schema<StandardizeOptions>(
-          "Subtracts the mean of each channel (the last axis: a table's column) of the float inputs and "
-          "divides by its standard deviation, both of the training split and kept in the checkpoint. What is "
-          "constant there is only moved."));
+      "standardize", Schema<StandardizeOptions>(
+                         "Subtracts the mean of each channel (the last axis: a table's column) of the float "
+                         "inputs and divides by its standard deviation. Both are computed over the training "
+                         "split and kept in the checkpoint. Constant channels are only shifted."));
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The kinds of changes that samples undergo between file and model.
+// Transforms: changes to samples between the file and the model.
 #pragma once
 
 #include "config/registry.h"
@@ -11,26 +11,26 @@ namespace dtrain {
 class Transform {
  public:
   virtual ~Transform() = default;
-  /// Adds the transform's passes to the plan of a column that it is for. Throws UserError where the column
-  /// does not suit it.
+  /// Adds the transform's passes to a column's plan. Throws UserError if the transform does not fit the
+  /// column.
   virtual void apply(ColumnPlan& /*plan*/) const {}
-  /// Whether it goes by numbers of the training split: then fit() computes them, and apply_fitted()
-  /// stands for apply().
+  /// Whether the transform depends on statistics of the training split. If so, fit() computes them, and
+  /// apply_fitted() is called instead of apply().
   virtual bool is_fitted() const { return false; }
   virtual FittedStep fit(const FitSamples& /*samples*/) const { return {}; }
   virtual void apply_fitted(ColumnPlan& /*plan*/, const FittedStep& /*step*/) const {}
-  /// Whether it is for a column where its `of:` does not say so. `after` is what the column should be after
-  /// it; `target`: the column is a target, not an input of the model.
+  /// Whether the transform applies to a column if it has no `of:`. `after` is what the column should be after
+  /// the transform; `target` is true if the column is a target, not an input of the model.
   virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
-  /// What the stored column should be, given what it should become: readers of formats that leave a choice
-  /// ask.
+  /// Returns what the stored column should be for the transform to produce `after`. Used for readers of
+  /// formats that leave a choice.
   virtual TensorSpec before(const TensorSpec& after) const { return after; }
 };
 
 template <>
 const Registry<Transform>& registry<Transform>();
 
-// Each transform adds itself; transforms.cpp lists them.
+// Each transform registers itself; transforms.cpp lists them.
 void add_reshape(Registry<Transform>& table);
 void add_rescale(Registry<Transform>& table);
 void add_cast(Registry<Transform>& table);
