@@ -19,7 +19,7 @@ std::mutex& hdf5_mutex() {
 
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
   // Without this the library's exit handler crashes after a failed write. Only the first call can succeed,
-  // and has to come before anything else.
+  // and it must come before any other HDF5 call.
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5Eclear2(H5E_DEFAULT);

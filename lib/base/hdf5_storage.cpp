@@ -12,11 +12,11 @@ namespace dtrain {
 namespace {
 
 struct Filter {
-  H5Z_filter_t number;  // negative: it could not be asked for
+  H5Z_filter_t number;  // negative if the query failed
   std::string name;
 };
 
-/// In the order in which they are applied to a chunk that is written.
+/// Returns the filters in the order in which they are applied on writing.
 std::vector<Filter> filters_of(const Hdf5Handle& properties) {
   std::vector<Filter> filters;
   for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
@@ -30,7 +30,8 @@ std::vector<Filter> filters_of(const Hdf5Handle& properties) {
   return filters;
 }
 
-/// What a zlib stream unpacks to, counted no further than a little past `most`; nothing for what is none.
+/// Returns the unpacked size of a zlib stream, or nullopt if it is invalid. Stops counting shortly after
+/// `most`.
 std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) {
   inflate_state state;
   isal_inflate_init(&state);
@@ -51,8 +52,8 @@ std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) 
   return bytes;
 }
 
-/// By how many bytes the filters ahead of deflate lengthen a chunk; nothing where the only deflate is not
-/// among filters that are known.
+/// Returns by how many bytes the filters before deflate lengthen a chunk. Returns nullopt unless there is
+/// exactly one deflate and all other filters are known.
 std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
   std::optional<size_t> added;
   size_t checksums = 0;
@@ -130,7 +131,7 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
         "that",
         where, expected, indexed));
   }
-  // The search for a chunk by its place may miss what a walk over the index finds.
+  // Looking up a chunk by its coordinates may miss chunks that a walk over the index finds.
   hsize_t found = 0;
   std::vector<hsize_t> at(static_cast<size_t>(rank), 0);
   for (hsize_t i = 0; i < expected; ++i) {

@@ -48,7 +48,7 @@ std::string absolute_path(const std::string& path) {
 std::string without_dots(const std::string& path) {
   const fs::path written(path), plain = written.lexically_normal();
   std::error_code error;
-  // Folders are compared: a pipe, or what is not there yet, cannot be.
+  // Compares folders: pipes and missing files cannot be compared.
   const bool is_folder = fs::is_directory(written, error);
   const fs::path from = is_folder ? written : written.parent_path(),
                  to = is_folder ? plain : plain.parent_path();

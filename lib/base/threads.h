@@ -1,4 +1,4 @@
-// Threads, which a system may refuse.
+// Starting threads, with a readable error.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace dtrain {
 
-/// std::thread(work), or Error that says what the thread was for ("replica 7 of 8") and what refuses one.
+/// Returns std::thread(work). Throws Error with the thread's purpose ("replica 7 of 8") and the limits that
+/// may apply if the system cannot start it.
 template <class Work>
 std::thread start_thread(const std::string& purpose, Work&& work) {
   try {
