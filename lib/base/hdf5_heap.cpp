@@ -50,7 +50,7 @@ class Blocks {
   const ReadAt& read_;
   uint64_t file_bytes_, begin_ = 0;
   size_t held_ = 0;
-  std::array<std::byte, 4096> block_{};  // what libhdf5 makes the least collection of
+  std::array<std::byte, 4096> block_{};  // libhdf5's minimum collection size
 };
 
 /// Rounds up to a multiple of 8 bytes, the alignment of headers and objects in a heap.

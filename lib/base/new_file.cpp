@@ -112,7 +112,7 @@ void NewFile::append(const void* data, size_t bytes) {
 }
 
 void NewFile::write(int64_t offset, const void* data, size_t bytes) {
-  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB per call
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t written = ::pwrite(fd_, from, std::min(bytes, kAtOnce), offset);

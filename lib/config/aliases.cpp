@@ -8,8 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// `word`, plain, stands for `here` where that is known; with an advice, `here` only says which part of a
-/// configuration it is for.
+/// Maps `word`, a plain_name(), to the candidate `here`. With an `advice`, the advice is shown instead, and
+/// `here` only selects the part of a configuration in which the entry applies.
 struct Entry {
   std::string_view word, here, advice = {};
 };
@@ -366,7 +366,7 @@ constexpr auto kEntries = std::to_array<Entry>({
 }  // namespace
 
 std::string plain_name(std::string_view name) {
-  // A module before it says nothing; what ends in a dot is no module.
+  // Drops a module prefix such as "nn."; a trailing dot is not a prefix.
   if (const size_t dot = name.rfind('.'); dot != std::string_view::npos && dot + 1 < name.size())
     name.remove_prefix(dot + 1);
   std::string plain;

@@ -62,7 +62,8 @@ bool IntegerCodec<V>::parse(const ConfigNode& node, const std::string& where, V&
     out = value;
     return true;
   }
-  // from_chars of an unsigned type takes no sign, yet -1 is an integer out of range rather than none.
+  // from_chars of an unsigned type accepts no sign, but -1 should be reported as out of range, not as "no
+  // integer".
   int64_t negative = 0;
   const bool out_of_range =
       error == std::errc::result_out_of_range ||
@@ -135,7 +136,7 @@ Json positive_integer() {
   return json_type("integer").set("minimum", 1);
 }
 
-/// One of a shape's extents or a window's.
+/// Parses one extent of a shape or window.
 bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& out,
                     Diagnostics& diagnostics) {
   int64_t value = 0;

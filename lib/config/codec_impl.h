@@ -1,4 +1,4 @@
-// The specialisations for codec.h; include that.
+// Specializations for codec.h; include codec.h instead.
 #pragma once
 
 namespace dtrain {

@@ -23,12 +23,12 @@ ConfigNode with_files(const ConfigNode& run, Diagnostics& diagnostics) {
   return ConfigNode::mapping(std::move(entries), run.mark());
 }
 
-/// Reads a configuration and those that it starts from.
+/// Reads a configuration and its chain of bases.
 class RunReader {
  public:
   explicit RunReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  /// Null where something was reported.
+  /// Returns null if an error was reported.
   ConfigNode read(const std::string& path, const Mark& named_at) {
     const size_t before = diagnostics_.count();
     ConfigNode run = read_config_file(path, named_at, diagnostics_);
