@@ -18,7 +18,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
     return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
   }
   OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
-  /// With a schedule it has no form that both Kerases read.
+  /// Returns null with a schedule: Keras 2 and 3 have no common form for it.
   Json keras_config(const RunLength& run, const Json& schedule) const override {
     return learning_rate().keras_config(run, schedule).is_number()
                ? OptimizerWith::keras_config(run, schedule)

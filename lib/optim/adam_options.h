@@ -1,4 +1,4 @@
-// What adam and adamw have in common, which is all but the default of the weight decay.
+// The parts that adam and adamw share: everything except the default weight decay.
 #pragma once
 
 #include "ops/math/optimizers.h"
@@ -14,7 +14,7 @@ struct AdamOptions : OptimizerOptions {
 };
 
 /// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form before section
-/// 2.1, where epsilon is added to the root that is not corrected for its bias.
+/// 2.1: epsilon is added to the root without bias correction.
 template <class Options>
 class AdamWith : public OptimizerWith<Options> {
  public:

@@ -33,7 +33,7 @@ class CosineDecay : public Schedule {
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
-  /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
+  /// Keras's initial_learning_rate is the rate of step 0, with or without a warm-up.
   Json keras_config(const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
     const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),

@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-/// No AdamWith: the rate is the learning rate as it is, and the rule reads the corrections of both biases.
+/// Not an AdamWith: the rate is the plain learning rate, and the rule reads both bias corrections.
 class Lamb : public OptimizerWith<AdamOptions> {
  public:
   using OptimizerWith::OptimizerWith;

@@ -13,7 +13,7 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// The state is that of the schedule behind it.
+/// Its state is the state of the schedule after the warm-up.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
@@ -28,13 +28,13 @@ class LinearWarmup : public Schedule {
     return options_.then->after_epoch(std::move(state), metric, message);
   }
   std::string monitor() const override { return options_.then->monitor(); }
-  /// Keras has a warm-up before a cosine only: what it is given is the schedule behind this one.
+  /// Returns the schedule after the warm-up: Keras has a warm-up only before a cosine.
   Json keras_config(const RunLength& run, const Json& state) const override {
     return options_.then->keras_config(run_after(run), state);
   }
 
  private:
-  /// The run as the schedule after the warm-up has it.
+  /// Returns the length of the run without the warm-up, as the following schedule sees it.
   RunLength run_after(const RunLength& run) const {
     const int64_t steps = options_.steps.steps(run.steps_per_epoch);
     return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};

@@ -17,12 +17,13 @@ struct OneCycleOptions {
   double final_div_factor = 10000;
 };
 
-/// Along a cosine from `from` (done: 0) to `to` (done: 1).
+/// Interpolates along a cosine from `from` (done = 0) to `to` (done = 1).
 double cosine_between(double from, double to, double done) {
   return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
-/// As torch.optim.lr_scheduler.OneCycleLR has it, with two phases and cosines; the momentum stays as it is.
+/// Like torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing, but without cycling the
+/// momentum.
 class OneCycle : public Schedule {
  public:
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}
@@ -35,7 +36,8 @@ class OneCycle : public Schedule {
     if (now < top) return cosine_between(initial, max, now / top);
     return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);
   }
-  /// Keras has no such schedule: where an optimizer of Keras goes on, it does so at the lowest rate.
+  /// Returns the lowest rate: Keras has no such schedule, and training continued in Keras would start at the
+  /// end of the cycle.
   Json keras_config(const RunLength&, const Json&) const override {
     return options_.max / options_.div_factor / options_.final_div_factor;
   }

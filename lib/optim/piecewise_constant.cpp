@@ -36,7 +36,8 @@ class PiecewiseConstant : public Schedule {
   }
 
  private:
-  /// A boundary in epochs is their end: the next value begins with the step after it.
+  /// Returns the last step of a value. A boundary in epochs is the end of an epoch: the next value starts one
+  /// step later.
   static int64_t last_step(const StepCount& boundary, int64_t steps_per_epoch) {
     return boundary.steps(steps_per_epoch) - (boundary.in_epochs ? 1 : 0);
   }
