@@ -48,7 +48,7 @@ struct PlateauState {
   }
 };
 
-/// Keras's ReduceLROnPlateau, with identical results.
+/// Follows Keras's ReduceLROnPlateau callback step by step.
 class ReduceOnPlateau : public Schedule {
  public:
   explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {}

@@ -1,5 +1,5 @@
-// What the page says of a run, or of several.
-// ---- what a run is
+// The content of the page for one or several runs.
+// ---- one run
 
 const stateClass = run => run.state === "finished" ? "good" : ["failed", "stopped"].includes(run.state) ? "bad" : "";
 const kNoMetrics = ["epoch", "step", "learning_rate", "seconds", "samples_per_second"];
@@ -42,7 +42,7 @@ function classTables(run) {
   if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `Of epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
   return made;
 }
-/// Rows are what is true, columns what was predicted.
+/// Rows are true classes, columns predicted classes.
 function matrixTables(name, matrix, names, label) {
   const size = matrix.length, sum = list => list.reduce((a, b) => a + b, 0);
   if (matrix.some(row => row.length !== size)) return [];
@@ -56,7 +56,7 @@ function matrixTables(name, matrix, names, label) {
   return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
     ...measuresByClass(name, matrix.map((row, i) => [rows[i], columns[i], row[i]]), names, label)];
 }
-/// A matrix of many classes, as parse_tables() sums it up.
+/// Shows a matrix of many classes, as summarized by parse_tables().
 function largeMatrixTables(name, {classes, confusions}, names, label) {
   const share = row => row[2] / classes[row[0]][0];
   return [element("h3", {}, plain(name) + ": the most frequent confusions"),
@@ -64,7 +64,7 @@ function largeMatrixTables(name, {classes, confusions}, names, label) {
       {title: "share of the class", number: true, of: share, text: value => (100 * value).toFixed(1) + " %"}], confusions, true),
     ...measuresByClass(name, classes, names, label)];
 }
-/// classes: for each [its rows, rows predicted to be of it, rows that are both].
+/// classes: [true rows, predicted rows, correct rows] for each class.
 function measuresByClass(name, classes, names, label) {
   const measures = classes.map(([support, predicted, hit], i) => {
     const precision = predicted ? hit / predicted : 0, recall = support ? hit / support : 0;
@@ -75,7 +75,7 @@ function measuresByClass(name, classes, names, label) {
     table([{title: "class", of: row => label(names, row.i)}, measure("precision", "precision"), measure("recall", "recall"), measure("f1 score", "f1"), measure("samples", "support")], measures, true)];
 }
 
-/// Pictures with what they are and what the model says.
+/// Shows images with their targets and predictions.
 function pictures(samples) {
   const text = value => isNumber(value) ? number(value) : value === undefined ? "" : String(value);
   const said = ({output, target, prediction}) => element("div", {}, output ? output + ": " : "", text(prediction),
@@ -153,14 +153,15 @@ function line(run) {
 
 // ---- several runs
 
-/// Of the best epoch where the run keeps its checkpoint, else of the epoch with the metric's own best value.
+/// Returns the value at the best epoch if the run keeps its best checkpoint, else the metric's own best
+/// value.
 function shownValue(run, group) {
   const name = seriesIn(run, group);
   return name === undefined ? undefined : run.kept_best ? run.at_best[name] : run.bests[name];
 }
 function comparison() {
   const groups = [...metricGroups().keys()].filter(group => !kNoMetrics.includes(group));
-  // First what the best epochs are chosen by, then the other metrics of the validation split.
+  // Sorts the metrics that choose best epochs first, then other validation metrics.
   const monitors = runs.flatMap(run => run.kept_best ? [groupOf(run, run.kept_best.monitor)] : []);
   const rank = group => monitors.includes(group) ? 0 : group.startsWith("val_") ? 1 : 2;
   groups.sort((a, b) => rank(a) - rank(b));
@@ -198,7 +199,7 @@ function differences() {
 
 // ---- sweeps
 
-/// The keys that sweeps vary; `of` gives a row's values.
+/// Makes columns for the keys that sweeps vary; `of` returns a row's values.
 function variedColumns(all, of) {
   const keys = [...new Set(all.flatMap(values => Object.keys(values)))];
   return keys.map(key => ({title: data.varied[key], wrap: true, of: row => of(row)[key], text: value => value === undefined ? "" : String(value)}));
@@ -221,7 +222,7 @@ if (several) {
   main.append(element("h1", {}, `${runs.length} runs`), comparison(), ...data.sweeps.map(settings), curves(), ...areas(), differences(), element("h2", {}, "Each run"),
     ...runs.map(run => {
       const made = element("details", {}, element("summary", {}, run.name), element("p", {class: "soft"}, line(run)));
-      // What is not looked at is not made.
+      // Creates the content on first use.
       made.fill = () => { if (made.children.length === 2) made.append(cards(run), ...details(run)); };
       made.addEventListener("toggle", () => { if (made.open) made.fill(); });
       return made;
@@ -232,7 +233,7 @@ if (several) {
   main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...areas(), ...details(run));
 }
 main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
-/// Of a chart where two stand side by side on a sheet: what is laid out on the screen is not as wide as that.
+/// The width of a chart when two are side by side on a printed page, which is narrower than the screen.
 const kPrintedWidth = 320;
 addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw(kPrintedWidth)); });
 addEventListener("afterprint", redraw);
