@@ -25,7 +25,7 @@ bool has_name_of_id(const ColumnProfile& column) {
          (column.name.size() > 2 && column.name.ends_with("Id"));
 }
 
-/// Returns whether every row has a value and all values differ.
+/// Returns true if every row has a value and all values differ.
 bool is_all_different(const ColumnProfile& column) {
   return column.distinct && column.missing == 0 && column.kind != ColumnKind::empty;
 }

@@ -1,4 +1,4 @@
-// dtrain diff: how two checkpoints, runs, model files or step logs differ.
+// dtrain diff: compares two checkpoints, runs, model files or step logs.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -33,7 +33,7 @@ struct DiffOptions {
   bool arrays_only = false;
 };
 
-/// A fact that both sides have, with its values; "" on a side that lacks it.
+/// A fact with different values on the two sides; "" if a side lacks it.
 struct ChangedFact {
   std::string name, a, b;
 };
@@ -43,11 +43,11 @@ struct ChangedArray {
   ArrayDifference difference;
 };
 
-/// Arrays of one sort, weights or optimizer slots.
+/// Comparison of the weights, or of the optimizer slots.
 struct ArrayComparison {
   int64_t same = 0;
-  std::vector<ChangedArray> changed;  ///< the most different first
-  std::vector<ChangedFact> shapes;    ///< of arrays whose shapes or types differ
+  std::vector<ChangedArray> changed;  ///< most different first
+  std::vector<ChangedFact> shapes;    ///< arrays with different shapes or types
   std::vector<std::string> only_a, only_b;
   bool is_equal() const { return changed.empty() && shapes.empty() && only_a.empty() && only_b.empty(); }
 };
@@ -77,8 +77,8 @@ Side load_side(const std::string& given) {
   return {path, WeightFile::load(path)};
 }
 
-/// A checkpoint beside a file with other names and other orders of axes is compared as dtrain would export it
-/// to such a file. Returns the run, which the weights refer to.
+/// If a checkpoint is compared with a file that has other names and axis orders, replaces it by its export to
+/// that format. Returns the run, to which the weights refer.
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
@@ -143,7 +143,7 @@ ArrayComparison compare_all(const std::vector<ArrayRef>& a, const std::vector<Ar
   return result;
 }
 
-/// All slots' arrays, under names such as "momentum of dense/kernel".
+/// Returns the arrays of all slots, with names such as "momentum of dense/kernel".
 std::vector<ArrayRef> slots_of(const Checkpoint& checkpoint) {
   std::vector<ArrayRef> arrays;
   for (const OptimizerSlot& slot : checkpoint.content().slots)
@@ -161,7 +161,7 @@ Json settings_of(const Checkpoint& checkpoint) {
   return dtrain::settings_of(config);
 }
 
-/// The settings that differ. A run's name, and the folder of its data, say where it was, not what it was.
+/// Compares settings. Ignores a run's name and the folder of its data: they are only locations.
 void compare_configs(const Checkpoint& a, const Checkpoint& b, Comparison& result) {
   const Json of_a = settings_of(a), of_b = settings_of(b);
   std::map<std::string, std::pair<std::string, std::string>> settings;
@@ -305,20 +305,20 @@ Json as_json(const Comparison& found, const Side& a, const Side& b) {
   return json;
 }
 
-/// Whether a file begins as `--step-log` writes it.
+/// Returns true if a file starts like the output of `--step-log`.
 bool is_step_log(const std::string& path) {
   constexpr std::string_view kBegins = R"({"step")";
   return first_bytes(path, kBegins.size()) == kBegins;
 }
 
-/// The losses of a step log by step. A step that was repeated after a resume counts once, as it was last.
+/// Returns the losses of a step log by step. If a resume repeated a step, the last value counts.
 std::map<int64_t, double> read_step_log(const std::string& path) {
   std::map<int64_t, double> losses;
   std::ifstream file(path, std::ios::binary);
   int64_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    if (file.eof()) break;  // a line without an end was cut off by a kill
+    if (file.eof()) break;  // an incomplete line was cut off by a kill
     try {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();
@@ -330,7 +330,7 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
   return losses;
 }
 
-/// Compares step logs. Returns whether they are equal.
+/// Compares step logs. Returns true if they are equal.
 bool diff_step_logs(const DiffOptions& options) {
   const std::map<int64_t, double> a = read_step_log(options.a), b = read_step_log(options.b);
   std::optional<int64_t> first;

@@ -1,4 +1,4 @@
-// dtrain evaluate: loss and metrics of a trained model.
+// dtrain evaluate: computes the loss and metrics of a trained model.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -37,7 +37,7 @@ struct EvaluateOptions : ModelOptions, InputOptions {
   std::optional<int64_t> errors;
 };
 
-/// The split asked for, else test, else validation.
+/// Returns the requested split, else test, else validation.
 std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& options) {
   std::string name = options.split;
   if (name.empty()) name = dataset.test ? "test" : "validation";
@@ -49,7 +49,7 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
       fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
 }
 
-/// Adds what --per-class shows to every output that has classes.
+/// Adds the per-class report to every output that predicts classes.
 std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptions& options) {
   std::vector<ClassTable> tables;
   for (size_t i = 0; i < config.heads.size(); ++i) {
@@ -63,7 +63,7 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
   throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
 }
 
-/// Adds what is reported at the thresholds of outputs of two classes.
+/// Adds the report at the threshold of each output of two classes.
 std::vector<std::string> add_threshold_reports(SavedRun& run) {
   std::vector<std::string> names;
   for (size_t head = 0; head < run.config.heads.size(); ++head)
@@ -75,7 +75,7 @@ std::vector<std::string> add_threshold_reports(SavedRun& run) {
   return names;
 }
 
-/// Leaves out the thresholds that would be the best for these samples, which are not those that are used.
+/// Removes the thresholds that would be best for these samples; the model uses the saved ones.
 void drop_thresholds(const RunConfig& config, Measures& measures) {
   const auto& goal = config.train.threshold;
   if (!goal || goal->kind == ThresholdGoal::Kind::fixed) return;
@@ -84,7 +84,7 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
                   [&](const auto& number) { return number.first == name_of_threshold(config, head); });
 }
 
-/// Adds what follows from each sample's prediction: the errors in the unit of the data, and --errors.
+/// Adds results that need each sample's prediction: errors in the data's units, and --errors.
 void look_at_predictions(const SavedRun& run, const std::shared_ptr<const Dataset>& data,
                          const Loader& loader, const std::optional<int64_t>& worst_count,
                          const std::atomic<int>& stop, Findings& found) {
@@ -104,7 +104,7 @@ void look_at_predictions(const SavedRun& run, const std::shared_ptr<const Datase
   found.errors = Errors{worst->take(), data->has_ids(), data->id_title()};
 }
 
-/// A split that this one is drawn of, or that is drawn of it; "" where there is none.
+/// Returns a split that this one is drawn from, or that is drawn from it, or "" if there is none.
 std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
   if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
   for (const char* name : kSplitNames)
@@ -113,8 +113,8 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
   return "";
 }
 
-/// Samples that were trained on may be among those of files that have changed. A split that training did not
-/// open is told by the one that it is drawn of.
+/// Warns about changed files, which may contain samples of the training split. If training did not open the
+/// split, compares with the split that shares its file.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
   const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();
@@ -130,7 +130,7 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
     print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
 }
 
-/// Numbers on samples that the model was trained on say nothing of new ones.
+/// Warns about files used for training: metrics on them say nothing about new samples.
 void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   const auto known = saved_state(run.checkpoint).data;
   const auto trained = known.find("train");
@@ -147,7 +147,7 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   }
 }
 
-/// The samples of a split, or of --input. Sets how the report calls them.
+/// Opens the samples of the split or of --input. Records their name for the report.
 std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOptions& options,
                                          Findings& found) {
   const RunConfig& config = run.config;
@@ -187,7 +187,7 @@ void evaluate(const EvaluateOptions& options) {
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
-  replicas.reset();  // its memory is the next one's
+  replicas.reset();  // frees memory for the next replicas
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);
   look_at_predictions(run, data, loader, options.errors, stop, found);

@@ -1,4 +1,4 @@
-// dtrain export: a trained model in the file formats of other tools.
+// dtrain export: writes a trained model in other tools' file formats.
 #include "interop/keras/export.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct ExportOptions : ModelOptions {
   bool float16 = false, external_data = false, with_preprocessing = false;
 };
 
-/// A format of files: its name, the ending of its files, and the function that writes the files and gives
-/// their names.
+/// An export format: its name, its file extension, and the function that writes the files and returns their
+/// names.
 struct ExportFormat {
   const char* name;
   const char* ending;
@@ -78,7 +78,7 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-/// By --format, else by the output's ending.
+/// Selects the format by --format, else by the file extension.
 const ExportFormat& format_of(const ExportOptions& options) {
   std::string endings;
   for (const ExportFormat& format : kFormats) {
@@ -90,7 +90,7 @@ const ExportFormat& format_of(const ExportOptions& options) {
                               options.output_file, endings, fmt::join(format_names(), "|")));
 }
 
-/// An option that another format has.
+/// Rejects options of other formats.
 void refuse_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
@@ -106,14 +106,14 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
-  // Files of layers have no room for other computation; a graph of operators and a script do.
+  // Formats that store layers cannot express other computation; graphs of operators and scripts can.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
   refuse(options.with_preprocessing, "--with-preprocessing", "ONNX and of safetensors for PyTorch");
   refuse(options.outputs == "probabilities", "--outputs probabilities",
          "ONNX and of safetensors for PyTorch");
 }
 
-/// The run's own files must not be written over.
+/// Rejects outputs that would overwrite the run's own files.
 void check_output(const ExportOptions& options, const SavedRun& run) {
   const Standing there = look_at(options.output_file);
   if (there == Standing::directory || there == Standing::other)

@@ -1,4 +1,4 @@
-// dtrain fit: train as a configuration says.
+// dtrain fit: trains a model from a configuration.
 #include <filesystem>
 #include <memory>
 
@@ -22,8 +22,8 @@ struct FitOptions : TrainingOptions {
   bool resume = false, overwrite = false;
 };
 
-/// Where the run is saved. Without --output the run of an earlier `fit` stays: a number makes another
-/// directory.
+/// Returns the run directory. Without --output, keeps the run of an earlier `fit` by appending a number to
+/// the name.
 RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   if (!options.directory.empty()) return RunDirectory(options.directory);
   if (options.resume) return newest_directory(name);
@@ -36,7 +36,7 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   return directory;
 }
 
-/// The configuration; a --set with several values, which a sweep takes, is said to be that.
+/// Loads the configuration. If a --set has several values, the error message points to `dtrain sweep`.
 RunConfig load_configuration(const FitOptions& options) {
   try {
     return load_run_config(options.config, options.all_sets(), ConfigUse::training);

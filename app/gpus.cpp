@@ -1,4 +1,4 @@
-// dtrain gpus: the devices of this machine.
+// dtrain gpus: shows the devices of this machine.
 #include <algorithm>
 #include <memory>
 
@@ -21,10 +21,10 @@ namespace {
 struct Found {
   CpuInfo cpu;
   GpuReport gpus;
-  std::string nccl;              // its version
-  std::vector<GpuSpeed> speeds;  // by GPU, where they were measured
+  std::string nccl;              // version; empty if not available
+  std::vector<GpuSpeed> speeds;  // by GPU, if measured
   std::vector<std::string> peer_notes;
-  double all_reduce = 0;  // bytes a second over all of them; 0 where it was not measured
+  double all_reduce = 0;  // bytes per second over all GPUs; 0 if not measured
 };
 
 bool reaches(const GpuInfo& from, int to) {
@@ -145,7 +145,7 @@ std::string describe(const GpuSpeed& speed) {
   return text;
 }
 
-/// Which GPU reaches whose memory by itself.
+/// Formats a table of which GPU can access which other GPU's memory directly.
 std::string peer_matrix(const std::vector<GpuInfo>& gpus) {
   std::vector<Table::Column> columns = {{"peer access"}};
   for (const GpuInfo& gpu : gpus) columns.push_back({fmt::format("to gpu:{}", gpu.index)});

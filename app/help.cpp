@@ -1,4 +1,4 @@
-// dtrain help: the commands, or the options of one.
+// dtrain help: shows the commands, or the options of one.
 #include <memory>
 
 #include "commands.h"
