@@ -1,5 +1,4 @@
-// dtrain inspect: the content of a checkpoint, of an .h5 or .keras of Keras's, of a .safetensors or an .onnx
-// file.
+// dtrain inspect: shows the content of a checkpoint, or of a Keras .h5 or .keras, .safetensors or .onnx file.
 #include <array>
 #include <memory>
 
@@ -28,7 +27,7 @@ struct InspectOptions {
   bool config = false;
 };
 
-/// Of the array's bytes, as 16 hexadecimal digits: equal for equal arrays.
+/// Returns the checksum of the array's bytes as 16 hexadecimal digits: equal for equal arrays.
 std::string checksum_of(const ArrayRef& array) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(array.data), array.bytes());
   return fmt::format("{:016x}", checksum(Parts(&bytes, 1)));
@@ -93,7 +92,7 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
   return text + "\n\n" + table.str();
 }
 
-/// An .h5 of Keras's, in place of a checkpoint.
+/// Inspects a Keras .h5 or .keras file.
 void inspect_keras(const InspectOptions& options) {
   if (options.config)
     throw UserError(
@@ -107,7 +106,7 @@ void inspect_keras(const InspectOptions& options) {
     print_text(arrays_text(file));
 }
 
-/// A .safetensors file, in place of a checkpoint.
+/// Inspects a .safetensors file.
 void inspect_safetensors(const InspectOptions& options) {
   if (options.config)
     throw UserError(

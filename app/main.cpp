@@ -1,4 +1,4 @@
-// The command line: which subcommand runs, and what its exceptions mean to whoever started it.
+// The entry point: runs the subcommand and maps its exceptions to messages and exit codes.
 #include <filesystem>
 #include <new>
 #include <stdexcept>
@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-// Exit codes; 128 + the signal's number where one ended the run.
+// Exit codes. A run ended by a signal returns 128 + the signal's number.
 constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 
 void run(int argc, char** argv) {

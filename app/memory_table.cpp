@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The parts of a plan, in the order in which they are shown.
+/// A part of a plan; kParts has the display order.
 struct MemoryPart {
   const char* name;
   size_t MemoryPlan::*bytes;

@@ -1,4 +1,4 @@
-// dtrain new: a commented configuration for a CSV file or a folder of pictures, after a look at it.
+// dtrain new: analyzes a CSV file or a folder of images and writes a commented configuration.
 #include <filesystem>
 #include <memory>
 
@@ -38,7 +38,7 @@ bool is_tar_archive(const std::string& path) {
   return is_tar_file(start);
 }
 
-/// Notes and the table of columns are results.
+/// Prints notes and the table of columns as results, and warnings.
 void say(const NewConfig& config, const OutputOptions& output) {
   if (output.text()) {
     for (const std::string& note : config.notes) print_text(one_line(note) + "\n");

@@ -39,7 +39,7 @@ std::string one_line(std::string_view text) {
 
 std::string yaml_string(const std::string& text) {
   std::string yaml = escape_environment(string_node(text)).to_yaml();
-  yaml.pop_back();  // the end of the line
+  yaml.pop_back();  // the line break
   return yaml;
 }
 

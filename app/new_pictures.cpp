@@ -1,4 +1,4 @@
-// dtrain new, for pictures: a folder a class, or those that a table names.
+// dtrain new for images: a folder per class, or images listed in a table.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -19,16 +19,17 @@ namespace dtrain {
 
 namespace {
 
-/// A side of pictures that a small network takes.
+/// Returns an image size that suits a small network.
 int64_t side_for(const PictureLook& look) {
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
   const int64_t smaller = std::min(look.height, look.width);
   for (const int64_t side : kSides)
     if (smaller <= side && look.has_pictures()) return side;
-  return kSides[4];  // larger ones cost much and are seldom needed
+  return kSides[4];  // larger sizes are expensive and rarely needed
 }
 
-/// Convolutions that halve the picture until little of it is left, and `last`, the line of the last layer.
+/// Returns convolutions that halve the image until it is small, followed by `last`, the line of the last
+/// layer.
 std::string picture_model(int64_t side, int channels, const std::string& last) {
   std::string text = fmt::format(
       "model:\n"
@@ -56,7 +57,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
 
 constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
-/// What is said of all files that `look` was for: "", where all of them are pictures. `where`: "in DIR".
+/// Describes unreadable files; "" if all are images. `where`: "in DIR".
 std::string describe_bad(const PictureLook& look, const std::string& where) {
   if (look.bad == 0) return "";
   const std::string of = look.looked == look.files
@@ -70,7 +71,7 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
   return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
 }
 
-/// The options of a reader of such pictures.
+/// Returns the reader options for such images.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
@@ -81,7 +82,7 @@ std::string drawn_split(const char* name, bool stratify) {
                      stratify ? ", stratify: true" : "");
 }
 
-/// Small grey pictures are often digits and letters, which a mirror would make others of.
+/// Small gray images are often digits or letters, which mirroring would change into others.
 std::string picture_transforms(int64_t side, int channels) {
   constexpr int64_t kSmall = 32;
   std::string text =
@@ -95,7 +96,7 @@ std::string picture_transforms(int64_t side, int channels) {
   return text + "\n";
 }
 
-/// Splits that have no folder are drawn from the training split.
+/// Splits without a folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const LookedAtPictures::Split& found) {
@@ -118,7 +119,7 @@ std::string picture_training(int64_t pictures, bool regression, bool has_rare_cl
   return text + schedule_text(length);
 }
 
-/// What is wrong with the files that a table names; "" where nothing is.
+/// Describes problems with the files that a table lists; "" if there are none.
 std::string describe_named(const TableProfile& table, const NamedPictures& pictures) {
   const PictureLook& look = pictures.look;
   const std::string column = called(table, pictures.column);

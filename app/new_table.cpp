@@ -1,4 +1,4 @@
-// dtrain new, for a CSV file.
+// dtrain new for a CSV file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& c
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-/// Whether a feature that is a number or a date has rows without one.
+/// Returns true if a numeric or date feature has missing values.
 bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   const std::vector<size_t> features = plan.places(Use::feature);
   return std::any_of(features.begin(), features.end(), [&](size_t i) {
@@ -31,7 +31,7 @@ bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   });
 }
 
-/// The options that say how the file is written: between what, with which numbers and missing values.
+/// Returns the options for the file's format: delimiter, number format and missing values.
 std::string notation_text(const TableProfile& table) {
   const auto quoted = [](char c) { return Json(std::string(1, c)).dump(); };
   std::string text;
@@ -50,7 +50,7 @@ std::string notation_text(const TableProfile& table) {
   return text;
 }
 
-/// The options of columns of dates and amounts, and of missing numbers.
+/// Returns the options for columns of dates and amounts, and for missing numbers.
 std::string columns_text(const TableProfile& table, const TablePlan& plan) {
   std::string text;
   std::vector<std::string> dates;
@@ -132,7 +132,7 @@ std::string dataset_text(const NewOptions& options, const TableProfile& table, c
          "  cache: memory\n\n";
 }
 
-/// The lines of the loss and the metrics for a target that is a number.
+/// Returns the lines of the loss and the metrics for a numeric target.
 std::string regression_losses(const TableProfile& table, size_t target) {
   const std::string unit = fmt::format(
       "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",

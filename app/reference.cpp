@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-/// A sentence on the formats that hold the kinds of layers.
+/// Returns a sentence on the file formats that support each type of layer.
 std::string formats_of_layers() {
   const auto format = [](const char* name, bool (*has)(const LayerFormats&)) {
     std::vector<std::string> missing;
@@ -33,11 +33,11 @@ std::string formats_of_layers() {
       format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
 }
 
-/// A kind as it stands among the choices of its registry.
+/// One type of a registry.
 struct Kind {
   std::string name;
-  const Json* options;  // the JSON schema of the mapping of its options
-  std::string alone;    // "short for {rate: ...}", where a value alone will do
+  const Json* options;  // the JSON schema of its options
+  std::string alone;    // "short for {rate: ...}", if a bare value is accepted
 };
 
 bool is_object(const Json& type) {
@@ -57,7 +57,7 @@ const Json* mapping_in(const Json& schema) {
   return nullptr;
 }
 
-/// The description of the alternative of a mapping that Schema::positional makes.
+/// Returns the description of the short form made by Schema::positional, or "".
 std::string short_form_in(const Json& schema) {
   const Json* choices = schema.find("anyOf");
   if (!choices) return "";
@@ -72,7 +72,7 @@ std::string short_form_in(const Json& schema) {
 std::vector<Kind> kinds_in(const Json& registry) {
   std::vector<Kind> kinds;
   for (const Json& choice : registry.at("oneOf").items()) {
-    const Json* mapping = mapping_in(choice);  // a number, which is short for a kind, is none
+    const Json* mapping = mapping_in(choice);  // null for a number, which is a short form
     if (!mapping) continue;
     const auto& [name, options] = mapping->at("properties").entries().front();
     kinds.push_back({name, mapping_in(options), short_form_in(options)});
@@ -85,7 +85,7 @@ std::string sentence(std::string text) {
   return text;
 }
 
-/// A table of the keys of a mapping, less `left_out`.
+/// Returns a table of a mapping's keys except `left_out`.
 std::string key_table(const Json& mapping, const std::vector<std::string>& left_out = {}) {
   std::string rows;
   std::vector<std::string> required;
@@ -105,10 +105,10 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
   return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
 }
 
-/// The tables of mappings inside a mapping: `input: {distribution: ...}`, `inputs: {image: {shape: ...}}`.
-/// Keys whose mappings are alike share one table.
+/// Returns tables of the mappings nested in a mapping: `input: {distribution: ...}`, `inputs: {image: {shape:
+/// ...}}`. Identical mappings share one table.
 std::string inner_tables(const Json& mapping) {
-  std::vector<std::pair<std::string, std::string>> tables;  // whose keys, and the table
+  std::vector<std::pair<std::string, std::string>> tables;  // the owning keys, and the table
   for (const auto& [name, property] : mapping.at("properties").entries()) {
     const Json* inner = mapping_in(property);
     const Json* values = property.find("additionalProperties");
@@ -131,13 +131,13 @@ std::string yaml_block(const std::string& text) {
   return "```yaml\n" + text + "\n```\n\n";
 }
 
-/// How a kind is written, by the example of its schema; its bare name where there is none.
+/// Returns a type as written in its schema's example, or its bare name if there is none.
 std::string example_of(const Kind& kind) {
   const Json* examples = kind.options->find("examples");
   return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
 }
 
-/// One registry: a section for each kind that has options, and a table of those that have none.
+/// Returns the text of one registry: a section for each type with options, and a table of those without.
 std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
   std::string sections, plain;
   for (const Kind& kind : kinds_in(registry)) {
@@ -155,7 +155,7 @@ std::string registry_section(const Json& registry, const std::vector<std::string
   return plain + sections;
 }
 
-/// The keys of the run that have a section of their own lead there.
+/// Adds links for the top-level keys that have their own section.
 std::string with_links(std::string table) {
   for (const std::string name : {"model", "dataset", "train", "checkpoint"}) {
     const std::string cell = "| `" + name + "` |";
@@ -224,7 +224,7 @@ validation: {split: {of: train, fraction: 0.15, stratify: true, seed: 1}}
 
 )";
 
-/// The sections of a schema of runs.
+/// Writes the sections from the JSON schema of a run.
 class Reference {
  public:
   explicit Reference(const Json& schema) : schema_(schema), definitions_(schema.at("$defs")) {}
@@ -240,7 +240,7 @@ class Reference {
   }
 
  private:
-  /// The mapping under a key at the top.
+  /// Returns the mapping under a top-level key.
   const Json& part(const char* key) const { return *mapping_in(schema_.at("properties").at(key)); }
 
   std::string registry(const char* title, const char* noun, const std::string& introduction) const {
@@ -287,7 +287,7 @@ class Reference {
     return text + registry("Caches", "cache", "The values of the data set's `cache`.");
   }
 
-  /// The keys of a split that takes samples from another one.
+  /// Returns the keys of a split that takes samples from another one.
   std::string drawn_split() const {
     std::string text = "Keys of `split`:\n\n";
     for (const Json& choice : definitions_.at("split").at("anyOf").items())
