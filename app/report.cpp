@@ -1,4 +1,4 @@
-// dtrain report: one page that shows a run, or compares several.
+// dtrain report: writes one page that shows a run or compares several.
 #include "report/report.h"
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct ReportOptions {
   std::string file;
 };
 
-/// A file that the page would replace is such a page, too, or there is none.
+/// Throws UserError if the page would replace a file that is not a report page.
 void refuse_foreign_page(const std::string& path) {
   if (look_at(path) == Standing::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
@@ -38,7 +38,7 @@ void report(const ReportOptions& options) {
   std::set<std::string> seen;
   for (const std::string& given : options.runs) {
     std::vector<std::string> paths = find_runs(given);
-    if (paths.empty()) paths.push_back(given);  // reading it says what is wrong
+    if (paths.empty()) paths.push_back(given);  // read_run_files() reports the error
     for (const std::string& path : paths)
       if (look_at(path) != Standing::directory || seen.insert(real_path(path)).second)
         runs.push_back(read_run_files(path));

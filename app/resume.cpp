@@ -1,4 +1,4 @@
-// dtrain resume: go on from a checkpoint.
+// dtrain resume: continues from a checkpoint.
 #include <memory>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct ResumeOptions : TrainingOptions {
   bool best = false;
 };
 
-/// Where the run goes on: its own directory, or another one that holds no run.
+/// Returns the directory in which the run continues: its own, or another one that contains no other run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
     throw UserError(fmt::format("{}: is an imported model; --output DIR names the new run", options.path));

@@ -1,4 +1,4 @@
-// dtrain schema: what a configuration may hold, for editors and for people.
+// dtrain schema: prints the configuration schema for editors, or as a reference page.
 #include <memory>
 
 #include "commands.h"
@@ -23,7 +23,7 @@ void add_schema(CommandLine& line) {
     if (*markdown)
       print_text(reference_markdown(run_config_json_schema()));
     else if (output->json || !output->quiet)
-      // Nearly half of the usual indentation's bytes would be blanks.
+      // Indents by 1: with the usual indentation nearly half of the bytes would be spaces.
       print_text(run_config_json_schema().dump(1) + "\n");
   });
 }

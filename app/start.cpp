@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
+/// Returns e.g. "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
 std::string describe_devices(const RunConfig& config) {
   const Placement placement = config.strategy->place(workload_of(config));
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// dtrain sweep: train every combination of values, and tabulate what they come to.
+// dtrain sweep: trains every combination of values and compares the results.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -38,16 +38,16 @@ struct SweepOptions {
 
 constexpr const char* kSeed = "seed";
 
-/// All that the command line and the configuration say, before anything is trained.
+/// The plan from the command line and the configuration.
 struct Sweep {
   std::string name;
   SweepIdentity identity;
   size_t settings = 0;
-  std::string note;  // what the table's deviation contains besides training, or ""
+  std::string note;  // sources of the table's deviation besides training, or ""
   std::vector<PlannedRun> runs;
 };
 
-/// The seed of a configuration as it is written, which draws the settings.
+/// Returns the seed in the configuration as written. It draws the settings of --random.
 int64_t written_seed(const ConfigNode& written) {
   const ConfigNode* node = written.find(kSeed);
   int64_t seed = 0;
@@ -56,8 +56,8 @@ int64_t written_seed(const ConfigNode& written) {
   return seed;
 }
 
-/// The cores that a run trains on: one for each of its devices, or all where there is a GPU among them, as
-/// one run at a time has the GPUs.
+/// Returns the number of cores for a run: one per device, or all if any device is a GPU, because only one run
+/// at a time uses the GPUs.
 int cores_of(const RunConfig& config, const SweepOptions& options) {
   const auto all = static_cast<int64_t>(available_cores().size());
   const std::vector<DeviceId> devices = config.strategy->place(workload_of(config)).devices();
@@ -67,7 +67,7 @@ int cores_of(const RunConfig& config, const SweepOptions& options) {
   return static_cast<int>(std::min(all, options.cores.value_or(static_cast<int64_t>(devices.size()))));
 }
 
-/// The setting's runs: one for each seed.
+/// Adds the setting's runs: one per seed.
 void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
               std::vector<PlannedRun>& runs) {
   for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
@@ -82,7 +82,7 @@ void add_runs(const RunConfig& config, const SettingValues& values, const SweepO
   }
 }
 
-/// Whether runs of several seeds have different validation samples.
+/// Returns a note if runs with different seeds have different validation samples, else "".
 std::string note_on_splits(const RunConfig& config) {
   const SplitSpec* split = config.dataset.find("validation");
   if (!split || !split->drawn || split->drawn->seed) return "";
@@ -90,8 +90,8 @@ std::string note_on_splits(const RunConfig& config) {
          "with `split: {seed: 1}` all runs have the same";
 }
 
-/// Reads the configuration of every setting. Throws UserError with what is wrong with any of them; a mistake
-/// that several share is reported once.
+/// Reads the configuration of every setting. Throws UserError with the errors of all settings, without
+/// duplicates.
 Sweep plan_sweep(const SweepOptions& options) {
   refuse_wrong_configuration(options.config);
   const SweepSets sets = parse_sweep_sets(options.sets);
@@ -133,7 +133,7 @@ std::string describe_sweep(const Sweep& sweep, const SweepFolder& folder, size_t
       format_plural(count(sweep.runs.size()), "run"), format_count(count(to_train)), folder.path());
 }
 
-/// "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
+/// Returns e.g. "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
 std::string describe_result(const std::string& name, const SweepRun& result) {
   std::string text = name + ": ";
   if (result.failed) return text + "failed: " + result.note;
@@ -172,7 +172,8 @@ Json to_json(const SweepFolder& folder, const std::vector<PlannedRun>& runs,
       .set("runs", std::move(list));
 }
 
-/// Which setting is the best, and the command that trains it; "" where there is no choice.
+/// Returns the best setting and the command that trains it; "" if there are fewer than two settings or no
+/// results.
 std::string describe_best(const SweepOptions& options, const std::vector<SweepRun>& results) {
   const std::vector<SweepSetting> settings = settings_of(results);
   if (settings.size() < 2 || !settings.front().mean) return "";

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::array kNames{kSweepFile, "sweep.csv", "sweep.jsonl", "configs", "logs"};
 
-/// sweep.json of a folder; null where there is none that dtrain wrote.
+/// Returns sweep.json of a folder, or null if there is none written by dtrain.
 Json read_sweep(const std::string& folder) {
   std::ifstream file(folder + "/" + kSweepFile, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -35,12 +35,12 @@ Json read_sweep(const std::string& folder) {
     const Json* runs = sweep.is_object() ? sweep.find("runs") : nullptr;
     const Json* configuration = sweep.is_object() ? sweep.find("configuration") : nullptr;
     if (runs && runs->is_object() && configuration && configuration->is_string()) return sweep;
-  } catch (const UserError&) {  // another program's
+  } catch (const UserError&) {  // written by another program
   }
   return {};
 }
 
-/// Names in a folder that a sweep would take, and that no sweep made.
+/// Returns existing names in a folder that a sweep would use and that no sweep created.
 std::vector<std::string> names_in_the_way(const std::string& folder) {
   std::vector<std::string> names;
   for (const char* name : kNames)

@@ -1,4 +1,4 @@
-// The table of a table's columns that `dtrain new` prints.
+// The table of columns that `dtrain new` prints.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Use = ColumnRole::Use;
 
-/// Of a feature that is a number or a date.
+/// Describes a numeric or date feature.
 std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   std::string text = "feature";
@@ -58,7 +58,7 @@ std::string name_of(const TableProfile& table, size_t place) {
   return one_line(shortened(shown(table, place), kShown));
 }
 
-/// A row of the table, for one column or for several that are alike.
+/// A row of the table, for one column or several similar ones.
 struct ColumnRow {
   std::string name, kind, missing, distinct, use;
 

@@ -21,7 +21,7 @@ ColumnRole role_of_column(const TableProfile& table, size_t place) {
   return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
 }
 
-/// The first column that names the rows is the id of predictions.
+/// Makes the first column that identifies the rows the id of predictions.
 void choose_id(const TableProfile& table, TablePlan& plan) {
   const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
     return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
@@ -34,7 +34,7 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
 }
 
-/// Columns that would be numbers but for a few texts.
+/// Warns about columns that would be numeric except for a few texts.
 void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   for (size_t i = 0; i < plan.columns.size(); ++i) {
     const ColumnRole& column = plan.columns[i];
@@ -51,7 +51,7 @@ void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   }
 }
 
-/// "'a'", "'a' and 'b'", "'a', 'b', 'c' and 4 more".
+/// Formats lists as "'a'", "'a' and 'b'" or "'a', 'b', 'c' and 4 more".
 std::string list_of(const TableProfile& table, const std::vector<size_t>& places) {
   constexpr size_t kMostShown = 3;
   std::vector<std::string> names;
@@ -67,8 +67,8 @@ std::string list_of(const TableProfile& table, const std::vector<size_t>& places
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-/// Points out features that say what the target is. Those that are the target under another name are left
-/// out, if there are other features.
+/// Warns about features that reveal the target. Leaves out features that are the target under another name,
+/// if there are other features.
 void settle_giveaways(const TableProfile& table, TablePlan& plan) {
   const size_t target = plan.target.column;
   std::vector<size_t> same, determining, determined;
@@ -116,7 +116,7 @@ void check_rows(const TableProfile& table) {
                     format_plural(table.rows, "row"), kLeast));
 }
 
-/// One warning about few rows says enough about rare classes as well.
+/// Warns about few rows, or else about rare classes: one warning is enough.
 void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
   constexpr int64_t kFew = 50;
   const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);

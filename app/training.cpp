@@ -32,7 +32,8 @@ void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoin
   if (!directory.has_checkpoint(step)) directory.save(step, checkpoint.content());
 }
 
-/// The best one, which stands beside the one that is resumed from; where it does not, there is none so far.
+/// Copies the best checkpoint, which is next to the resumed one, into the directory. If it is missing,
+/// forgets the best value.
 void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
                 Observer& observer) {
   if (!trainer.state().best) return;
@@ -47,7 +48,7 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
   }
 }
 
-/// Why a run has nothing left to train, and what to do; "" where it has something.
+/// Returns why there is nothing left to train and how to continue, or "" if there is something.
 std::string explain_end(const TrainingState& state, const RunConfig& config) {
   if (state.stopped)
     return fmt::format(
@@ -60,7 +61,7 @@ std::string explain_end(const TrainingState& state, const RunConfig& config) {
                      format_plural(config.train.epochs, "epoch"));
 }
 
-/// Adds a line to run.jsonl, which is not worth a run.
+/// Adds a line to run.jsonl. A failure is only a warning.
 void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
   try {
     directory.append_event(event);
@@ -77,8 +78,8 @@ Json event_of(const std::string& name, const TrainingState& state) {
       .set("step", state.step);
 }
 
-/// The keys of the configuration that a person wrote. When a run goes on, its checkpoint has every key: those
-/// of --set are new.
+/// Returns the configuration keys written by the user. A resumed run's checkpoint contains every key, so only
+/// the keys of --set are new.
 Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
   Json keys = Json::array();
   const Json written = settings_of(config.written);
@@ -95,7 +96,7 @@ Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>&
   return describe_run(describe_invocation(event), trainer);
 }
 
-/// Trains, and notes how that ended.
+/// Trains and records how training ended.
 void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
   const int64_t first_step = trainer.state().step;
   const auto note_end = [&](const std::string& how, bool complete, bool failed = false) {
@@ -112,7 +113,7 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
     throw;
   } catch (const std::exception& error) {
     note_end(error.what(), false, true);
-    // Here, as nothing has been destroyed yet: that may take long, or for ever, where a GPU has failed.
+    // Print here, before destructors run: they may take long or block forever if a GPU has failed.
     if (dynamic_cast<const Error*>(&error)) print_error(error.what());
     throw;
   }
@@ -123,7 +124,7 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
   note_end(done ? "done" : "max_time is over", done);
 }
 
-/// The record of the epoch that ended with this step; null where there is none.
+/// Returns the record of the epoch that ended at this step, or null if there is none.
 Json record_at(const History& history, int64_t step) {
   for (Json& record : parse_json_lines(history.text()))
     if (record.at("step").as_int() == step) return std::move(record);
@@ -209,7 +210,8 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   RunRecorder observer(directory, step_log ? *step_log : *progress);
 
-  if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
+  if (checkpoint)
+    config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` may have read another file
   progress->on_wait("reading the data");
   Trainer trainer(std::move(config), directory, observer, catch_signals());
   if (checkpoint) {
@@ -224,7 +226,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     set_newer_aside(directory, state.step, observer);
   }
   if (checkpoint) {
-    // A directory that a run moves to begins with what it is resumed from.
+    // A new run directory starts with the checkpoint from which the run resumes.
     bring_checkpoint(directory, *checkpoint, state.step);
     bring_best(directory, *checkpoint, trainer, observer);
     if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);

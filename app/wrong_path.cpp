@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The runs in a folder that is none itself.
+/// Returns the runs in a folder that is not a run itself.
 std::vector<std::string> runs_in(const std::string& path) {
   if (look_at(path) != Standing::directory || RunDirectory(path).is_run()) return {};
   return find_runs(path);
