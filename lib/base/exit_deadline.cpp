@@ -53,9 +53,9 @@ void ExitDeadline::arm(const std::string& why) noexcept try {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return;
   // On a terminal, a progress bar may be on the current line; the message starts a new one.
-  std::string message = fmt::format(
-      "{}error: {}\nerror: cleaning up after that has not ended in {:g} seconds; the process ends here\n",
-      ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
+  std::string message =
+      fmt::format("{}error: {}\nerror: cleaning up did not finish within {:g} seconds; ending the process\n",
+                  ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
   thread_ = std::thread([this, text = std::move(message)] { wait(text); });
 } catch (...) {  // out of memory or threads: there is no deadline then
 }

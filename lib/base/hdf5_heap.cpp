@@ -85,7 +85,7 @@ Hdf5Heap::Hdf5Heap(hid_t file, const std::string& path, int64_t file_bytes, Read
   checked(H5Pget_sizes(properties, &address_bytes_, &length_bytes_), "look at the file");
   if (address_bytes_ > 8 || length_bytes_ > 8)
     refuse(path, "an HDF5 file with addresses and lengths of at most 8 bytes",
-           fmt::format("ones of {} and {}", address_bytes_, length_bytes_));
+           fmt::format("{} and {} bytes", address_bytes_, length_bytes_));
   base_ = std::min<uint64_t>(user_block, file_bytes_);
 }
 
@@ -135,8 +135,8 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
              fmt::format("{} of {} bytes at byte {}", is_free ? "free space" : "an object", bytes, at));
     if (number == wanted && !is_free) {
       if (bytes != length)
-        refuse(where, fmt::format("{} bytes, as the reference says", length),
-               fmt::format("an object of {} at byte {}", bytes, at));
+        refuse(where, fmt::format("{} bytes, the length in the reference", length),
+               fmt::format("an object of {} bytes at byte {}", bytes, at));
       return {static_cast<int64_t>(at + object_header), static_cast<int64_t>(bytes)};
     }
     at += is_free ? bytes : object_header + padded(bytes);

@@ -41,7 +41,7 @@ bool hdf5_said(std::string_view words) {
 }
 
 void throw_hdf5_error(std::string_view doing) {
-  std::string reason = "for no given reason";
+  std::string reason = "unknown reason";
   const auto first = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
     if (error->desc) *static_cast<std::string*>(out) = error->desc;
     return 1;

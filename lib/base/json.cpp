@@ -282,7 +282,7 @@ class Parser {
     } else if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
       at_ += 2;
       const uint32_t low = hexadecimal();
-      if (low < 0xDC00 || low > 0xDFFF) fail("the second half of a surrogate pair before this");
+      if (low < 0xDC00 || low > 0xDFFF) fail("the second half of a surrogate pair");
       append_utf8(out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
     } else {
       append_utf8(out, code);

@@ -128,13 +128,14 @@ void NewFile::finish() {
   if (::fsync(fd_) != 0) fail("be written");
   if (::renameat(temporary_.directory, temporary_.path.c_str(), location_.directory,
                  location_.path.c_str()) != 0)
-    fail("get its name");
+    fail("be renamed");
   finished_ = true;
   ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
   // Not NoSpace: the file has already replaced the old one, so freeing space and writing again would not
   // help.
   if (!sync_directory(beside(location_, ".")))
-    throw Error(fmt::format("{}: could not get its name onto the disk: {}", location_.shown(), reason()));
+    throw Error(
+        fmt::format("{}: could not be synced to the disk under its name: {}", location_.shown(), reason()));
 }
 
 void remove_leftovers(const Location& file) {

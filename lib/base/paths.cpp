@@ -41,7 +41,7 @@ std::string real_path(const std::string& path) {
 std::string absolute_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
-  if (error) throw UserError(path + ": cannot be found from the working directory: " + error.message());
+  if (error) throw UserError(path + ": cannot be resolved from the working directory: " + error.message());
   return absolute.string();
 }
 

@@ -17,8 +17,9 @@ std::thread start_thread(const std::string& purpose, Work&& work) {
   try {
     return std::thread(std::forward<Work>(work));
   } catch (const std::system_error& error) {
-    throw Error(purpose + ": the system gives this process no more threads (" + error.code().message() +
-                "); ulimit -u, the limit of its control group's tasks (pids.max) and memory bound them");
+    throw Error(purpose + ": the system cannot start another thread for this process (" +
+                error.code().message() +
+                "); the limits are ulimit -u, the control group's pids.max and memory");
   }
 }
 

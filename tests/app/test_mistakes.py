@@ -122,7 +122,7 @@ MISTAKES = [
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @CrossEntropyLoss", "{from_logits: true}"),
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @MSELoss", "did you mean 'mean_squared_error'?"),
     ("- early_stopping:", "- ReduceLROnPlateau:\n    - early_stopping:", "- @ReduceLROnPlateau", "{reduce_on_plateau:"),
-    ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "stands under checkpoint"),
+    ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "under the top-level key checkpoint"),
     ("batch_size: 16", "batch_size: 16\n  @validation_split: 0.2", "validation: {split: {of: train"),
     ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "a schedule is the optimizer's learning_rate"),
     ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
