@@ -98,10 +98,11 @@ bool RealCodec<V>::parse(const ConfigNode& node, const std::string& where, V& ou
   using Single = std::numeric_limits<float>;
   const V size = std::abs(value);
   if (size != 0 && (size < static_cast<V>(Single::min()) || size > static_cast<V>(Single::max())))
-    return report_unexpected(node, where,
-                             fmt::format("0, or a number of {:.2g} to {:.2g} in size, as float32 holds them",
-                                         Single::min(), Single::max()),
-                             diagnostics);
+    return report_unexpected(
+        node, where,
+        fmt::format("0, or a number whose absolute value is between {:.2g} and {:.2g} (the range of float32)",
+                    Single::min(), Single::max()),
+        diagnostics);
   out = value;
   return true;
 }

@@ -33,7 +33,8 @@ std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostic
   if (!value)
     diagnostics.error(
         node,
-        fmt::format("the environment variable {0} is not set; write ${{{0}:-default}} to do without", name));
+        fmt::format("the environment variable {0} is not set; write ${{{0}:-default}} to give a default",
+                    name));
   return value ? value : "";
 }
 
@@ -55,7 +56,7 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
     } else if (dollar && text[at + 1] == '{') {
       const size_t end = text.find('}', at);
       if (end == std::string::npos) {
-        diagnostics.error(node, "a '${' without its '}'");
+        diagnostics.error(node, "'${' without a closing '}'");
         return {};
       }
       has_variables = true;

@@ -60,7 +60,7 @@ std::string read_all(int file, std::string& bytes) {
       struct stat status {};
       const bool pipe = ::fstat(file, &status) == 0 && S_ISFIFO(status.st_mode);
       if (!pipe || somebody_writes) break;
-      if (++polls > kMostPolls) return "it is a pipe that nobody writes to";
+      if (++polls > kMostPolls) return "it is a pipe without a writer";
       ::poll(nullptr, 0, kPollMilliseconds);
     } else if (errno == EAGAIN) {
       somebody_writes = true;

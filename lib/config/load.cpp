@@ -34,7 +34,7 @@ class RunReader {
     ConfigNode run = read_config_file(path, named_at, diagnostics_);
     if (diagnostics_.count() != before) return {};
     if (!run.is_mapping()) {
-      diagnostics_.error(run, fmt::format("expected a run's configuration, a mapping, found {}{}",
+      diagnostics_.error(run, fmt::format("expected the configuration of a run (a mapping), found {}{}",
                                           run.describe(), advice_for_colon(run)));
       return {};
     }
@@ -65,7 +65,7 @@ class RunReader {
       return std::filesystem::equivalent(path, other, error);
     };
     if (const auto again = std::find_if(open_.begin(), open_.end(), is_same); again != open_.end()) {
-      diagnostics_.error(base, fmt::format("base: '{}' starts from itself ({} -> {})", path,
+      diagnostics_.error(base, fmt::format("base: '{}' is its own base ({} -> {})", path,
                                            fmt::join(again, open_.end(), " -> "), path));
       return {};
     }

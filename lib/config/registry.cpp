@@ -44,8 +44,8 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
   const std::string form = number_kind.empty() ? "" : "a number, ";
   diagnostics.error(
       last_written(node),
-      fmt::format("{}: expected {}a name, or a mapping of one key, the name, to its options; found {}", noun,
-                  form, found));
+      fmt::format("{}: expected {}a name, or a mapping with one key, {{name: options}}; found {}", noun, form,
+                  found));
   return std::nullopt;
 }
 
@@ -104,7 +104,7 @@ class SchemaDescent {
 }  // namespace
 
 void RegistryBase::add_kind(std::string name, std::shared_ptr<const RegisteredKind> kind) {
-  if (contains(name)) throw std::logic_error(fmt::format("the {} '{}' is in its table twice", noun_, name));
+  if (contains(name)) throw std::logic_error(fmt::format("the {} '{}' is registered twice", noun_, name));
   entries_.push_back({std::move(name), std::move(kind)});
 }
 

@@ -200,7 +200,7 @@ thread_local SchemaDefinitions* living = nullptr;
 }
 
 SchemaDefinitions::SchemaDefinitions() {
-  if (living) throw std::logic_error("SchemaDefinitions live already");
+  if (living) throw std::logic_error("a SchemaDefinitions object already exists");
   living = this;
 }
 

@@ -53,7 +53,7 @@ class Assignment {
     // A bare type name, `adam`, becomes `adam: {}` when one of its options is set.
     if (node.text() == keys_[level] && level + 1 < keys_.size())
       return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
-    fail(fmt::format("'{}' is {} and has nothing under it", path(level), node.describe()));
+    fail(fmt::format("'{}' is {}, not a mapping or a list", path(level), node.describe()));
     return node;
   }
 

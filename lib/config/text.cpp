@@ -35,7 +35,7 @@ std::string with_blank(std::string_view text) {
 std::string advice_for_colon(const ConfigNode& node) {
   const std::string meant = node.is_scalar() && !node.quoted() ? with_blank(node.text()) : "";
   return meant.empty() ? ""
-                       : fmt::format("; a blank is missing behind the colon: '{}'", shortened(meant, kShown));
+                       : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShown));
 }
 
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
@@ -52,7 +52,7 @@ std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
       found.clear();
     else
       found.push_back({number, static_cast<int>(first) + 1,
-                       fmt::format("a blank is missing behind the colon: '{}'", shortened(meant, kShown))});
+                       fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShown))});
   }
   return found;
 }

@@ -23,7 +23,7 @@ struct TextMistake {
 
 /// Returns "seed: 1" for "seed:1", where a key is followed by a colon without a space; else "".
 std::string with_blank(std::string_view text);
-/// Returns the advice that a message about such a scalar adds: "; a blank is missing behind the colon: 'seed:
+/// Returns the advice that a message about such a scalar adds: "; a space is missing after the colon: 'seed:
 /// 1'". Returns "" for any other scalar.
 std::string advice_for_colon(const ConfigNode& node);
 

@@ -52,8 +52,8 @@ class Builder final : public YAML::EventHandler {
     const YAML::Mark& open = stack_.back().mark;
     const bool has_variable =
         text_.find("${", static_cast<size_t>(std::max(open.pos, 0))) != std::string_view::npos;
-    return fmt::format(" (in the brackets that open at {}{})", place(open).str(),
-                       has_variable ? "; in brackets a ${...} stands in quotes" : "");
+    return fmt::format(" (in the brackets opened at {}{})", place(open).str(),
+                       has_variable ? "; in brackets ${...} must be quoted" : "");
   }
 
   /// Returns the start of the last quoted scalar that spans several lines and ends in this line, or null. A
@@ -96,8 +96,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end())
-      throw YAML::ParserException(mark, "an alias within the value that it stands for");
+    if (found == anchors_.end()) throw YAML::ParserException(mark, "an alias inside its own anchor's value");
     add(found->second, mark, YAML::NullAnchor, found->second.nodes);
   }
 
@@ -133,8 +132,7 @@ class Builder final : public YAML::EventHandler {
     if (!tag.empty() && tag != "?") refuse_tag(mark, tag);
     if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, too_deep());
     if (!stack_.empty() && stack_.back().is_mapping && !stack_.back().key)
-      throw YAML::ParserException(
-          mark, "expected a key that is a scalar, found a collection, or a bracket without its end");
+      throw YAML::ParserException(mark, "expected a scalar key, found a collection or an unclosed bracket");
     Frame frame;
     frame.mark = mark;
     frame.anchor = anchor;
@@ -159,7 +157,7 @@ class Builder final : public YAML::EventHandler {
     nodes_ += cost;
     if (nodes_ > kMaxNodes)
       throw YAML::ParserException(mark,
-                                  fmt::format("more than {} values, aliases counted in full", kMaxNodes));
+                                  fmt::format("more than {} values, counting expanded aliases", kMaxNodes));
     if (anchor != YAML::NullAnchor) anchors_[anchor] = tree;
     if (stack_.empty()) {
       root_ = std::move(tree);
@@ -184,8 +182,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void take_key(Frame& frame, ConfigNode key, const YAML::Mark& mark) {
-    if (!key.is_scalar())
-      throw YAML::ParserException(mark, "expected a key that is a scalar, found " + key.describe());
+    if (!key.is_scalar()) throw YAML::ParserException(mark, "expected a scalar key, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
       throw YAML::ParserException(mark, fmt::format("a key of more than {} bytes", kMaxKeyBytes));
     if (!frame.keys.insert(key.text()).second)
@@ -273,9 +270,9 @@ void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::
   if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
     return diagnostics.error(
         builder.place(quote),
-        fmt::format("a quote that ends in line {} only, where this follows: {}; is the text "
-                    "to end here?",
-                    mark.line + 1, mistake.msg));
+        fmt::format(
+            "a quoted string that ends in line {}, where an error follows: {}; is its closing quote missing?",
+            mark.line + 1, mistake.msg));
   std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
   if (keys.empty()) keys = keys_without_blank(text, mark.line);
   for (const TextMistake& key : keys) {
