@@ -39,11 +39,12 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
 void add_adagrad(Registry<Optimizer>& table) {
   using Options = AdagradOptions;
   table.add<Adagrad>(
-      "adagrad", optimizer_schema<Options>("Steps divided by the root of the sum of all squared gradients.")
-                     .example("{learning_rate: 0.01}")
-                     .optional("initial_accumulator_value", &Options::initial_accumulator_value,
-                               "where the sum begins", at_least(0.0))
-                     .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
+      "adagrad",
+      optimizer_schema<Options>("Divides steps by the square root of the sum of all squared gradients.")
+          .example("{learning_rate: 0.01}")
+          .optional("initial_accumulator_value", &Options::initial_accumulator_value,
+                    "initial value of the sum", at_least(0.0))
+          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
 }
 
 }  // namespace dtrain

@@ -49,14 +49,13 @@ void add_linear_warmup(Registry<Schedule>& table) {
   using Options = LinearWarmupOptions;
   table.add<LinearWarmup>(
       "linear_warmup",
-      Schema<Options>(
-          "In a straight line to the rate that another schedule begins with, and then that schedule, "
-          "whose steps are counted from there.")
+      Schema<Options>("A linear warm-up to the initial rate of another schedule, followed by that schedule, "
+                      "whose steps count from the end of the warm-up.")
           .example("{steps: 500, then: {exponential_decay: {initial: 0.1, decay_steps: 1 epoch, decay_rate: "
                    "0.9}}}")
-          .required("steps", &Options::steps, "of the warm-up; or '1 epoch'", some_time())
+          .required("steps", &Options::steps, "length of the warm-up in steps, or '1 epoch'", some_time())
           .optional("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("then", &Options::then, "a number, or a schedule"));
+          .required("then", &Options::then, "the following schedule, or a number"));
 }
 
 }  // namespace dtrain

@@ -26,8 +26,7 @@ inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
 
 /// Documentation of the option `mode`.
 inline constexpr auto kMonitorMode =
-    "whether smaller (min) or larger (max) is better; auto: as the metric has it, and losses are better "
-    "smaller";
+    "whether smaller (min) or larger (max) is better; auto: the metric's own direction; smaller for losses";
 
 /// Returns `mode` with `automatic` replaced by min or max.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);

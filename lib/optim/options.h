@@ -48,10 +48,10 @@ template <class Options>
 Schema<Options> optimizer_schema(std::string doc) {
   return Schema<Options>(std::move(doc))
       .template optional<Configured<Schedule>>("learning_rate", &Options::learning_rate,
-                                               "a number, or how the rate goes with the steps")
-      .template optional<double>("weight_decay", &Options::weight_decay,
-                                 "every step first takes learning_rate * weight_decay of each weight away",
-                                 at_least(0.0));
+                                               "a number, or a schedule")
+      .template optional<double>(
+          "weight_decay", &Options::weight_decay,
+          "every step first subtracts learning_rate * weight_decay * weight from each weight", at_least(0.0));
 }
 
 }  // namespace dtrain

@@ -72,13 +72,12 @@ void add_piecewise_constant(Registry<Schedule>& table) {
   table.add<PiecewiseConstant>(
       "piecewise_constant",
       Schema<Options>(
-          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], the "
-          "last value from then on. Steps count from 0; with boundaries in epochs a value changes "
-          "with the first step behind them.")
+          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], then the last "
+          "value. Steps count from 0; a boundary in epochs is the end of that epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
           .required("boundaries", &Options::boundaries,
-                    "the last step of each value but the last; or '5 epochs', ...")
-          .required("values", &Options::values, "the rates, one more than boundaries")
+                    "the last step of each value except the last; or '5 epochs', ...")
+          .required("values", &Options::values, "the rates; one more than boundaries")
           .rule(check));
 }
 

@@ -113,19 +113,19 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
   using Options = ReduceOnPlateauOptions;
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",
-      Schema<Options>("Keras's ReduceLROnPlateau: the rate falls when a metric no longer improves.")
+      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric no longer improves.")
           .example("{initial: 0.01, factor: 0.5, patience: 3}")
           .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
           .optional("monitor", &Options::monitor, "the metric, as metrics.jsonl names it")
-          .optional("factor", &Options::factor, "what the rate is multiplied with",
-                    between_excluding_high(0.0, 1.0))
-          .optional("patience", &Options::patience, "epochs without improvement until then",
+          .optional("factor", &Options::factor, "the factor of a reduction", between_excluding_high(0.0, 1.0))
+          .optional("patience", &Options::patience, "epochs without improvement before a reduction",
                     at_least<int64_t>(0))
-          .optional("min_delta", &Options::min_delta, "a smaller change is no improvement", at_least(0.0))
+          .optional("min_delta", &Options::min_delta, "the smallest change that counts as an improvement",
+                    at_least(0.0))
           .optional("mode", &Options::mode, kMonitorMode)
           .optional("cooldown", &Options::cooldown, "epochs after a reduction that are not counted",
                     at_least<int64_t>(0))
-          .optional("min", &Options::min, "the rate does not fall below", at_least(0.0)));
+          .optional("min", &Options::min, "the lowest rate", at_least(0.0)));
 }
 
 }  // namespace dtrain
