@@ -185,7 +185,7 @@ function curves() {
     return chart([...groups.get(base)].map(plain).join(", "), [...lines(base, several && validation.length > 0, "training", 0), ...validation]);
   };
   const made = bases.map(of);
-  const titles = {learning_rate: "learning rate", seconds: "seconds an epoch", samples_per_second: "samples a second"};
+  const titles = {learning_rate: "learning rate", seconds: "seconds per epoch", samples_per_second: "samples per second"};
   for (const name of own) if (groups.has(name)) made.push(chart(titles[name], lines(name, false, titles[name], 0), name === "seconds" ? "s" : ""));
   const toggle = element("button", {"aria-pressed": "false", onclick: () => {
     logarithmic = !logarithmic;
@@ -224,7 +224,7 @@ function areas() {
   if (!lines.roc.length) return [];
   const shown = runs.filter(run => run.kept_best && run.kept_best.epoch === run.tables_epoch).length;
   return [section("ROC and precision-recall", element("div", {class: "charts"},
-    chart("true positives' rate by false positives' rate", lines.roc, "", "rate"), chart("precision by recall", lines.pr, "", "recall")),
-    element("p", {class: "soft"}, several ? "Of the validation split where there is one" + (shown === runs.length ? ", at the best epoch." : ".") : `Of epoch ${number(runs[0].tables_epoch)}${shown ? ", the best one" : ""}.`))];
+    chart("true positive rate over false positive rate", lines.roc, "", "rate"), chart("precision over recall", lines.pr, "", "recall")),
+    element("p", {class: "soft"}, several ? "For the validation split if there is one" + (shown === runs.length ? ", at the best epoch." : ".") : `At epoch ${number(runs[0].tables_epoch)}${shown ? ", the best one" : ""}.`))];
 }
 

@@ -30,7 +30,7 @@ std::vector<float> read_numbers(const Dataset& samples, size_t column, const Sam
     case DType::bfloat16:
     case DType::float16:
     case DType::float64:
-      throw std::logic_error("no data set gives columns of this type");
+      throw std::logic_error("no dataset has columns of this type");
   }
   return numbers;
 }

@@ -10,13 +10,13 @@ const bestWords = run => `best epoch ${number(run.kept_best.epoch)}, by ${plain(
 function cards(run) {
   const made = [], best = run.kept_best && run.kept_best.epoch !== run.epochs ? run.kept_best : null;
   if (best) made.push(element("h3", {}, `The ${bestWords(run)}`), metricCards(run.at_best));
-  if (run.epochs) made.push(element("h3", {}, `The newest epoch, ${number(run.epochs)}` + (run.kept_best && !best ? ": the best so far" : "")), metricCards(run.last));
+  if (run.epochs) made.push(element("h3", {}, `The latest epoch, ${number(run.epochs)}` + (run.kept_best && !best ? ": the best so far" : "")), metricCards(run.last));
   const facts = [];
   if (run.best && !run.kept_best) facts.push(card(number(run.best.value), `best ${plain(run.best.monitor)}, epoch ${number(run.best.epoch)}`));
   facts.push(card(number(run.epochs) + (run.epochs_configured ? " of " + number(run.epochs_configured) : ""), "epochs"), card(number(run.step), "steps"));
   if (run.parameters) facts.push(card(number(run.parameters), "parameters"));
   facts.push(card(duration(run.seconds), "training and validation"));
-  if (run.last.samples_per_second) facts.push(card(speed(run.last.samples_per_second), "samples a second"));
+  if (run.last.samples_per_second) facts.push(card(speed(run.last.samples_per_second), "samples per second"));
   return element("div", {}, ...made, element("h3", {}, "The run"), cardsOf(facts));
 }
 
@@ -39,7 +39,7 @@ function classTables(run) {
     made.unshift(element("h3", {}, "By class"), table([{title: "class", of: row => label(names, row)},
       ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(count).keys()], true));
   }
-  if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `Of epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
+  if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `At epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
   return made;
 }
 /// Rows are true classes, columns predicted classes.
@@ -50,7 +50,7 @@ function matrixTables(name, matrix, names, label) {
   const head = element("tr", {}, element("th", {}, "true \\ predicted"), ...matrix.map((_, j) => element("th", {scope: "col"}, label(names, j))));
   const body = matrix.map((row, i) => element("tr", {}, element("th", {scope: "row"}, label(names, i)), ...row.map((count, j) => {
     const share = rows[i] > 0 ? count / rows[i] : 0;
-    return element("td", {title: `${label(names, i)} taken for ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
+    return element("td", {title: `${label(names, i)} predicted as ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
       style: {background: count ? `color-mix(in srgb, var(${i === j ? "--s2" : "--s1"}) ${Math.round(8 + share * 62)}%, transparent)` : ""}}, count ? number(count) : "");
   })));
   return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
@@ -86,7 +86,7 @@ function pictures(samples) {
 }
 function samplesOf(run) {
   const {split, of, samples, worst, epoch} = run.samples;
-  return [element("p", {class: "soft"}, `Of the ${split === "train" ? "training" : split} split, by the weights of epoch ${number(epoch)}: what the model says, and in brackets the target where it is another.`),
+  return [element("p", {class: "soft"}, `From the ${split === "train" ? "training" : split} split, with the weights of epoch ${number(epoch)}: the prediction, and in brackets the target if it differs.`),
     pictures(samples), element("h3", {}, `The largest losses of ${number(of)} samples`), pictures(worst)];
 }
 
@@ -102,11 +102,11 @@ function memoryTable(run) {
   const part = (title, key) => ({title, number: true, of: row => row[key], text: value => value ? bytes(value) : ""});
   const slots = run.memory.some(row => row.slot) ? [{title: "slot", number: true, of: row => row.slot}] : [];
   return table([{title: "replica", number: true, of: row => row.replica}, ...slots, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
-    {title: "samples a step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
-    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("in all", "total")], run.memory, true);
+    {title: "samples per step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
+    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("total", "total")], run.memory, true);
 }
 function timeShares(run) {
-  const spent = run.time, kinds = [["waiting", "waiting for samples that are read and decoded ahead"], ["copying", "reading and copying batches to the devices"],
+  const spent = run.time, kinds = [["waiting", "waiting for samples to be read and decoded"], ["copying", "reading and copying batches to the devices"],
     ["computing", "computing, forward and backward"], ["updating", "summing gradients, and the optimizer"], ["validating", "validating"], ["saving", "waiting for checkpoints"]];
   const rest = Math.max(0, spent.total - kinds.reduce((sum, [key]) => sum + spent[key], 0));
   const parts = [...kinds.map(([key, text], index) => ({text, seconds: spent[key], index})), {text: "everything else", seconds: rest, index: 7}];
@@ -115,18 +115,18 @@ function timeShares(run) {
     table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
       {title: "time", number: true, of: part => part.seconds, text: duration},
       {title: "share", number: true, of: part => part.seconds, text: value => spent.total ? (100 * value / spent.total).toFixed(1) + " %" : ""}], parts),
-    element("p", {class: "soft"}, "Of the process that trained last, on the thread that leads it. Where GPUs compute, their update counts as computing. " +
-      "Reading and decoding ahead go on beside the steps, so of them only what steps waited for shows here."), ...readingShares(spent.reading)];
+    element("p", {class: "soft"}, "For the last process, measured on its main training thread. On GPUs, the parameter update counts as computing. " +
+      "Reading and decoding run in parallel with the steps; only the time that steps waited for them is shown here."), ...readingShares(spent.reading)];
 }
 function readingShares(spent) {
-  const kinds = [["files", "reading files"], ["decoding", "decoding pictures"], ["rest", "transforms, augmentation, copying"]];
+  const kinds = [["files", "reading files"], ["decoding", "decoding images"], ["rest", "transforms, augmentation, copying"]];
   const total = spent ? kinds.reduce((sum, [key]) => sum + spent[key], 0) : 0;
   if (!(total > 0)) return [];
-  return [element("p", {}, `Threads that read ahead were busy for ${duration(total)}, all together: ` +
+  return [element("p", {}, `Reading threads were busy for ${duration(total)} in total: ` +
     kinds.filter(([key]) => spent[key] > 0).map(([key, text]) => `${text} ${duration(spent[key])} (${(100 * spent[key] / total).toFixed(1)} %)`).join(", ") + ".")];
 }
 function history(run) {
-  return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "begun" : value === "resume" ? "gone on" : value === "end" ? "ended" : String(value)},
+  return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "started" : value === "resume" ? "resumed" : value === "end" ? "ended" : String(value)},
     {title: "epoch", number: true, of: row => row.epoch}, {title: "step", number: true, of: row => row.step},
     {title: "how", wrap: true, of: row => row.how || (row.command || []).join(" ")},
     {title: "machine", of: row => row.machine || ""}, {title: "dtrain", of: row => row.version || ""}], run.events);
@@ -146,7 +146,7 @@ function details(run) {
 function line(run) {
   const parts = [run.state + (run.how && run.how !== "done" ? ": " + run.how : "")];
   if (run.kept_best) parts.push(`${bestWords(run)}: ${number(run.kept_best.value)}`);
-  if (run.began) parts.push("begun " + moment(run.began));
+  if (run.began) parts.push("started " + moment(run.began));
   if (run.devices.length) parts.push("on " + [...new Set(run.devices)].join(", "));
   return parts.join("; ");
 }
@@ -185,14 +185,14 @@ function comparison() {
     }),
     {title: "parameters", number: true, of: row => row.run.parameters, spare: 6}, {title: "time", number: true, of: row => row.run.seconds, text: duration, spare: 5},
     {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? speed(value) : "", spare: 91},
-    {title: "begun", of: row => row.run.began, text: moment, spare: 90}], rows);
+    {title: "started", of: row => row.run.began, text: moment, spare: 90}], rows);
   charts.push({draw: made.fit});
-  return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are of the best epoch of each run that keeps its best checkpoint" +
-    (runs.every(run => run.kept_best) ? "." : "; of the others each metric is the best of all epochs."))] : []));
+  return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are from the best epoch of each run that keeps its best checkpoint" +
+    (runs.every(run => run.kept_best) ? "." : "; for the other runs, each metric is its best value over all epochs."))] : []));
 }
 function differences() {
-  const title = "What differs in the configurations";
-  if (!data.differences.length) return section(title, element("p", {}, "Nothing."));
+  const title = "Differences between the configurations";
+  if (!data.differences.length) return section(title, element("p", {}, "None."));
   return section(title, table([{title: "key", wrap: true, of: row => row.key},
     ...runs.map((run, index) => ({title: run.name, wrap: true, of: row => row.values[index], text: value => value === null ? "\u2013" : value}))], data.differences));
 }
@@ -232,7 +232,7 @@ if (several) {
   document.title = run.name;
   main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...areas(), ...details(run));
 }
-main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
+main.append(element("footer", {}, `Generated by ${data.program}, ${moment(data.made)}.`));
 /// The width of a chart when two are side by side on a printed page, which is narrower than the screen.
 const kPrintedWidth = 320;
 addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw(kPrintedWidth)); });

@@ -183,7 +183,7 @@ RunFiles read_run_files(const std::string& path) {
   if (!is_run_directory(run.path)) {
     std::error_code unknown;
     throw UserError(fmt::format("{}: expected a run directory (with config.yaml and metrics.jsonl), {}", path,
-                                fs::exists(path, unknown) ? "found something else" : "there is nothing"));
+                                fs::exists(path, unknown) ? "found something else" : "found nothing"));
   }
   run.config_text = text_of(run.path + "/config.yaml");
   Diagnostics diagnostics;

@@ -100,7 +100,7 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
     append_file(path + "/" + file_name_, head + records);
     begun_[folder] = true;
   } catch (const std::exception& error) {
-    if (!failed_) warn_(fmt::format("{}; TensorBoard will not have it", error.what()));
+    if (!failed_) warn_(fmt::format("{}; TensorBoard's data will be incomplete", error.what()));
     failed_ = true;
   }
 }
@@ -112,7 +112,7 @@ void TensorBoard::add_model(const Graph& graph, const Dataset& samples, uint64_t
     const std::vector<TensorSpec> inputs = graph.input_specs();
     for (size_t i = 0; i < inputs.size(); ++i) add_inputs(inputs[i], i, samples, seed);
   } catch (const std::exception& error) {
-    warn_(fmt::format("{}; TensorBoard will not have inputs", error.what()));
+    warn_(fmt::format("{}; TensorBoard will not show inputs", error.what()));
   }
 }
 
