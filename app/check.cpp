@@ -221,29 +221,30 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
   std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
                                  format_plural(trainable + config.graph.count_parameters(false), "parameter"),
                                  format_count(trainable), data);
-  text += fmt::format("steps     {} an epoch, {} in {}; batches of {}, the last of {}\n",
+  text += fmt::format("steps     {} per epoch, {} in {}; batches of {}, the last of {}\n",
                       format_count(plan.steps_per_epoch), format_count(plan.steps(config)),
                       format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
                       format_count(plan.last_batch));
   if (plan.step_time)
-    text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
-                        plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
-                        format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
-  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
-                      plan.placement.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
+    text +=
+        fmt::format("time      {:.4g} ms per step (mean of {}), {} in total, without validation and saving\n",
+                    plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
+                    format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
+  text +=
+      fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
+                  plan.placement.replicas.size() > 1 ? "; gradients are summed " + plan.gradients_meet : "");
   text += memory_text(memory_view(config, plan));
   if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (plan.snapshot > 0)
-    text +=
-        fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",
-                    format_bytes(plan.snapshot));
+    text += fmt::format(
+        "\nSaving needs another {} of host memory for a copy that is written in the background.\n",
+        format_bytes(plan.snapshot));
   if (plan.read_ahead > 0)
-    text += fmt::format("\nReading batches ahead takes {} of the host's memory besides.\n",
+    text += fmt::format("\nPrefetching batches needs another {} of host memory.\n",
                         format_bytes(plan.read_ahead));
   if (plan.tables.memory > 0)
     text += fmt::format(
-        "\nMetrics that are tables take up to {} of the host's memory besides, and about {} of every "
-        "checkpoint.\n",
+        "\nTable metrics need up to another {} of host memory, and about {} of every checkpoint.\n",
         format_bytes(plan.tables.memory), format_bytes(plan.tables.disk));
   if (plan.schedule) text += "\n" + schedule_text(*plan.schedule, static_cast<int>(terminal_width()));
   return text;
@@ -300,39 +301,37 @@ void check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CommandLine& line) {
-  Command command =
-      line.add_command("check", "Everything that fit would refuse, without training; then the plan");
+  Command command = line.add_command("check", "Validate a configuration without training, and show the plan");
   const auto options = std::make_shared<CheckOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   add_set_option(command, options->sets);
-  command.add_flag("--measure", options->measure,
-                   "Also train for two seconds, on the run's devices and data, to say how long it will take");
   command.add_flag(
-      "--plan", options->plan,
-      "Also show what the first replica runs in a training step: instructions, and the place and "
-      "the lifetime of every buffer");
+      "--measure", options->measure,
+      "Also train for two seconds on the run's devices and data, to estimate how long the run will take");
+  command.add_flag("--plan", options->plan,
+                   "Also show the first replica's training step: its instructions, and the place and "
+                   "lifetime of every buffer");
   command.add_flag("--schedule", options->schedule,
-                   "Also draw a pipeline's schedule as a table of time by stage, with the bubble, by "
-                   "estimated times; with "
-                   "--measure by measured ones");
+                   "Also show a pipeline's schedule as a table of time by stage, with the bubble, from "
+                   "estimated times, or with --measure from measured ones");
   const Option fit =
       command
           .add_flag("--fit", options->fit,
-                    "In place of the plan: which strategies and batch sizes fit the devices at hand, ranked "
-                    "by estimated samples a second, each as YAML to paste")
+                    "Instead of the plan, show which strategies and batch sizes fit the available devices, "
+                    "ranked by estimated samples per second, each as YAML to paste")
           .excludes(command.option("--measure"))
           .excludes(command.option("--plan"))
           .excludes(command.option("--schedule"));
-  command.add_option("--memory", options->memory, "What --fit is to take each GPU's memory for, as in 24GB")
+  command.add_option("--memory", options->memory, "Memory of each GPU assumed by --fit, e.g. 24GB")
       .type_name("BYTES")
       .needs(fit);
-  command.add_option("--devices", options->devices, "How many devices --fit is to take the machine for")
+  command.add_option("--devices", options->devices, "Number of devices assumed by --fit")
       .at_least(1)
       .type_name("N")
       .needs(fit);
   command
       .add_option("--bandwidth", options->bandwidth,
-                  "The bytes a second from one device to another that --fit reckons with, as in 300GB")
+                  "Bytes per second between two devices assumed by --fit, e.g. 300GB")
       .type_name("BYTES")
       .needs(fit);
   add_output_options(command, options->output);

@@ -212,8 +212,7 @@ std::string CommandLine::advice_for(const std::string& unknown_command) const {
   if (unknown_command.ends_with(".yaml") || unknown_command.ends_with(".yml"))
     return fmt::format("; did you mean '{} fit {}'?", app_->get_name(), unknown_command);
   if (unknown_command == "compare")
-    return fmt::format("; '{0} report RUN...' shows runs beside each other, '{0} runs' lists them",
-                       app_->get_name());
+    return fmt::format("; '{0} report RUN...' compares runs, '{0} runs' lists them", app_->get_name());
   return suggestion_or_list(unknown_command, command_names());
 }
 

@@ -152,7 +152,7 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
 }  // namespace
 
 void add_completion(CommandLine& line) {
-  Command command = line.add_command("completion", "What a shell needs to complete commands and options");
+  Command command = line.add_command("completion", "Print a script for shell completion");
   const auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "The shell").required().one_of({"bash", "zsh", "fish"});
   command.callback([&line, shell] {

@@ -83,8 +83,8 @@ std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
     throw UserError(
-        fmt::format("{}: has other names of weights than {}, and other orders of axes; compare a run or a "
-                    "checkpoint with it, or a folder that `dtrain import` made",
+        fmt::format("{}: has other weight names and axis orders than {}; compare a run or a checkpoint with "
+                    "it, or a folder written by `dtrain import`",
                     side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
   side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
@@ -113,7 +113,7 @@ void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, 
   if (!a.data || !b.data || a.dtype != DType::float32) {
     const bool same = a.bytes() == 0 || (a.data && b.data && std::memcmp(a.data, b.data, a.bytes()) == 0);
     if (same) ++result.same;
-    if (!same) result.shapes.push_back({name, "numbers that are no floats", "others"});
+    if (!same) result.shapes.push_back({name, "values that are not floats", "different values"});
     return;
   }
   ArrayDifference difference = compare_arrays(numbers_of(a), numbers_of(b), tolerance);
@@ -323,8 +323,8 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();
     } catch (const UserError& error) {
-      throw UserError(
-          fmt::format("{}:{}: expected a line of a step log, found another: {}", path, number, error.what()));
+      throw UserError(fmt::format("{}:{}: expected a line of a step log, found something else: {}", path,
+                                  number, error.what()));
     }
   }
   return losses;
@@ -391,7 +391,7 @@ void diff(const DiffOptions& options) {
     throw UserError(fmt::format("--tolerance: expected a number from 0, found {}", options.tolerance));
   const bool logs[] = {is_step_log(options.a), is_step_log(options.b)};
   if (logs[0] != logs[1])
-    throw UserError(fmt::format("{}: is a step log, and {} is none; compare two step logs, or two models",
+    throw UserError(fmt::format("{}: is a step log, but {} is not; compare two step logs, or two models",
                                 logs[0] ? options.a : options.b, logs[0] ? options.b : options.a));
   if (!(logs[0] ? diff_step_logs(options) : diff_models(options))) throw Unequal();
 }
@@ -399,20 +399,20 @@ void diff(const DiffOptions& options) {
 }  // namespace
 
 void add_diff(CommandLine& line) {
-  Command command = line.add_command("diff", "How two checkpoints, runs, model files or step logs differ");
+  Command command = line.add_command("diff", "Compare two checkpoints, runs, model files or step logs");
   const auto options = std::make_shared<DiffOptions>();
   constexpr const char* kSides =
       "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
       ".h5, "
-      ".safetensors, .onnx: the weights alone), or a step log (fit --step-log)";
+      ".safetensors, .onnx: only the weights), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The same").required();
   command
       .add_option(
           "--tolerance", options->tolerance,
-          "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); 0 where not given: equal bits")
+          "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); default: 0, identical bits")
       .type_name("TOLERANCE");
-  command.add_flag("--arrays", options->arrays_only, "Compare weights and optimizer slots, and nothing else");
+  command.add_flag("--arrays", options->arrays_only, "Compare only weights and optimizer slots");
   add_output_options(command, options->output);
   command.callback([options] { diff(*options); });
 }

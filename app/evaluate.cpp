@@ -46,7 +46,7 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
   for (const char* split : kSplitNames)
     if (dataset.find(split)) there += fmt::format("{}{}", there.empty() ? "" : ", ", split);
   throw UserError(
-      fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
+      fmt::format("{}: its dataset has no '{}' split; --split takes one of: {}", options.path, name, there));
 }
 
 /// Adds the per-class report to every output that predicts classes.
@@ -60,7 +60,7 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
     add_metric(config, i, tables.back().name, make_class_report());
   }
   if (!tables.empty()) return tables;
-  throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
+  throw UserError(fmt::format("{}: --per-class requires a classification loss", options.path));
 }
 
 /// Adds the report at the threshold of each output of two classes.
@@ -127,7 +127,7 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
     now.drawn = before->second.drawn;
   }
   if (const std::string change = describe_change(before->second, now); !change.empty())
-    print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
+    print_warning(fmt::format("the data of '{}' have changed since training: {}", split, change));
 }
 
 /// Warns about files used for training: metrics on them say nothing about new samples.
@@ -153,7 +153,7 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
   const RunConfig& config = run.config;
   if (options.inputs.empty()) {
     if (options.header || !options.delimiter.empty())
-      throw UserError("--header and --delimiter are for the files of --input");
+      throw UserError("--header and --delimiter require --input");
     found.split = choose_split(config.dataset, options);
     auto data = open_samples(config, *config.dataset.find(found.split), false);
     warn_of_other_data(run, found.split, *data);
@@ -201,27 +201,27 @@ void evaluate(const EvaluateOptions& options) {
 }  // namespace
 
 void add_evaluate(CommandLine& line) {
-  Command command =
-      line.add_command("evaluate", "Loss and metrics of a trained model on a split or a labelled file");
+  Command command = line.add_command(
+      "evaluate", "Compute loss and metrics of a trained model on a split or a labelled file");
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(command, *options, "evaluate");
   command
       .add_option("--split", options->split,
-                  "train, validation or test (test where not given, validation where there is no test split)")
+                  "train, validation or test (default: test, or validation if there is no test split)")
       .one_of({kSplitNames.begin(), kSplitNames.end()});
   command
       .add_option("--input,-i", options->inputs,
-                  "Files with inputs and targets that the configuration does not name, in the format of the "
-                  "run's own; patterns ('*.csv') and - (standard input), too")
+                  "Files with inputs and targets, in the format of the run's own data; also patterns "
+                  "('*.csv') and - (standard input)")
       .type_name("PATH")
       .excludes(command.option("--split"));
   add_text_options(command, *options);
   command.add_flag("--per-class", options->per_class,
-                   "Support, precision, recall and F1 score of each class, too");
+                   "Also show support, precision, recall and F1 score of each class");
   command
       .add_option(
           "--errors", options->errors,
-          "The N samples with the largest losses, too: name (or row, from 0), loss, target, prediction")
+          "Also show the N samples with the largest losses: name (or row, from 0), loss, target, prediction")
       .at_least(1)
       .type_name("N");
   add_output_options(command, options->output);

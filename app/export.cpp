@@ -96,7 +96,7 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
-      throw UserError(fmt::format("{}: is an option of {}, found a file of {}; leave it out", option, owner,
+      throw UserError(fmt::format("{}: is an option of {}, but the format is {}; leave it out", option, owner,
                                   format.name));
   };
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
@@ -159,36 +159,36 @@ void export_model(const ExportOptions& options) {
 }  // namespace
 
 void add_export(CommandLine& line) {
-  Command command = line.add_command("export", "A trained model as a file for other tools");
+  Command command = line.add_command("export", "Export a trained model to a file for other tools");
   const auto options = std::make_shared<ExportOptions>();
   add_model_options(command, *options, "export");
   command
       .add_option("--output,-o", options->output_file,
-                  "The file; its ending says the format where --format does not")
+                  "The file to write; its extension selects the format unless --format is given")
       .required()
       .type_name("FILE");
   command.add_option("--format", options->format, "The format of the file").one_of(format_names());
   command
       .add_option("--outputs", options->outputs,
-                  "What the exported model gives: the model's outputs as they are (where not given), or "
-                  "probabilities of what the loss takes for logits")
+                  "Outputs of the exported model: the model's raw outputs (default), or probabilities where "
+                  "the loss expects logits")
       .one_of({"raw", "probabilities"});
   command.add_flag("--with-preprocessing", options->with_preprocessing,
-                   "The exported model takes numbers as the data set stores them: it applies rescale, "
-                   "normalize and standardize itself");
+                   "Include rescale, normalize and standardize in the exported model, so that it takes "
+                   "numbers as stored in the dataset");
   command
       .add_option("--opset", options->opset,
-                  fmt::format("ONNX: the version of the operators, from {} to {} ({} where not given)",
-                              kLeastOpset, kMostOpset, OnnxOptions().opset))
+                  fmt::format("ONNX: operator set version, from {} to {} (default: {})", kLeastOpset,
+                              kMostOpset, OnnxOptions().opset))
       .at_least(kLeastOpset);
   command.add_flag("--float16", options->float16,
                    "ONNX: weights and computation in float16; inputs and outputs stay float32");
   command.add_flag("--external-data", options->external_data,
-                   "ONNX: weights in FILE.data beside the model (always for models over 2 GB)");
+                   "ONNX: weights in FILE.data next to the model (always for models over 2 GB)");
   command
       .add_option("--layout", options->layout,
-                  "safetensors: weights as PyTorch's modules have them, with a script that loads them (where "
-                  "not given), or as Keras's layers do")
+                  "safetensors: weights in PyTorch's layout, with a script that loads them (default), or in "
+                  "Keras's layout")
       .one_of({"pytorch", "keras"});
   add_output_options(command, options->output);
   command.callback([options] { export_model(*options); });

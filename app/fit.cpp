@@ -58,8 +58,8 @@ void fit(const FitOptions& options) {
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
-    throw UserError(fmt::format("{}: the run would write its own over it; give another directory: --output",
-                                options.config));
+    throw UserError(fmt::format(
+        "{}: the run would overwrite it with its own; give another directory: --output", options.config));
 
   in_run_directory(directory, [&] {
     std::optional<Checkpoint> checkpoint;
@@ -67,8 +67,8 @@ void fit(const FitOptions& options) {
       checkpoint = load_newest(directory, print_warning);
     } else if (!options.overwrite && !directory.checkpoints().empty()) {
       throw UserError(fmt::format(
-          "{}: holds checkpoints already, the newest {}; --resume goes on from it, --overwrite begins "
-          "anew in its place (or give another directory: --output)",
+          "{}: already contains checkpoints, the newest {}; --resume continues from it, --overwrite replaces "
+          "the run (or give another directory: --output)",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
@@ -79,7 +79,7 @@ void fit(const FitOptions& options) {
 }  // namespace
 
 void add_fit(CommandLine& line) {
-  Command command = line.add_command("fit", "Train as a configuration says");
+  Command command = line.add_command("fit", "Train a model from a configuration");
   const auto options = std::make_shared<FitOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   const Option resume = command.add_flag(
@@ -92,7 +92,7 @@ void add_fit(CommandLine& line) {
       .excludes(resume);
   add_training_options(command, *options);
   command.option("--output")
-      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... where that holds a run)");
+      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if that contains a run)");
   command.callback([options] { fit(*options); });
 }
 

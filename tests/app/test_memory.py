@@ -113,7 +113,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertEqual(three - one, 2 * splits * 16 * sample)
         self.assertGreaterEqual(one, 3 * splits * 16 * sample)
         process = self.dtrain("check", "config.yaml", "--set", "dataset.prefetch=1")
-        self.assertIn("Reading batches ahead takes ", process.out)
+        self.assertIn("Prefetching batches needs another ", process.out)
 
     def test_ulimit(self):
         if "sanitizers" in self.dtrain("--version").out:
