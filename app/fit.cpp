@@ -58,8 +58,9 @@ void fit(const FitOptions& options) {
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
-    throw UserError(fmt::format(
-        "{}: the run would overwrite it with its own; give another directory: --output", options.config));
+    throw UserError(
+        fmt::format("{}: the run would overwrite this file with its own; give another directory: --output",
+                    options.config));
 
   in_run_directory(directory, [&] {
     std::optional<Checkpoint> checkpoint;

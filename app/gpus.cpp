@@ -141,7 +141,7 @@ std::string describe(const GpuSpeed& speed) {
     if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, rate(speed.to_gpu[to]));
   text += "\n";
   for (const int gpu : speed.damaged)
-    text += fmt::format("       what is copied to gpu:{} arrives damaged\n", gpu);
+    text += fmt::format("       data copied to gpu:{} arrives corrupted\n", gpu);
   return text;
 }
 
@@ -202,25 +202,24 @@ void list_devices(const OutputOptions& output, bool measure) {
 }  // namespace
 
 void add_gpus(CommandLine& line) {
-  Command command = line.add_command("gpus", "The devices of this machine");
+  Command command = line.add_command("gpus", "Show the devices of this machine");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
   command.add_flag(
       "--measure", *measure,
-      "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
+      "Measure the speed of copies to, from, within and between the GPUs, and of sums over all of them");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
   const Option watch_flag =
       command
-          .add_flag(
-              "--watch", *watch,
-              "Look at the devices again and again: utilisation, memory, power, temperature, who uses them")
+          .add_flag("--watch", *watch,
+                    "Monitor the devices: utilisation, memory, power, temperature, processes")
           .excludes(command.option("--measure"));
-  command.add_option("--interval", watching->interval, "Seconds between two looks (1)")
+  command.add_option("--interval", watching->interval, "Seconds between updates (default: 1)")
       .at_least(1)
       .type_name("SECONDS")
       .needs(watch_flag);
-  command.add_option("--count", watching->count, "End after so many looks")
+  command.add_option("--count", watching->count, "End after N updates")
       .at_least(1)
       .type_name("N")
       .needs(watch_flag);

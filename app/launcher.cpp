@@ -52,7 +52,7 @@ void refuse_several_tasks() {
     throw UserError(fmt::format(
         "{0} started this as one of {1} tasks ({2}={1}), and each of them would train the whole run: dtrain "
         "does not train over several tasks or machines yet. One task drives all devices of its machine: {3} "
-        "dtrain ...; where each task is to train another run: env -u {2} dtrain ...",
+        "dtrain ...; to train a different run in each task: env -u {2} dtrain ...",
         launcher.name, tasks, launcher.variable, launcher.one_task));
   }
 }

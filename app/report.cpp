@@ -28,8 +28,7 @@ struct ReportOptions {
 void refuse_foreign_page(const std::string& path) {
   if (look_at(path) == Standing::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
-      "{}: expected a report by dtrain, or no file yet, found something else; give another name: --output",
-      path));
+      "{}: expected a dtrain report or no file, found another file; give another name: --output", path));
 }
 
 void report(const ReportOptions& options) {
@@ -57,11 +56,11 @@ void report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(CommandLine& line) {
-  Command command = line.add_command("report", "One page that shows a run, or compares several");
+  Command command = line.add_command("report", "Write one page that shows a run or compares several");
   const auto options = std::make_shared<ReportOptions>();
   options->file = "report.html";
   command.add_option("RUN", options->runs, "Run directories, or folders of them").required();
-  command.add_option("--output,-o", options->file, "The page to write (report.html where not given)")
+  command.add_option("--output,-o", options->file, "The page to write (default: report.html)")
       .type_name("FILE.html");
   add_output_options(command, options->output);
   command.callback([options] { report(*options); });

@@ -116,7 +116,7 @@ void list_runs(const RunsOptions& options) {
   if (look_at(options.folder) != Standing::directory)
     throw UserError(
         fmt::format("{}: expected a folder with runs, {}", options.folder,
-                    look_at(options.folder) == Standing::nothing ? "there is nothing" : "found a file"));
+                    look_at(options.folder) == Standing::nothing ? "found nothing" : "found a file"));
   std::vector<RunFiles> runs;
   for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {
@@ -132,9 +132,9 @@ void list_runs(const RunsOptions& options) {
 }  // namespace
 
 void add_runs(CommandLine& line) {
-  Command command = line.add_command("runs", "The runs in a folder: state, epochs, best value");
+  Command command = line.add_command("runs", "List the runs in a folder: state, epochs, best value");
   const auto options = std::make_shared<RunsOptions>();
-  command.add_option("FOLDER", options->folder, "Where they are (runs where not given)");
+  command.add_option("FOLDER", options->folder, "The folder of the runs (default: runs)");
   add_output_options(command, options->output);
   command.callback([options] { list_runs(*options); });
 }

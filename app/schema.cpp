@@ -10,14 +10,14 @@
 namespace dtrain {
 
 void add_schema(CommandLine& line) {
-  Command command =
-      line.add_command("schema", "The JSON schema of configurations, for editors that complete and check");
+  Command command = line.add_command(
+      "schema", "Print the JSON schema of configurations, for completion and checks in editors");
   const auto output = std::make_shared<OutputOptions>();
   const auto markdown = std::make_shared<bool>(false);
   add_output_options(command, *output);
   command
       .add_flag("--markdown", *markdown,
-                "The same as a page to read: every kind with its options, defaults and an example")
+                "Print a reference page instead: every kind with its options, defaults and an example")
       .excludes(command.option("--json"));
   command.callback([output, markdown] {
     if (*markdown)

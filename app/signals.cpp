@@ -50,8 +50,8 @@ void acknowledge(int number) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
   print_note(
-      fmt::format("SIG{}: stopping; SIGINT or SIGTERM, from a second later on, ends the process at once and "
-                  "saves nothing",
+      fmt::format("SIG{}: stopping; another SIGINT or SIGTERM, after one second or later, ends the process "
+                  "at once without saving",
                   ::sigabbrev_np(number)));
 }
 

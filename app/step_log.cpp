@@ -41,7 +41,7 @@ void refuse_foreign_file(const std::string& path) {
   start.resize(static_cast<size_t>(file.gcount()));
   if (!start.empty() && start != kBegins)
     throw UserError(
-        fmt::format("{}: expected a step log or a new file, found another one; give another name", path));
+        fmt::format("{}: expected a step log or a new file, found another file; give another name", path));
 }
 
 }  // namespace

@@ -308,11 +308,11 @@ kind      categories        0         2  target: 2 classes
         (self.dir / "folder/only").mkdir(parents=True)
         for split in ("train", "test"):
             self.picture(f"flat/{split}/1.png")
-        for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
+        for arguments, message in ((["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected pictures, found an empty folder"),
-                                   (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder"),
+                                   (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
                                    (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)

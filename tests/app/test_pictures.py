@@ -319,8 +319,8 @@ class Pictures(Case):
 
     def test_new_says_how_an_archive_is_read(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
-        self.assertIn("found a tar archive, for which no configuration is written; take one for a folder of such "
-                      "pictures, and give its split 'train' the reader of archives: {webdataset: {files: train-00.tar,",
+        self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
+                      "pictures, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):
