@@ -106,7 +106,7 @@ std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning) {
     case ColumnMeaning::row_number:
       return "it numbers the rows";
     case ColumnMeaning::id:
-      return "it names the rows";
+      return "it identifies the rows";
     case ColumnMeaning::odd_numbers:
       return why_no_numbers(column);
     case ColumnMeaning::free_text:
@@ -140,7 +140,7 @@ std::string why_no_numbers(const ColumnProfile& column) {
   if (column.kind != ColumnKind::text || column.odd_text.empty()) return "";
   const std::string odd = fmt::format("{} in line {}", quoted_value(column.odd_text), column.odd_line);
   if (!is_most(column.numbers, column))
-    return fmt::format("its numbers are written with commas ({}), those of other columns with points", odd);
+    return fmt::format("its numbers have decimal commas ({}), but other columns have decimal points", odd);
   return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
                      format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
 }

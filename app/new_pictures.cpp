@@ -39,7 +39,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
       "      parameters: {{filters: 32}}\n"
       "      layers:\n"
       "        - conv2d: {{filters: $filters, kernel_size: 3, padding: same, use_bias: false}}\n"
-      "        - batch_normalization: {{momentum: 0.9}}  # 0.99, the default, is for epochs of many hundred "
+      "        - batch_normalization: {{momentum: 0.9}}  # the default, 0.99, suits epochs of many hundred "
       "steps\n"
       "        - activation: relu\n"
       "        - max_pooling2d: {{pool_size: 2}}\n"
@@ -62,13 +62,13 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
   if (look.bad == 0) return "";
   const std::string of = look.looked == look.files
                              ? format_plural(look.files, "file")
-                             : fmt::format("{} that {} looked at, of {}", format_plural(look.looked, "file"),
+                             : fmt::format("{} that {} examined (of {})", format_plural(look.looked, "file"),
                                            look.looked == 1 ? "was" : "were", format_count(look.files));
   std::string text =
       fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
-                  look.bad == 1 ? "is no picture" : "are no pictures", fmt::join(look.first, ", "));
+                  look.bad == 1 ? "is not a picture" : "are not pictures", fmt::join(look.first, ", "));
   if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
-  return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
+  return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
 }
 
 /// Returns the reader options for such images.
@@ -89,7 +89,7 @@ std::string picture_transforms(int64_t side, int channels) {
       "  transforms:\n    - rescale: {scale: 1/255}\n"
       "  augment:                            # training only\n";
   text += channels == 1 && side <= kSmall
-              ? "    # - random_flip: {mode: horizontal} # where left and right do not matter\n"
+              ? "    # - random_flip: {mode: horizontal} # if left and right do not matter\n"
               : "    - random_flip: {mode: horizontal}   # not for digits and letters\n";
   text += "    - random_translation: {height_factor: 0.1, width_factor: 0.1, fill_mode: nearest}\n";
   if (side > kSmall) text += "    - random_zoom: {height_factor: 0.15, fill_mode: nearest}\n";
@@ -125,9 +125,9 @@ std::string describe_named(const TableProfile& table, const NamedPictures& pictu
   const std::string column = called(table, pictures.column);
   if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
   return fmt::format(
-      "none of the {} that {} names is there, or is a picture (JPEG, PNG, BMP): the first was looked for at "
-      "{}; say which folder the paths begin in, beside 'csv': 'directory: FOLDER', and correct the size, "
-      "which is a guess",
+      "none of the {} that {} names exists and is a picture (JPEG, PNG, BMP): the first was expected at {}; "
+      "add the folder of the paths next to 'csv': 'directory: FOLDER', and correct the size, which is a "
+      "guess",
       format_plural(look.files, "file"), column, look.first.front());
 }
 
@@ -142,7 +142,7 @@ NewConfig picture_config(const NewOptions& options) {
   const int channels = look.grey ? 1 : 3;
   const std::string count = look.looked == look.files
                                 ? format_plural(pictures, "picture")
-                                : fmt::format("{}, of which {} were looked at",
+                                : fmt::format("{}, of which {} were examined",
                                               format_plural(pictures, "file"), format_count(look.looked));
   NewConfig config;
   config.notes = {fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
@@ -159,8 +159,8 @@ NewConfig picture_config(const NewOptions& options) {
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures) {
   if (table.columns.size() < 2)
-    throw UserError(
-        fmt::format("{}: expected a column of what the pictures show, found their names only", options.data));
+    throw UserError(fmt::format("{}: expected a column that describes the pictures, found only their names",
+                                options.data));
   const TargetPlan plan = choose_target(table, options.target, pictures.column);
   const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);
@@ -188,7 +188,7 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   if (target.missing > 0)
-    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will refuse: remove these rows",
+    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will reject: remove these rows",
                                           called(table, plan.column), format_plural(target.missing, "row")));
   config.warnings.push_back(plan.rare_warning);
   config.warnings.push_back(describe_named(table, pictures));

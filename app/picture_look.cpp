@@ -186,7 +186,7 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
   } else {  // a class may be called "train", next to "bus"
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
-          "{}: expected a folder of pictures for each class, found folders of splits that have none",
+          "{}: expected a folder of pictures for each class, found folders of splits without class folders",
           folder));
     train = folder;
   }

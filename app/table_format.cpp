@@ -112,10 +112,9 @@ TableFormat look_at_format(const std::string& path) {
       continue;
     for (const std::string_view row : rows)
       if (const size_t at = row.find(c); at != std::string_view::npos)
-        text.fail(row.data() + at,
-                  fmt::format("expected a value without '{0}', as other lines begin with it and look like "
-                              "comments; remove these lines: {1}",
-                              c, piped(fmt::format("grep -v '^{}'", c), path, "rows.csv")));
+        text.fail(row.data() + at, fmt::format("expected a value without '{0}', because other lines start "
+                                               "with it and look like comments; remove these lines: {1}",
+                                               c, piped(fmt::format("grep -v '^{}'", c), path, "rows.csv")));
     return {delimiter, c};
   }
   return {delimiter_of(lines), std::nullopt};

@@ -99,11 +99,10 @@ TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p) 
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below) {
   if (!is_header(first, below)) return false;
   if (const TableCell* again = find_again(first))
-    text.fail(
-        again->at,
-        fmt::format("{} in the header, which the first line is taken for; give each column its own name",
-                    again->text.empty() ? "a second column has no name"
-                                        : "the column '" + again->text + "' appears twice"));
+    text.fail(again->at,
+              fmt::format("{} in the first line, which looks like a header; give each column its own name",
+                          again->text.empty() ? "a second column has no name"
+                                              : "the column '" + again->text + "' appears twice"));
   return true;
 }
 

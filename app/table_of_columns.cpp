@@ -22,7 +22,7 @@ std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t 
   if (plan.columns[place].meaning == ColumnMeaning::date)
     text = fmt::format("{}", fmt::join(parts_of_dates(column.dates), ", "));
   const std::vector<size_t> marked = plan.indicators(table);
-  if (column.missing > 0) text += "; the median where it is missing";
+  if (column.missing > 0) text += "; the median if it is missing";
   if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", and an indicator";
   return text;
 }
@@ -36,7 +36,7 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
                                      : fmt::format("target: {} classes", format_count(plan.target.classes))) +
              (column.missing > 0 ? "; rows without it are left out" : "");
     case Use::id:
-      return "id: goes along to predictions";
+      return "id: written with predictions";
     case Use::left_out:
       return "left out: " + planned.why;
     case Use::feature:

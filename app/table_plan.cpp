@@ -31,7 +31,7 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
   found->why = "";
   const auto place = static_cast<size_t>(found - plan.columns.begin());
   if (const std::string odd = why_no_numbers(table.columns[place]); !odd.empty())
-    plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
+    plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
 /// Warns about columns that would be numeric except for a few texts.
@@ -93,7 +93,7 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
     }
     plan.warnings.push_back(
         fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
-                    "value of the other; to train on it all the same, remove it from 'drop'",
+                    "value of the other; to train on it anyway, remove it from 'drop'",
                     list_of(table, same), name));
   }
   if (!determining.empty())
@@ -110,10 +110,9 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
 void check_rows(const TableProfile& table) {
   constexpr int64_t kLeast = 10;
   if (table.rows < kLeast)
-    throw UserError(
-        fmt::format("the table has {}, too few to draw training, validation and test rows from; {} are the "
-                    "least",
-                    format_plural(table.rows, "row"), kLeast));
+    throw UserError(fmt::format(
+        "the table has {}, too few to draw training, validation and test rows from; at least {} are needed",
+        format_plural(table.rows, "row"), kLeast));
 }
 
 /// Warns about few rows, or else about rare classes: one warning is enough.
@@ -122,7 +121,7 @@ void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
   const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);
   if (table.rows < kFew)
     plan.warnings.push_back(
-        fmt::format("the table has {}, of which the test split is {}: what is measured there says little",
+        fmt::format("the table has {}, of which the test split has {}: results on it say little",
                     format_plural(table.rows, "row"), of_test));
   else if (!plan.target.rare_warning.empty())
     plan.warnings.push_back(plan.target.rare_warning);

@@ -27,7 +27,7 @@ void refuse_other_formats(const CsvText& text) {
   if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
   if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
-    refuse("a picture; give the folder that has a folder of pictures for each class");
+    refuse("a picture; give the folder with a subfolder of pictures for each class");
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }
@@ -47,7 +47,7 @@ const char* find_not_utf8(const CsvText& text) {
 }
 
 std::string warn_of_bytes(const CsvText& text, const char* at) {
-  return fmt::format("{}:{}: this is not UTF-8; where it is Latin-1, convert it: {}", text.path(),
+  return fmt::format("{}:{}: this is not UTF-8; if it is Latin-1, convert it: {}", text.path(),
                      text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
 }
 
@@ -72,7 +72,7 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
     });
     if (found != profilers.size())
       text.fail_line(
-          line, fmt::format("expected {} columns, as the first line has, found {}", profilers.size(), found));
+          line, fmt::format("expected {} columns as in the first line, found {}", profilers.size(), found));
   }
 }
 

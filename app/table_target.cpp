@@ -78,10 +78,10 @@ bool are_odd_labels(const ColumnProfile& column) {
 /// Returns why a column cannot be predicted at all, or "" if it can.
 std::string why_no_target(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
-  if (column.kind == ColumnKind::empty) return "it holds nothing";
-  if (column.kind == ColumnKind::date) return "it holds dates";
+  if (column.kind == ColumnKind::empty) return "it is empty";
+  if (column.kind == ColumnKind::date) return "it contains dates";
   if (!column.many_values && column.values.size() == 1)
-    return fmt::format("all rows{} have the same there, {}, so that there is nothing to learn",
+    return fmt::format("all rows{} have the same value there, {}, so there is nothing to learn",
                        column.missing > 0 ? " that have a value" : "", quoted_value(column.values[0]));
   if (const std::string why = why_no_numbers(column); !why.empty() && !are_odd_labels(column)) return why;
   constexpr int64_t kLeastRows = 2;
@@ -166,7 +166,7 @@ void plan_classes(const TableProfile& table, TargetPlan& plan) {
   plan.stratify = *least >= kSplits;
   if (!plan.stratify)
     plan.rare_warning = fmt::format(
-        "the class {} has {}, too few for training, validation and test: these are not stratified",
+        "the class {} has {}, too few for training, validation and test: the splits are not stratified",
         quoted_value(column.values[static_cast<size_t>(least - column.counts.begin())]),
         format_plural(*least, "row"));
 }
@@ -182,7 +182,8 @@ TargetPlan choose_target(const TableProfile& table, const std::string& wanted, s
   if (const std::string why = why_no_target(table, plan.column); !why.empty())
     throw UserError(fmt::format("{} cannot be predicted: {}; --target names another column", name, why));
   if (const std::string why = why_no_numbers(column); !why.empty())
-    plan.warnings.push_back(fmt::format("{} is taken for classes, though most are numbers: {}", name, why));
+    plan.warnings.push_back(
+        fmt::format("{} is treated as classes, although most values are numbers: {}", name, why));
   plan.regression = column.kind == ColumnKind::number && !are_labels(column, known_rows(table, plan.column));
   if (!plan.regression) plan_classes(table, plan);
   return plan;
