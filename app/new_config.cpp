@@ -46,7 +46,7 @@ std::string yaml_string(const std::string& text) {
 std::string config_head(const NewOptions& options, const NewConfig& config) {
   std::string text = options.schema.empty() ? "" : comment("yaml-language-server: $schema=" + options.schema);
   const std::string train = options.schema.empty() ? "" : " Train:  dtrain fit " + options.file;
-  text += comment(fmt::format("Made by `dtrain new {}`.{}", options.data, train));
+  text += comment(fmt::format("Written by `dtrain new {}`.{}", options.data, train));
   for (const std::string& note : config.notes) text += comment(note + ".");
   if (!config.table.empty()) text += "#\n";
   for (size_t at = 0; at < config.table.size();) {

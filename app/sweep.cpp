@@ -86,8 +86,8 @@ void add_runs(const RunConfig& config, const SettingValues& values, const SweepO
 std::string note_on_splits(const RunConfig& config) {
   const SplitSpec* split = config.dataset.find("validation");
   if (!split || !split->drawn || split->drawn->seed) return "";
-  return "each seed draws another validation split, so the deviation contains how much the splits differ; "
-         "with `split: {seed: 1}` all runs have the same";
+  return "each seed draws a different validation split, so the deviation includes the differences between "
+         "splits; with `split: {seed: 1}` all runs use the same";
 }
 
 /// Reads the configuration of every setting. Throws UserError with the errors of all settings, without
@@ -212,48 +212,47 @@ void sweep(const SweepOptions& options) {
   if (const std::string best = describe_best(options, results);
       options.output.text() && !asked.stop && !best.empty())
     print_note(best);
-  if (const int stop = asked.stop) throw Interrupted(stop, "stopped; the same command line goes on");
+  if (const int stop = asked.stop) throw Interrupted(stop, "stopped; run the same command again to continue");
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });
   if (failed > 0)
-    throw Error(
-        fmt::format("{} of {} failed; their messages are in {}/logs, and the same command line tries them "
-                    "again",
-                    failed, format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
+    throw Error(fmt::format(
+        "{} of {} failed; their messages are in {}/logs; run the same command again to retry them", failed,
+        format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
 }
 
 }  // namespace
 
 void add_sweep(CommandLine& line) {
-  Command command = line.add_command("sweep", "Train every combination of values, and compare them");
+  Command command = line.add_command("sweep", "Train every combination of values, and compare the results");
   const auto options = std::make_shared<SweepOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   add_set_option(command, options->sets);
   command.option("--set").description(
-      "Values for a key, with commas between them, as in train.optimizer.adam.learning_rate=0.001,0.003; "
-      "one value changes the key for all runs; repeatable");
+      "Comma-separated values for a key, e.g. train.optimizer.adam.learning_rate=0.001,0.003; a single value "
+      "changes the key for all runs; repeatable");
   command
       .add_option("--seeds", options->seeds,
-                  "Train each setting with so many seeds: that of the configuration and those after it")
+                  "Train each setting with N seeds: the configuration's seed and the following ones")
       .at_least(1)
       .type_name("N");
-  command.add_option("--random", options->random, "Train only so many settings, drawn by the seed")
-      .at_least(1)
-      .type_name("N");
-  command
-      .add_option(
-          "--cores", options->cores,
-          "CPU cores of each run (default: one for each of its CPU devices); another number may change "
-          "the last bits of a result")
+  command.add_option("--random", options->random, "Train only N settings, drawn with the seed")
       .at_least(1)
       .type_name("N");
   command
-      .add_option("--jobs", options->jobs, "Runs at once, at most (default: as many as there are cores for)")
+      .add_option("--cores", options->cores,
+                  "CPU cores for each run (default: one for each of its CPU devices); another number may "
+                  "change the last bits of a result")
+      .at_least(1)
+      .type_name("N");
+  command
+      .add_option("--jobs", options->jobs,
+                  "Maximum number of parallel runs (default: as many as there are cores for)")
       .at_least(1)
       .type_name("N");
   command
       .add_option("--output,-o", options->directory,
-                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... where that holds "
+                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... if that contains "
                   "another sweep)")
       .type_name("DIR");
   add_output_options(command, options->output);

@@ -58,7 +58,7 @@ void check_values(const std::string& set, const std::vector<std::string>& values
   for (const std::string& value : values) {
     if (value.empty())
       throw UserError(
-          fmt::format("--set {}: expected values with commas between them, found none between two", set));
+          fmt::format("--set {}: expected a value before, after and between commas, found none", set));
     if (!seen.insert(value).second)
       throw UserError(fmt::format("--set {}: expected each value once, found '{}' twice", set, value));
   }

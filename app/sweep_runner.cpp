@@ -93,7 +93,7 @@ void SweepRunner::train() {
       std::this_thread::sleep_for(kBetweenLooks);
     }
     if (Clock::now() - said < kSilence) continue;
-    print_note(fmt::format("{} running, {} to come",
+    print_note(fmt::format("{} running, {} waiting",
                            format_plural(static_cast<int64_t>(active_.size()), "run"),
                            format_count(static_cast<int64_t>(waiting_.size()))));
     said = Clock::now();

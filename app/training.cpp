@@ -25,7 +25,8 @@ namespace {
 
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
   for (const std::string& path : directory.set_aside_after(step))
-    observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
+    observer.on_note(
+        fmt::format("set aside {}: newer than step {}, from which the run continues", path, step));
 }
 
 void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
@@ -43,7 +44,7 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
   } catch (const UserError& error) {
-    observer.on_warning(fmt::format("{}; the best checkpoint is chosen anew", error.what()));
+    observer.on_warning(fmt::format("{}; the best checkpoint will be chosen again", error.what()));
     trainer.forget_best();
   }
 }
@@ -52,12 +53,12 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
 std::string explain_end(const TrainingState& state, const RunConfig& config) {
   if (state.stopped)
     return fmt::format(
-        "nothing left to train: a callback ended the run after {}{}; another end (--epochs N) or other "
-        "callbacks (--set 'train.callbacks=[terminate_on_nan]') go on",
+        "nothing left to train: a callback ended the run after {}{}; to continue, give another end (--epochs "
+        "N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
         format_plural(state.epoch, "epoch"),
         state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
   if (state.epoch < config.train.epochs) return "";
-  return fmt::format("nothing left to train: {} of {} done; --epochs sets another end", state.epoch,
+  return fmt::format("nothing left to train: {} of {} done; --epochs sets a new end", state.epoch,
                      format_plural(config.train.epochs, "epoch"));
 }
 
@@ -180,7 +181,7 @@ void add_training_options(Command& command, TrainingOptions& options) {
   add_set_option(command, options.sets);
   command
       .add_option("--step-log", options.step_log,
-                  "Append a JSON line a step to this file: step, loss of its batch, seconds since the start")
+                  "Append a JSON line per step to this file: step, batch loss, seconds since the start")
       .type_name("FILE");
   add_output_options(command, options.output);
 }
