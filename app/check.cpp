@@ -1,4 +1,4 @@
-// dtrain check: everything that fit would refuse; then the plan of the run.
+// dtrain check: validates everything that fit needs, then shows the plan of the run.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -38,7 +38,7 @@ struct CheckOptions {
   std::string config;
   std::vector<std::string> sets;
   bool measure = false, plan = false, schedule = false, fit = false;
-  // The machine for which strategies are tried.
+  // The machine assumed by --fit.
   std::string memory, bandwidth;
   std::optional<int64_t> devices;
 };
@@ -47,33 +47,33 @@ struct Split {
   std::string name;
   int64_t samples = 0;
   std::shared_ptr<const Dataset>
-      data;  // held while the plan is made, as the run will hold it; not the test split's
+      data;  // kept open until the plan is made, as the run will; null for the test split
 };
 
-/// How the run will go.
+/// The plan of a run.
 struct RunPlan {
-  std::vector<Split> splits;  // the training split first
+  std::vector<Split> splits;  // the training split comes first
   int64_t steps_per_epoch = 0;
-  int64_t last_batch = 0;  // samples of an epoch's last one
+  int64_t last_batch = 0;  // samples in the last batch of an epoch
   Placement placement;
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
   size_t snapshot = 0;
-  size_t read_ahead = 0;                 // bytes of the host's memory
+  size_t read_ahead = 0;                 // bytes of host memory
   TableBytes tables;                     // of metrics
-  std::vector<int64_t> last_shares;      // of the last batch, by replica
-  std::optional<StepTime> step_time;     // where it was asked for
-  std::optional<ScheduleView> schedule;  // where it was asked for
-  std::string instructions;              // the first replica's plan, as text, where it was asked for
+  std::vector<int64_t> last_shares;      // samples of the last batch, by replica
+  std::optional<StepTime> step_time;     // if requested
+  std::optional<ScheduleView> schedule;  // if requested
+  std::string instructions;              // the first replica's plan as text, if requested
   Json instructions_json;
 
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
-/// Of larger splits not all is looked through, which would take long; training finds what is wrong where it
-/// does harm.
+/// Larger splits are not checked completely, because that takes long. Training reports errors in the rest
+/// when it reads them.
 constexpr int64_t kMostSamples = 10'000'000;
-constexpr size_t kMostBytes = size_t{1} << 30;  // of a column
+constexpr size_t kMostBytes = size_t{1} << 30;  // per column
 
 void look_through(const RunConfig& config, const Dataset& data, const char* name) {
   try {
@@ -84,23 +84,23 @@ void look_through(const RunConfig& config, const Dataset& data, const char* name
   }
 }
 
-/// Whether the split is drawn from one of these, perhaps by way of others.
+/// Returns true if the split is drawn from one of these, directly or through other splits.
 bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std::set<std::string>& names) {
   for (; split && split->drawn; split = dataset.find(split->drawn->of))
     if (names.contains(split->drawn->of)) return true;
   return false;
 }
 
-/// Opens every split of the data set; what is wrong with any of them is said at once.
+/// Opens every split of the dataset. Reports the errors of all splits together.
 std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache) {
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
-  std::set<std::string> failed, said;  // splits that are read alike have the same to say
+  std::set<std::string> failed, said;  // splits that are read alike repeat the same messages
   std::vector<Split> splits;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
-    if (!split || is_drawn_from(config.dataset, split, failed)) continue;  // the same mistakes again
+    if (!split || is_drawn_from(config.dataset, split, failed)) continue;  // would repeat the same errors
     try {
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
@@ -120,7 +120,8 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
   return splits;
 }
 
-/// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
+/// `cache` is the configured cache; it is not filled here. Stores the columns of the data in the
+/// configuration.
 RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, const CheckOptions& options) {
   RunPlan plan;
   plan.placement = place_for_training(config);
@@ -220,29 +221,30 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
   std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
                                  format_plural(trainable + config.graph.count_parameters(false), "parameter"),
                                  format_count(trainable), data);
-  text += fmt::format("steps     {} an epoch, {} in {}; batches of {}, the last of {}\n",
+  text += fmt::format("steps     {} per epoch, {} in {}; batches of {}, the last of {}\n",
                       format_count(plan.steps_per_epoch), format_count(plan.steps(config)),
                       format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
                       format_count(plan.last_batch));
   if (plan.step_time)
-    text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
-                        plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
-                        format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
-  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
-                      plan.placement.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
+    text +=
+        fmt::format("time      {:.4g} ms per step (mean of {}), {} in total, without validation and saving\n",
+                    plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
+                    format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
+  text +=
+      fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
+                  plan.placement.replicas.size() > 1 ? "; gradients are summed " + plan.gradients_meet : "");
   text += memory_text(memory_view(config, plan));
   if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (plan.snapshot > 0)
-    text +=
-        fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",
-                    format_bytes(plan.snapshot));
+    text += fmt::format(
+        "\nSaving needs another {} of host memory for a copy that is written in the background.\n",
+        format_bytes(plan.snapshot));
   if (plan.read_ahead > 0)
-    text += fmt::format("\nReading batches ahead takes {} of the host's memory besides.\n",
+    text += fmt::format("\nPrefetching batches needs another {} of host memory.\n",
                         format_bytes(plan.read_ahead));
   if (plan.tables.memory > 0)
     text += fmt::format(
-        "\nMetrics that are tables take up to {} of the host's memory besides, and about {} of every "
-        "checkpoint.\n",
+        "\nTable metrics need up to another {} of host memory, and about {} of every checkpoint.\n",
         format_bytes(plan.tables.memory), format_bytes(plan.tables.disk));
   if (plan.schedule) text += "\n" + schedule_text(*plan.schedule, static_cast<int>(terminal_width()));
   return text;
@@ -256,7 +258,7 @@ std::optional<int64_t> parse_amount(const char* option, const std::string& text)
   return static_cast<int64_t>(*bytes);
 }
 
-/// Neither the configured strategy nor its data need be for this machine.
+/// Tries strategies for --fit. The configured strategy and data need not work on this machine.
 void try_strategies(const CheckOptions& options) {
   const MachineRequest request{.bytes = parse_amount("--memory", options.memory),
                                .devices = options.devices,
@@ -279,7 +281,7 @@ void check(const CheckOptions& options) {
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);
   const auto cache = config.dataset.cache;
-  config.dataset.cache = registry<Cache>().make("none");  // checking leaves no cache file behind
+  config.dataset.cache = registry<Cache>().make("none");  // do not create a cache file
   RunPlan plan = make_plan(config, cache, options);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;
@@ -299,39 +301,37 @@ void check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CommandLine& line) {
-  Command command =
-      line.add_command("check", "Everything that fit would refuse, without training; then the plan");
+  Command command = line.add_command("check", "Validate a configuration without training, and show the plan");
   const auto options = std::make_shared<CheckOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   add_set_option(command, options->sets);
-  command.add_flag("--measure", options->measure,
-                   "Also train for two seconds, on the run's devices and data, to say how long it will take");
   command.add_flag(
-      "--plan", options->plan,
-      "Also show what the first replica runs in a training step: instructions, and the place and "
-      "the lifetime of every buffer");
+      "--measure", options->measure,
+      "Also train for two seconds on the run's devices and data, to estimate how long the run will take");
+  command.add_flag("--plan", options->plan,
+                   "Also show the first replica's training step: its instructions, and the place and "
+                   "lifetime of every buffer");
   command.add_flag("--schedule", options->schedule,
-                   "Also draw a pipeline's schedule as a table of time by stage, with the bubble, by "
-                   "estimated times; with "
-                   "--measure by measured ones");
+                   "Also show a pipeline's schedule as a table of time by stage, with the bubble, from "
+                   "estimated times, or with --measure from measured ones");
   const Option fit =
       command
           .add_flag("--fit", options->fit,
-                    "In place of the plan: which strategies and batch sizes fit the devices at hand, ranked "
-                    "by estimated samples a second, each as YAML to paste")
+                    "Instead of the plan, show which strategies and batch sizes fit the available devices, "
+                    "ranked by estimated samples per second, each as YAML to paste")
           .excludes(command.option("--measure"))
           .excludes(command.option("--plan"))
           .excludes(command.option("--schedule"));
-  command.add_option("--memory", options->memory, "What --fit is to take each GPU's memory for, as in 24GB")
+  command.add_option("--memory", options->memory, "Memory of each GPU assumed by --fit, e.g. 24GB")
       .type_name("BYTES")
       .needs(fit);
-  command.add_option("--devices", options->devices, "How many devices --fit is to take the machine for")
+  command.add_option("--devices", options->devices, "Number of devices assumed by --fit")
       .at_least(1)
       .type_name("N")
       .needs(fit);
   command
       .add_option("--bandwidth", options->bandwidth,
-                  "The bytes a second from one device to another that --fit reckons with, as in 300GB")
+                  "Bytes per second between two devices assumed by --fit, e.g. 300GB")
       .type_name("BYTES")
       .needs(fit);
   add_output_options(command, options->output);

@@ -1,11 +1,11 @@
-// The subcommands. Each function adds one to the command line, which runs it once it is read.
+// The subcommands. Each function adds one to the command line, which runs it after parsing.
 #pragma once
 
 #include "cli/command_line.h"
 
 namespace dtrain {
 
-/// Thrown by `diff` for sides that are not equal: the program ends with exit code 1 and no message.
+/// Thrown by `diff` if the sides differ: the program ends with exit code 1 and no message.
 struct Unequal {};
 
 void add_new(CommandLine& line);

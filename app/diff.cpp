@@ -1,4 +1,4 @@
-// dtrain diff: how two checkpoints, runs, model files or step logs differ.
+// dtrain diff: compares two checkpoints, runs, model files or step logs.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -33,7 +33,7 @@ struct DiffOptions {
   bool arrays_only = false;
 };
 
-/// A fact that both sides have, with its values; "" on a side that lacks it.
+/// A fact with different values on the two sides; "" if a side lacks it.
 struct ChangedFact {
   std::string name, a, b;
 };
@@ -43,11 +43,11 @@ struct ChangedArray {
   ArrayDifference difference;
 };
 
-/// Arrays of one sort, weights or optimizer slots.
+/// Comparison of the weights, or of the optimizer slots.
 struct ArrayComparison {
   int64_t same = 0;
-  std::vector<ChangedArray> changed;  ///< the most different first
-  std::vector<ChangedFact> shapes;    ///< of arrays whose shapes or types differ
+  std::vector<ChangedArray> changed;  ///< most different first
+  std::vector<ChangedFact> shapes;    ///< arrays with different shapes or types
   std::vector<std::string> only_a, only_b;
   bool is_equal() const { return changed.empty() && shapes.empty() && only_a.empty() && only_b.empty(); }
 };
@@ -77,14 +77,14 @@ Side load_side(const std::string& given) {
   return {path, WeightFile::load(path)};
 }
 
-/// A checkpoint beside a file with other names and other orders of axes is compared as dtrain would export it
-/// to such a file. Returns the run, which the weights refer to.
+/// If a checkpoint is compared with a file that has other names and axis orders, replaces it by its export to
+/// that format. Returns the run, to which the weights refer.
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
     throw UserError(
-        fmt::format("{}: has other names of weights than {}, and other orders of axes; compare a run or a "
-                    "checkpoint with it, or a folder that `dtrain import` made",
+        fmt::format("{}: has other weight names and axis orders than {}; compare a run or a checkpoint with "
+                    "it, or a folder written by `dtrain import`",
                     side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
   side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
@@ -113,7 +113,7 @@ void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, 
   if (!a.data || !b.data || a.dtype != DType::float32) {
     const bool same = a.bytes() == 0 || (a.data && b.data && std::memcmp(a.data, b.data, a.bytes()) == 0);
     if (same) ++result.same;
-    if (!same) result.shapes.push_back({name, "numbers that are no floats", "others"});
+    if (!same) result.shapes.push_back({name, "values that are not floats", "different values"});
     return;
   }
   ArrayDifference difference = compare_arrays(numbers_of(a), numbers_of(b), tolerance);
@@ -143,7 +143,7 @@ ArrayComparison compare_all(const std::vector<ArrayRef>& a, const std::vector<Ar
   return result;
 }
 
-/// All slots' arrays, under names such as "momentum of dense/kernel".
+/// Returns the arrays of all slots, with names such as "momentum of dense/kernel".
 std::vector<ArrayRef> slots_of(const Checkpoint& checkpoint) {
   std::vector<ArrayRef> arrays;
   for (const OptimizerSlot& slot : checkpoint.content().slots)
@@ -161,7 +161,7 @@ Json settings_of(const Checkpoint& checkpoint) {
   return dtrain::settings_of(config);
 }
 
-/// The settings that differ. A run's name, and the folder of its data, say where it was, not what it was.
+/// Compares settings. Ignores a run's name and the folder of its data: they are only locations.
 void compare_configs(const Checkpoint& a, const Checkpoint& b, Comparison& result) {
   const Json of_a = settings_of(a), of_b = settings_of(b);
   std::map<std::string, std::pair<std::string, std::string>> settings;
@@ -305,32 +305,32 @@ Json as_json(const Comparison& found, const Side& a, const Side& b) {
   return json;
 }
 
-/// Whether a file begins as `--step-log` writes it.
+/// Returns true if a file starts like the output of `--step-log`.
 bool is_step_log(const std::string& path) {
   constexpr std::string_view kBegins = R"({"step")";
   return first_bytes(path, kBegins.size()) == kBegins;
 }
 
-/// The losses of a step log by step. A step that was repeated after a resume counts once, as it was last.
+/// Returns the losses of a step log by step. If a resume repeated a step, the last value counts.
 std::map<int64_t, double> read_step_log(const std::string& path) {
   std::map<int64_t, double> losses;
   std::ifstream file(path, std::ios::binary);
   int64_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    if (file.eof()) break;  // a line without an end was cut off by a kill
+    if (file.eof()) break;  // an incomplete line was cut off by a kill
     try {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();
     } catch (const UserError& error) {
-      throw UserError(
-          fmt::format("{}:{}: expected a line of a step log, found another: {}", path, number, error.what()));
+      throw UserError(fmt::format("{}:{}: expected a line of a step log, found something else: {}", path,
+                                  number, error.what()));
     }
   }
   return losses;
 }
 
-/// Compares step logs. Returns whether they are equal.
+/// Compares step logs. Returns true if they are equal.
 bool diff_step_logs(const DiffOptions& options) {
   const std::map<int64_t, double> a = read_step_log(options.a), b = read_step_log(options.b);
   std::optional<int64_t> first;
@@ -391,7 +391,7 @@ void diff(const DiffOptions& options) {
     throw UserError(fmt::format("--tolerance: expected a number from 0, found {}", options.tolerance));
   const bool logs[] = {is_step_log(options.a), is_step_log(options.b)};
   if (logs[0] != logs[1])
-    throw UserError(fmt::format("{}: is a step log, and {} is none; compare two step logs, or two models",
+    throw UserError(fmt::format("{}: is a step log, but {} is not; compare two step logs, or two models",
                                 logs[0] ? options.a : options.b, logs[0] ? options.b : options.a));
   if (!(logs[0] ? diff_step_logs(options) : diff_models(options))) throw Unequal();
 }
@@ -399,20 +399,20 @@ void diff(const DiffOptions& options) {
 }  // namespace
 
 void add_diff(CommandLine& line) {
-  Command command = line.add_command("diff", "How two checkpoints, runs, model files or step logs differ");
+  Command command = line.add_command("diff", "Compare two checkpoints, runs, model files or step logs");
   const auto options = std::make_shared<DiffOptions>();
   constexpr const char* kSides =
       "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
       ".h5, "
-      ".safetensors, .onnx: the weights alone), or a step log (fit --step-log)";
+      ".safetensors, .onnx: only the weights), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The same").required();
   command
       .add_option(
           "--tolerance", options->tolerance,
-          "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); 0 where not given: equal bits")
+          "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); default: 0, identical bits")
       .type_name("TOLERANCE");
-  command.add_flag("--arrays", options->arrays_only, "Compare weights and optimizer slots, and nothing else");
+  command.add_flag("--arrays", options->arrays_only, "Compare only weights and optimizer slots");
   add_output_options(command, options->output);
   command.callback([options] { diff(*options); });
 }

@@ -1,4 +1,4 @@
-// dtrain evaluate: loss and metrics of a trained model.
+// dtrain evaluate: computes the loss and metrics of a trained model.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -37,7 +37,7 @@ struct EvaluateOptions : ModelOptions, InputOptions {
   std::optional<int64_t> errors;
 };
 
-/// The split asked for, else test, else validation.
+/// Returns the requested split, else test, else validation.
 std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& options) {
   std::string name = options.split;
   if (name.empty()) name = dataset.test ? "test" : "validation";
@@ -46,10 +46,10 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
   for (const char* split : kSplitNames)
     if (dataset.find(split)) there += fmt::format("{}{}", there.empty() ? "" : ", ", split);
   throw UserError(
-      fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
+      fmt::format("{}: its dataset has no '{}' split; --split takes one of: {}", options.path, name, there));
 }
 
-/// Adds what --per-class shows to every output that has classes.
+/// Adds the per-class report to every output that predicts classes.
 std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptions& options) {
   std::vector<ClassTable> tables;
   for (size_t i = 0; i < config.heads.size(); ++i) {
@@ -60,10 +60,10 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
     add_metric(config, i, tables.back().name, make_class_report());
   }
   if (!tables.empty()) return tables;
-  throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
+  throw UserError(fmt::format("{}: --per-class requires a classification loss", options.path));
 }
 
-/// Adds what is reported at the thresholds of outputs of two classes.
+/// Adds the report at the threshold of each output of two classes.
 std::vector<std::string> add_threshold_reports(SavedRun& run) {
   std::vector<std::string> names;
   for (size_t head = 0; head < run.config.heads.size(); ++head)
@@ -75,7 +75,7 @@ std::vector<std::string> add_threshold_reports(SavedRun& run) {
   return names;
 }
 
-/// Leaves out the thresholds that would be the best for these samples, which are not those that are used.
+/// Removes the thresholds that would be best for these samples; the model uses the saved ones.
 void drop_thresholds(const RunConfig& config, Measures& measures) {
   const auto& goal = config.train.threshold;
   if (!goal || goal->kind == ThresholdGoal::Kind::fixed) return;
@@ -84,7 +84,7 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
                   [&](const auto& number) { return number.first == name_of_threshold(config, head); });
 }
 
-/// Adds what follows from each sample's prediction: the errors in the unit of the data, and --errors.
+/// Adds results that need each sample's prediction: errors in the data's units, and --errors.
 void look_at_predictions(const SavedRun& run, const std::shared_ptr<const Dataset>& data,
                          const Loader& loader, const std::optional<int64_t>& worst_count,
                          const std::atomic<int>& stop, Findings& found) {
@@ -104,7 +104,7 @@ void look_at_predictions(const SavedRun& run, const std::shared_ptr<const Datase
   found.errors = Errors{worst->take(), data->has_ids(), data->id_title()};
 }
 
-/// A split that this one is drawn of, or that is drawn of it; "" where there is none.
+/// Returns a split that this one is drawn from, or that is drawn from it, or "" if there is none.
 std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
   if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
   for (const char* name : kSplitNames)
@@ -113,8 +113,8 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
   return "";
 }
 
-/// Samples that were trained on may be among those of files that have changed. A split that training did not
-/// open is told by the one that it is drawn of.
+/// Warns about changed files, which may contain samples of the training split. If training did not open the
+/// split, compares with the split that shares its file.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
   const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();
@@ -127,10 +127,10 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
     now.drawn = before->second.drawn;
   }
   if (const std::string change = describe_change(before->second, now); !change.empty())
-    print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
+    print_warning(fmt::format("the data of '{}' have changed since training: {}", split, change));
 }
 
-/// Numbers on samples that the model was trained on say nothing of new ones.
+/// Warns about files used for training: metrics on them say nothing about new samples.
 void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   const auto known = saved_state(run.checkpoint).data;
   const auto trained = known.find("train");
@@ -147,13 +147,13 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   }
 }
 
-/// The samples of a split, or of --input. Sets how the report calls them.
+/// Opens the samples of the split or of --input. Records their name for the report.
 std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOptions& options,
                                          Findings& found) {
   const RunConfig& config = run.config;
   if (options.inputs.empty()) {
     if (options.header || !options.delimiter.empty())
-      throw UserError("--header and --delimiter are for the files of --input");
+      throw UserError("--header and --delimiter require --input");
     found.split = choose_split(config.dataset, options);
     auto data = open_samples(config, *config.dataset.find(found.split), false);
     warn_of_other_data(run, found.split, *data);
@@ -187,7 +187,7 @@ void evaluate(const EvaluateOptions& options) {
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
-  replicas.reset();  // its memory is the next one's
+  replicas.reset();  // frees memory for the next replicas
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);
   look_at_predictions(run, data, loader, options.errors, stop, found);
@@ -201,27 +201,27 @@ void evaluate(const EvaluateOptions& options) {
 }  // namespace
 
 void add_evaluate(CommandLine& line) {
-  Command command =
-      line.add_command("evaluate", "Loss and metrics of a trained model on a split or a labelled file");
+  Command command = line.add_command(
+      "evaluate", "Compute loss and metrics of a trained model on a split or a labelled file");
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(command, *options, "evaluate");
   command
       .add_option("--split", options->split,
-                  "train, validation or test (test where not given, validation where there is no test split)")
+                  "train, validation or test (default: test, or validation if there is no test split)")
       .one_of({kSplitNames.begin(), kSplitNames.end()});
   command
       .add_option("--input,-i", options->inputs,
-                  "Files with inputs and targets that the configuration does not name, in the format of the "
-                  "run's own; patterns ('*.csv') and - (standard input), too")
+                  "Files with inputs and targets, in the format of the run's own data; also patterns "
+                  "('*.csv') and - (standard input)")
       .type_name("PATH")
       .excludes(command.option("--split"));
   add_text_options(command, *options);
   command.add_flag("--per-class", options->per_class,
-                   "Support, precision, recall and F1 score of each class, too");
+                   "Also show support, precision, recall and F1 score of each class");
   command
       .add_option(
           "--errors", options->errors,
-          "The N samples with the largest losses, too: name (or row, from 0), loss, target, prediction")
+          "Also show the N samples with the largest losses: name (or row, from 0), loss, target, prediction")
       .at_least(1)
       .type_name("N");
   add_output_options(command, options->output);

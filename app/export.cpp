@@ -1,4 +1,4 @@
-// dtrain export: a trained model in the file formats of other tools.
+// dtrain export: writes a trained model in other tools' file formats.
 #include "interop/keras/export.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct ExportOptions : ModelOptions {
   bool float16 = false, external_data = false, with_preprocessing = false;
 };
 
-/// A format of files: its name, the ending of its files, and the function that writes the files and gives
-/// their names.
+/// An export format: its name, its file extension, and the function that writes the files and returns their
+/// names.
 struct ExportFormat {
   const char* name;
   const char* ending;
@@ -78,7 +78,7 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-/// By --format, else by the output's ending.
+/// Selects the format by --format, else by the file extension.
 const ExportFormat& format_of(const ExportOptions& options) {
   std::string endings;
   for (const ExportFormat& format : kFormats) {
@@ -90,13 +90,13 @@ const ExportFormat& format_of(const ExportOptions& options) {
                               options.output_file, endings, fmt::join(format_names(), "|")));
 }
 
-/// An option that another format has.
+/// Rejects options of other formats.
 void refuse_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
-      throw UserError(fmt::format("{}: is an option of {}, found a file of {}; leave it out", option, owner,
+      throw UserError(fmt::format("{}: is an option of {}, but the format is {}; leave it out", option, owner,
                                   format.name));
   };
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
@@ -106,14 +106,14 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
-  // Files of layers have no room for other computation; a graph of operators and a script do.
+  // Formats that store layers cannot express other computation; graphs of operators and scripts can.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
   refuse(options.with_preprocessing, "--with-preprocessing", "ONNX and of safetensors for PyTorch");
   refuse(options.outputs == "probabilities", "--outputs probabilities",
          "ONNX and of safetensors for PyTorch");
 }
 
-/// The run's own files must not be written over.
+/// Rejects outputs that would overwrite the run's own files.
 void check_output(const ExportOptions& options, const SavedRun& run) {
   const Standing there = look_at(options.output_file);
   if (there == Standing::directory || there == Standing::other)
@@ -159,36 +159,36 @@ void export_model(const ExportOptions& options) {
 }  // namespace
 
 void add_export(CommandLine& line) {
-  Command command = line.add_command("export", "A trained model as a file for other tools");
+  Command command = line.add_command("export", "Export a trained model to a file for other tools");
   const auto options = std::make_shared<ExportOptions>();
   add_model_options(command, *options, "export");
   command
       .add_option("--output,-o", options->output_file,
-                  "The file; its ending says the format where --format does not")
+                  "The file to write; its extension selects the format unless --format is given")
       .required()
       .type_name("FILE");
   command.add_option("--format", options->format, "The format of the file").one_of(format_names());
   command
       .add_option("--outputs", options->outputs,
-                  "What the exported model gives: the model's outputs as they are (where not given), or "
-                  "probabilities of what the loss takes for logits")
+                  "Outputs of the exported model: the model's raw outputs (default), or probabilities where "
+                  "the loss expects logits")
       .one_of({"raw", "probabilities"});
   command.add_flag("--with-preprocessing", options->with_preprocessing,
-                   "The exported model takes numbers as the data set stores them: it applies rescale, "
-                   "normalize and standardize itself");
+                   "Include rescale, normalize and standardize in the exported model, so that it takes "
+                   "numbers as stored in the dataset");
   command
       .add_option("--opset", options->opset,
-                  fmt::format("ONNX: the version of the operators, from {} to {} ({} where not given)",
-                              kLeastOpset, kMostOpset, OnnxOptions().opset))
+                  fmt::format("ONNX: operator set version, from {} to {} (default: {})", kLeastOpset,
+                              kMostOpset, OnnxOptions().opset))
       .at_least(kLeastOpset);
   command.add_flag("--float16", options->float16,
                    "ONNX: weights and computation in float16; inputs and outputs stay float32");
   command.add_flag("--external-data", options->external_data,
-                   "ONNX: weights in FILE.data beside the model (always for models over 2 GB)");
+                   "ONNX: weights in FILE.data next to the model (always for models over 2 GB)");
   command
       .add_option("--layout", options->layout,
-                  "safetensors: weights as PyTorch's modules have them, with a script that loads them (where "
-                  "not given), or as Keras's layers do")
+                  "safetensors: weights in PyTorch's layout, with a script that loads them (default), or in "
+                  "Keras's layout")
       .one_of({"pytorch", "keras"});
   add_output_options(command, options->output);
   command.callback([options] { export_model(*options); });

@@ -1,4 +1,4 @@
-// dtrain fit: train as a configuration says.
+// dtrain fit: trains a model from a configuration.
 #include <filesystem>
 #include <memory>
 
@@ -22,8 +22,8 @@ struct FitOptions : TrainingOptions {
   bool resume = false, overwrite = false;
 };
 
-/// Where the run is saved. Without --output the run of an earlier `fit` stays: a number makes another
-/// directory.
+/// Returns the run directory. Without --output, keeps the run of an earlier `fit` by appending a number to
+/// the name.
 RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   if (!options.directory.empty()) return RunDirectory(options.directory);
   if (options.resume) return newest_directory(name);
@@ -36,7 +36,7 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   return directory;
 }
 
-/// The configuration; a --set with several values, which a sweep takes, is said to be that.
+/// Loads the configuration. If a --set has several values, the error message points to `dtrain sweep`.
 RunConfig load_configuration(const FitOptions& options) {
   try {
     return load_run_config(options.config, options.all_sets(), ConfigUse::training);
@@ -58,8 +58,9 @@ void fit(const FitOptions& options) {
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
-    throw UserError(fmt::format("{}: the run would write its own over it; give another directory: --output",
-                                options.config));
+    throw UserError(
+        fmt::format("{}: the run would overwrite this file with its own; give another directory: --output",
+                    options.config));
 
   in_run_directory(directory, [&] {
     std::optional<Checkpoint> checkpoint;
@@ -67,8 +68,8 @@ void fit(const FitOptions& options) {
       checkpoint = load_newest(directory, print_warning);
     } else if (!options.overwrite && !directory.checkpoints().empty()) {
       throw UserError(fmt::format(
-          "{}: holds checkpoints already, the newest {}; --resume goes on from it, --overwrite begins "
-          "anew in its place (or give another directory: --output)",
+          "{}: already contains checkpoints, the newest {}; --resume continues from it, --overwrite replaces "
+          "the run (or give another directory: --output)",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
@@ -79,7 +80,7 @@ void fit(const FitOptions& options) {
 }  // namespace
 
 void add_fit(CommandLine& line) {
-  Command command = line.add_command("fit", "Train as a configuration says");
+  Command command = line.add_command("fit", "Train a model from a configuration");
   const auto options = std::make_shared<FitOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   const Option resume = command.add_flag(
@@ -92,7 +93,7 @@ void add_fit(CommandLine& line) {
       .excludes(resume);
   add_training_options(command, *options);
   command.option("--output")
-      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... where that holds a run)");
+      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if that contains a run)");
   command.callback([options] { fit(*options); });
 }
 

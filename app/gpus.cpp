@@ -1,4 +1,4 @@
-// dtrain gpus: the devices of this machine.
+// dtrain gpus: shows the devices of this machine.
 #include <algorithm>
 #include <memory>
 
@@ -21,10 +21,10 @@ namespace {
 struct Found {
   CpuInfo cpu;
   GpuReport gpus;
-  std::string nccl;              // its version
-  std::vector<GpuSpeed> speeds;  // by GPU, where they were measured
+  std::string nccl;              // version; empty if not available
+  std::vector<GpuSpeed> speeds;  // by GPU, if measured
   std::vector<std::string> peer_notes;
-  double all_reduce = 0;  // bytes a second over all of them; 0 where it was not measured
+  double all_reduce = 0;  // bytes per second over all GPUs; 0 if not measured
 };
 
 bool reaches(const GpuInfo& from, int to) {
@@ -141,11 +141,11 @@ std::string describe(const GpuSpeed& speed) {
     if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, rate(speed.to_gpu[to]));
   text += "\n";
   for (const int gpu : speed.damaged)
-    text += fmt::format("       what is copied to gpu:{} arrives damaged\n", gpu);
+    text += fmt::format("       data copied to gpu:{} arrives corrupted\n", gpu);
   return text;
 }
 
-/// Which GPU reaches whose memory by itself.
+/// Formats a table of which GPU can access which other GPU's memory directly.
 std::string peer_matrix(const std::vector<GpuInfo>& gpus) {
   std::vector<Table::Column> columns = {{"peer access"}};
   for (const GpuInfo& gpu : gpus) columns.push_back({fmt::format("to gpu:{}", gpu.index)});
@@ -202,25 +202,24 @@ void list_devices(const OutputOptions& output, bool measure) {
 }  // namespace
 
 void add_gpus(CommandLine& line) {
-  Command command = line.add_command("gpus", "The devices of this machine");
+  Command command = line.add_command("gpus", "Show the devices of this machine");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
   command.add_flag(
       "--measure", *measure,
-      "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
+      "Measure the speed of copies to, from, within and between the GPUs, and of sums over all of them");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
   const Option watch_flag =
       command
-          .add_flag(
-              "--watch", *watch,
-              "Look at the devices again and again: utilisation, memory, power, temperature, who uses them")
+          .add_flag("--watch", *watch,
+                    "Monitor the devices: utilisation, memory, power, temperature, processes")
           .excludes(command.option("--measure"));
-  command.add_option("--interval", watching->interval, "Seconds between two looks (1)")
+  command.add_option("--interval", watching->interval, "Seconds between updates (default: 1)")
       .at_least(1)
       .type_name("SECONDS")
       .needs(watch_flag);
-  command.add_option("--count", watching->count, "End after so many looks")
+  command.add_option("--count", watching->count, "End after N updates")
       .at_least(1)
       .type_name("N")
       .needs(watch_flag);

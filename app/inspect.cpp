@@ -1,5 +1,4 @@
-// dtrain inspect: the content of a checkpoint, of an .h5 or .keras of Keras's, of a .safetensors or an .onnx
-// file.
+// dtrain inspect: shows the content of a checkpoint, or of a Keras .h5 or .keras, .safetensors or .onnx file.
 #include <array>
 #include <memory>
 
@@ -28,7 +27,7 @@ struct InspectOptions {
   bool config = false;
 };
 
-/// Of the array's bytes, as 16 hexadecimal digits: equal for equal arrays.
+/// Returns the checksum of the array's bytes as 16 hexadecimal digits: equal for equal arrays.
 std::string checksum_of(const ArrayRef& array) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(array.data), array.bytes());
   return fmt::format("{:016x}", checksum(Parts(&bytes, 1)));
@@ -93,13 +92,11 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
   return text + "\n\n" + table.str();
 }
 
-/// An .h5 of Keras's, in place of a checkpoint.
+/// Inspects a Keras .h5 or .keras file.
 void inspect_keras(const InspectOptions& options) {
   if (options.config)
     throw UserError(
-        fmt::format("{}: expected a checkpoint of dtrain, which --config is for, found an .h5 of "
-                    "Keras's",
-                    options.path));
+        fmt::format("{}: --config requires a dtrain checkpoint, found a Keras file", options.path));
   const KerasContent file = read_keras_file(options.path);
   if (options.output.json)
     print_json(arrays_json(file));
@@ -107,12 +104,11 @@ void inspect_keras(const InspectOptions& options) {
     print_text(arrays_text(file));
 }
 
-/// A .safetensors file, in place of a checkpoint.
+/// Inspects a .safetensors file.
 void inspect_safetensors(const InspectOptions& options) {
   if (options.config)
     throw UserError(
-        fmt::format("{}: expected a checkpoint of dtrain, which --config is for, found a safetensors file",
-                    options.path));
+        fmt::format("{}: --config requires a dtrain checkpoint, found a safetensors file", options.path));
   const SafetensorsFile file = SafetensorsFile::load(options.path);
   if (options.output.json) print_json(arrays_json(file, options.path));
   if (options.output.text()) print_text(arrays_text(file, options.path));
@@ -121,8 +117,8 @@ void inspect_safetensors(const InspectOptions& options) {
 void inspect(const InspectOptions& options) {
   if (is_onnx_file(options.path)) {
     if (options.config)
-      throw UserError(fmt::format(
-          "{}: expected a checkpoint of dtrain, which --config is for, found an ONNX file", options.path));
+      throw UserError(
+          fmt::format("{}: --config requires a dtrain checkpoint, found an ONNX file", options.path));
     const OnnxFile file = read_onnx(options.path);
     if (options.output.json) print_json(arrays_json(file, options.path));
     if (options.output.text()) print_text(arrays_text(file, options.path));
@@ -143,13 +139,13 @@ void inspect(const InspectOptions& options) {
 
 void add_inspect(CommandLine& line) {
   Command command = line.add_command(
-      "inspect", "What a checkpoint, a file of Keras's, or a .safetensors or .onnx file holds");
+      "inspect", "Show the content of a checkpoint, or of a Keras, .safetensors or .onnx file");
   const auto options = std::make_shared<InspectOptions>();
   command
       .add_option("FILE", options->path,
-                  "A checkpoint, an .h5 or .keras that Keras wrote, a .safetensors or an .onnx file")
+                  "A checkpoint, a Keras .h5 or .keras file, a .safetensors or an .onnx file")
       .required();
-  command.add_flag("--config", options->config, "The configuration in it, as YAML");
+  command.add_flag("--config", options->config, "Show the configuration in the checkpoint, as YAML");
   add_output_options(command, options->output);
   command.callback([options] { inspect(*options); });
 }

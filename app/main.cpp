@@ -1,4 +1,4 @@
-// The command line: which subcommand runs, and what its exceptions mean to whoever started it.
+// The entry point: runs the subcommand and maps its exceptions to messages and exit codes.
 #include <filesystem>
 #include <new>
 #include <stdexcept>
@@ -19,12 +19,13 @@ namespace dtrain {
 
 namespace {
 
-// Exit codes; 128 + the signal's number where one ended the run.
+// Exit codes. A run ended by a signal returns 128 + the signal's number.
 constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 
 void run(int argc, char** argv) {
-  CommandLine line("dtrain", "Trains neural networks as YAML files describe them.");
-  line.set_version(version_text, "What this program is, and what it was built with");
+  CommandLine line("dtrain", "Trains neural networks described by YAML files.");
+  line.set_version(version_text,
+                   "Show the version of this program and of the libraries that it was built with");
   for (const auto add : {add_fit, add_resume, add_evaluate, add_predict, add_export, add_check, add_summary,
                          add_inspect, add_import, add_diff, add_new, add_sweep, add_report, add_runs,
                          add_gpus, add_schema, add_completion, add_help})
@@ -58,7 +59,7 @@ int main(int argc, char** argv) {
     print_error("out of memory");
     return kFailed;
   } catch (const std::length_error&) {
-    print_error("out of memory: more was asked for than any machine has");
+    print_error("out of memory: the requested size is larger than any machine's memory");
     return kFailed;
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));

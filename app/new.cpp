@@ -1,4 +1,4 @@
-// dtrain new: a commented configuration for a CSV file or a folder of pictures, after a look at it.
+// dtrain new: analyzes a CSV file or a folder of images and writes a commented configuration.
 #include <filesystem>
 #include <memory>
 
@@ -38,7 +38,7 @@ bool is_tar_archive(const std::string& path) {
   return is_tar_file(start);
 }
 
-/// Notes and the table of columns are results.
+/// Prints notes and the table of columns as results, and warnings.
 void say(const NewConfig& config, const OutputOptions& output) {
   if (output.text()) {
     for (const std::string& note : config.notes) print_text(one_line(note) + "\n");
@@ -52,7 +52,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
   if (standing != Standing::file && standing != Standing::directory)
     throw UserError(fmt::format(
         "{}: expected a CSV file or a folder of pictures, {}", options.data,
-        standing == Standing::nothing ? "there is nothing" : "found a pipe or a device; copy it to a file"));
+        standing == Standing::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
   if (standing == Standing::file && is_configuration(options.data))
     throw UserError(
         fmt::format("{0}: expected a CSV file or a folder of pictures, found a configuration; train with: "
@@ -60,14 +60,14 @@ void make_new(NewOptions options, const OutputOptions& output) {
                     options.data));
   if (standing == Standing::file && is_tar_archive(options.data))
     throw UserError(
-        fmt::format("{0}: expected a CSV file or a folder of pictures, found a tar archive, for which no "
-                    "configuration is written; take one for a folder of such pictures, and give its split "
-                    "'train' the reader of archives: {{webdataset: {{files: {0}, resize: crop}}}}",
+        fmt::format("{0}: expected a CSV file or a folder of pictures, found a tar archive, which is not "
+                    "supported; write a configuration for a folder of such pictures, and give its split "
+                    "'train' the reader for archives: {{webdataset: {{files: {0}, resize: crop}}}}",
                     options.data));
   if (standing == Standing::directory && !options.target.empty())
-    throw UserError(
-        fmt::format("--target: names a column of a CSV file; {} is a folder, whose folders are the classes",
-                    options.data));
+    throw UserError(fmt::format(
+        "--target: names a column of a CSV file, but {} is a folder, whose subfolders are the classes",
+        options.data));
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();
@@ -75,9 +75,9 @@ void make_new(NewOptions options, const OutputOptions& output) {
   }
   const bool to_standard_output = options.file == "-";
   if (to_standard_output && output.json)
-    throw UserError("--output -: --json writes to the standard output, too; give only one of them");
+    throw UserError("--output -: --json also writes to standard output; give only one of them");
   if (!to_standard_output && look_at(options.file) != Standing::nothing)
-    throw UserError(fmt::format("{}: is there already; give another name: --output", options.file));
+    throw UserError(fmt::format("{}: already exists; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   if (!to_standard_output) options.schema = "dtrain.schema.json";
   const NewConfig config = standing == Standing::file ? table_config(options) : picture_config(options);
@@ -110,18 +110,18 @@ void make_new(NewOptions options, const OutputOptions& output) {
 
 void add_new(CommandLine& line) {
   Command command =
-      line.add_command("new", "A commented configuration for a CSV file or a folder of pictures");
+      line.add_command("new", "Write a commented configuration for a CSV file or a folder of pictures");
   const auto options = std::make_shared<NewOptions>();
   const auto output = std::make_shared<OutputOptions>();
   command
       .add_option("DATA", options->data,
-                  "A CSV file, or a folder that has a folder of pictures for each class")
+                  "A CSV file, or a folder with a subfolder of pictures for each class")
       .required();
   command
       .add_option("--output,-o", options->file,
-                  "The configuration to write (the data's name and .yaml where not given); - prints it")
+                  "The configuration to write (default: the data's name with .yaml); - prints it")
       .type_name("FILE.yaml");
-  command.add_option("--target", options->target, "The column to predict, where the guess would be another")
+  command.add_option("--target", options->target, "The column to predict (default: a guess)")
       .type_name("COLUMN");
   add_output_options(command, *output);
   command.callback([options, output] { make_new(*options, *output); });

@@ -1,4 +1,4 @@
-// dtrain report: one page that shows a run, or compares several.
+// dtrain report: writes one page that shows a run or compares several.
 #include "report/report.h"
 
 #include <filesystem>
@@ -24,12 +24,11 @@ struct ReportOptions {
   std::string file;
 };
 
-/// A file that the page would replace is such a page, too, or there is none.
+/// Throws UserError if the page would replace a file that is not a report page.
 void refuse_foreign_page(const std::string& path) {
   if (look_at(path) == Standing::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
-      "{}: expected a report by dtrain, or no file yet, found something else; give another name: --output",
-      path));
+      "{}: expected a dtrain report or no file, found another file; give another name: --output", path));
 }
 
 void report(const ReportOptions& options) {
@@ -38,7 +37,7 @@ void report(const ReportOptions& options) {
   std::set<std::string> seen;
   for (const std::string& given : options.runs) {
     std::vector<std::string> paths = find_runs(given);
-    if (paths.empty()) paths.push_back(given);  // reading it says what is wrong
+    if (paths.empty()) paths.push_back(given);  // read_run_files() reports the error
     for (const std::string& path : paths)
       if (look_at(path) != Standing::directory || seen.insert(real_path(path)).second)
         runs.push_back(read_run_files(path));
@@ -57,11 +56,11 @@ void report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(CommandLine& line) {
-  Command command = line.add_command("report", "One page that shows a run, or compares several");
+  Command command = line.add_command("report", "Write one page that shows a run or compares several");
   const auto options = std::make_shared<ReportOptions>();
   options->file = "report.html";
   command.add_option("RUN", options->runs, "Run directories, or folders of them").required();
-  command.add_option("--output,-o", options->file, "The page to write (report.html where not given)")
+  command.add_option("--output,-o", options->file, "The page to write (default: report.html)")
       .type_name("FILE.html");
   add_output_options(command, options->output);
   command.callback([options] { report(*options); });

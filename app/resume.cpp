@@ -1,4 +1,4 @@
-// dtrain resume: go on from a checkpoint.
+// dtrain resume: continues from a checkpoint.
 #include <memory>
 
 #include <fmt/format.h>
@@ -19,21 +19,22 @@ struct ResumeOptions : TrainingOptions {
   bool best = false;
 };
 
-/// Where the run goes on: its own directory, or another one that holds no run.
+/// Returns the directory in which the run continues: its own, or another one that contains no other run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
-    throw UserError(fmt::format("{}: is an imported model; --output DIR names the new run", options.path));
+    throw UserError(
+        fmt::format("{}: is an imported model; give the new run a directory: --output DIR", options.path));
   const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
     if (own) return *own;
     throw UserError(
-        fmt::format("{}: stands in no run directory; --output DIR says where its run goes on", options.path));
+        fmt::format("{}: is not in a run directory; give its run a directory: --output DIR", options.path));
   }
   RunDirectory directory(options.directory);
   const bool same = own && real_path(own->path()) == real_path(directory.path());
   if (!same && !directory.checkpoints().empty())
     throw UserError(
-        fmt::format("{}: holds another run's checkpoints; resume that (dtrain resume {}), or give "
+        fmt::format("{}: contains another run's checkpoints; resume that run (dtrain resume {}), or give "
                     "another directory: --output",
                     directory.path(), directory.path()));
   return directory;
@@ -55,13 +56,13 @@ void resume(const ResumeOptions& options) {
 }  // namespace
 
 void add_resume(CommandLine& line) {
-  Command command = line.add_command("resume", "Go on from a checkpoint to the configured end");
+  Command command = line.add_command("resume", "Continue training from a checkpoint to the configured end");
   const auto options = std::make_shared<ResumeOptions>();
   command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
       .required();
   add_best_option(command, options->best);
   add_training_options(command, *options);
-  command.option("--output").description("Go on in this directory instead of the run's own");
+  command.option("--output").description("Continue in this directory instead of the run's own");
   command.callback([options] { resume(*options); });
 }
 

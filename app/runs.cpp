@@ -1,4 +1,4 @@
-// dtrain runs: the runs in a folder, with their state and their best.
+// dtrain runs: lists the runs in a folder with their state and best value.
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -27,13 +27,13 @@ struct RunsOptions {
   std::string folder = "runs";
 };
 
-/// The time of the run's last event, as the run wrote it: "2026-11-21T22:39:54+0100".
+/// Returns the time of the run's last event as written by the run: "2026-11-21T22:39:54+0100".
 std::string time_of(const RunFiles& run) {
   const Json* time = run.events.empty() ? nullptr : run.events.back().find("time");
   return time && time->is_string() ? time->as_string() : "";
 }
 
-/// The same in the time zone of this process, to the minute: "2026-11-21 21:39".
+/// Returns time_of() in this process's time zone, to the minute: "2026-11-21 21:39".
 std::string local_time_of(const RunFiles& run) {
   const std::string written = time_of(run);
   std::tm time{};
@@ -71,7 +71,7 @@ Json to_json(const RunFiles& run) {
       .set("time", time_of(run));
 }
 
-/// The keys that sweeps vary, each once.
+/// Returns the distinct keys that sweeps vary.
 std::vector<std::string> varied_keys(const std::vector<RunFiles>& runs) {
   std::vector<std::string> keys;
   for (const RunFiles& run : runs)
@@ -80,7 +80,7 @@ std::vector<std::string> varied_keys(const std::vector<RunFiles>& runs) {
   return keys;
 }
 
-/// A column for each key that a sweep varies.
+/// Formats the runs, with a column for each key that a sweep varies.
 std::string runs_text(const std::vector<RunFiles>& runs) {
   const std::vector<std::string> keys = varied_keys(runs);
   std::vector<Table::Column> columns{{"run"}};
@@ -104,7 +104,7 @@ std::string runs_text(const std::vector<RunFiles>& runs) {
   return table.str();
 }
 
-/// A table of settings for each sweep that some of the runs are of.
+/// Formats a table of settings for each sweep with runs in the list.
 std::string sweeps_text(const std::vector<RunFiles>& runs) {
   std::string text;
   for (const auto& [folder, of_folder] : sweeps_of(runs))
@@ -116,7 +116,7 @@ void list_runs(const RunsOptions& options) {
   if (look_at(options.folder) != Standing::directory)
     throw UserError(
         fmt::format("{}: expected a folder with runs, {}", options.folder,
-                    look_at(options.folder) == Standing::nothing ? "there is nothing" : "found a file"));
+                    look_at(options.folder) == Standing::nothing ? "found nothing" : "found a file"));
   std::vector<RunFiles> runs;
   for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {
@@ -132,9 +132,9 @@ void list_runs(const RunsOptions& options) {
 }  // namespace
 
 void add_runs(CommandLine& line) {
-  Command command = line.add_command("runs", "The runs in a folder: state, epochs, best value");
+  Command command = line.add_command("runs", "List the runs in a folder: state, epochs, best value");
   const auto options = std::make_shared<RunsOptions>();
-  command.add_option("FOLDER", options->folder, "Where they are (runs where not given)");
+  command.add_option("FOLDER", options->folder, "The folder of the runs (default: runs)");
   add_output_options(command, options->output);
   command.callback([options] { list_runs(*options); });
 }

@@ -1,4 +1,4 @@
-// dtrain schema: what a configuration may hold, for editors and for people.
+// dtrain schema: prints the configuration schema for editors, or as a reference page.
 #include <memory>
 
 #include "cli/console.h"
@@ -10,20 +10,20 @@
 namespace dtrain {
 
 void add_schema(CommandLine& line) {
-  Command command =
-      line.add_command("schema", "The JSON schema of configurations, for editors that complete and check");
+  Command command = line.add_command(
+      "schema", "Print the JSON schema of configurations, for completion and checks in editors");
   const auto output = std::make_shared<OutputOptions>();
   const auto markdown = std::make_shared<bool>(false);
   add_output_options(command, *output);
   command
       .add_flag("--markdown", *markdown,
-                "The same as a page to read: every kind with its options, defaults and an example")
+                "Print a reference page instead: every kind with its options, defaults and an example")
       .excludes(command.option("--json"));
   command.callback([output, markdown] {
     if (*markdown)
       print_text(reference_markdown(run_config_json_schema()));
     else if (output->json || !output->quiet)
-      // Nearly half of the usual indentation's bytes would be blanks.
+      // Indents by 1: with the usual indentation nearly half of the bytes would be spaces.
       print_text(run_config_json_schema().dump(1) + "\n");
   });
 }

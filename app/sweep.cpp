@@ -1,4 +1,4 @@
-// dtrain sweep: train every combination of values, and tabulate what they come to.
+// dtrain sweep: trains every combination of values and compares the results.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -38,16 +38,16 @@ struct SweepOptions {
 
 constexpr const char* kSeed = "seed";
 
-/// All that the command line and the configuration say, before anything is trained.
+/// The plan from the command line and the configuration.
 struct Sweep {
   std::string name;
   SweepIdentity identity;
   size_t settings = 0;
-  std::string note;  // what the table's deviation contains besides training, or ""
+  std::string note;  // sources of the table's deviation besides training, or ""
   std::vector<PlannedRun> runs;
 };
 
-/// The seed of a configuration as it is written, which draws the settings.
+/// Returns the seed in the configuration as written. It draws the settings of --random.
 int64_t written_seed(const ConfigNode& written) {
   const ConfigNode* node = written.find(kSeed);
   int64_t seed = 0;
@@ -56,8 +56,8 @@ int64_t written_seed(const ConfigNode& written) {
   return seed;
 }
 
-/// The cores that a run trains on: one for each of its devices, or all where there is a GPU among them, as
-/// one run at a time has the GPUs.
+/// Returns the number of cores for a run: one per device, or all if any device is a GPU, because only one run
+/// at a time uses the GPUs.
 int cores_of(const RunConfig& config, const SweepOptions& options) {
   const auto all = static_cast<int64_t>(available_cores().size());
   const std::vector<DeviceId> devices = config.strategy->place(workload_of(config)).devices();
@@ -67,7 +67,7 @@ int cores_of(const RunConfig& config, const SweepOptions& options) {
   return static_cast<int>(std::min(all, options.cores.value_or(static_cast<int64_t>(devices.size()))));
 }
 
-/// The setting's runs: one for each seed.
+/// Adds the setting's runs: one per seed.
 void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
               std::vector<PlannedRun>& runs) {
   for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
@@ -82,16 +82,16 @@ void add_runs(const RunConfig& config, const SettingValues& values, const SweepO
   }
 }
 
-/// Whether runs of several seeds have different validation samples.
+/// Returns a note if runs with different seeds have different validation samples, else "".
 std::string note_on_splits(const RunConfig& config) {
   const SplitSpec* split = config.dataset.find("validation");
   if (!split || !split->drawn || split->drawn->seed) return "";
-  return "each seed draws another validation split, so the deviation contains how much the splits differ; "
-         "with `split: {seed: 1}` all runs have the same";
+  return "each seed draws a different validation split, so the deviation includes the differences between "
+         "splits; with `split: {seed: 1}` all runs use the same";
 }
 
-/// Reads the configuration of every setting. Throws UserError with what is wrong with any of them; a mistake
-/// that several share is reported once.
+/// Reads the configuration of every setting. Throws UserError with the errors of all settings, without
+/// duplicates.
 Sweep plan_sweep(const SweepOptions& options) {
   refuse_wrong_configuration(options.config);
   const SweepSets sets = parse_sweep_sets(options.sets);
@@ -133,7 +133,7 @@ std::string describe_sweep(const Sweep& sweep, const SweepFolder& folder, size_t
       format_plural(count(sweep.runs.size()), "run"), format_count(count(to_train)), folder.path());
 }
 
-/// "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
+/// Returns e.g. "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
 std::string describe_result(const std::string& name, const SweepRun& result) {
   std::string text = name + ": ";
   if (result.failed) return text + "failed: " + result.note;
@@ -172,7 +172,8 @@ Json to_json(const SweepFolder& folder, const std::vector<PlannedRun>& runs,
       .set("runs", std::move(list));
 }
 
-/// Which setting is the best, and the command that trains it; "" where there is no choice.
+/// Returns the best setting and the command that trains it; "" if there are fewer than two settings or no
+/// results.
 std::string describe_best(const SweepOptions& options, const std::vector<SweepRun>& results) {
   const std::vector<SweepSetting> settings = settings_of(results);
   if (settings.size() < 2 || !settings.front().mean) return "";
@@ -211,48 +212,47 @@ void sweep(const SweepOptions& options) {
   if (const std::string best = describe_best(options, results);
       options.output.text() && !asked.stop && !best.empty())
     print_note(best);
-  if (const int stop = asked.stop) throw Interrupted(stop, "stopped; the same command line goes on");
+  if (const int stop = asked.stop) throw Interrupted(stop, "stopped; run the same command again to continue");
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });
   if (failed > 0)
-    throw Error(
-        fmt::format("{} of {} failed; their messages are in {}/logs, and the same command line tries them "
-                    "again",
-                    failed, format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
+    throw Error(fmt::format(
+        "{} of {} failed; their messages are in {}/logs; run the same command again to retry them", failed,
+        format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
 }
 
 }  // namespace
 
 void add_sweep(CommandLine& line) {
-  Command command = line.add_command("sweep", "Train every combination of values, and compare them");
+  Command command = line.add_command("sweep", "Train every combination of values, and compare the results");
   const auto options = std::make_shared<SweepOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   add_set_option(command, options->sets);
   command.option("--set").description(
-      "Values for a key, with commas between them, as in train.optimizer.adam.learning_rate=0.001,0.003; "
-      "one value changes the key for all runs; repeatable");
+      "Comma-separated values for a key, e.g. train.optimizer.adam.learning_rate=0.001,0.003; a single value "
+      "changes the key for all runs; repeatable");
   command
       .add_option("--seeds", options->seeds,
-                  "Train each setting with so many seeds: that of the configuration and those after it")
+                  "Train each setting with N seeds: the configuration's seed and the following ones")
       .at_least(1)
       .type_name("N");
-  command.add_option("--random", options->random, "Train only so many settings, drawn by the seed")
-      .at_least(1)
-      .type_name("N");
-  command
-      .add_option(
-          "--cores", options->cores,
-          "CPU cores of each run (default: one for each of its CPU devices); another number may change "
-          "the last bits of a result")
+  command.add_option("--random", options->random, "Train only N settings, drawn with the seed")
       .at_least(1)
       .type_name("N");
   command
-      .add_option("--jobs", options->jobs, "Runs at once, at most (default: as many as there are cores for)")
+      .add_option("--cores", options->cores,
+                  "CPU cores for each run (default: one for each of its CPU devices); another number may "
+                  "change the last bits of a result")
+      .at_least(1)
+      .type_name("N");
+  command
+      .add_option("--jobs", options->jobs,
+                  "Maximum number of parallel runs (default: as many as there are cores for)")
       .at_least(1)
       .type_name("N");
   command
       .add_option("--output,-o", options->directory,
-                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... where that holds "
+                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... if that contains "
                   "another sweep)")
       .type_name("DIR");
   add_output_options(command, options->output);

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// "dtrain 0.1.0", then a line for each library and the compiler; without the last line's end.
+/// Returns "dtrain 0.1.0", followed by a line per library and the compiler, without a final line break.
 std::string version_text();
 
 }  // namespace dtrain

@@ -52,7 +52,7 @@ Json to_json(const GpuLoad& load) {
       .set("processes", std::move(processes));
 }
 
-/// "[=====     ]  52 %"
+/// Formats a bar such as "[=====     ]  52 %".
 std::string bar(double share) {
   constexpr size_t kWidth = 20;
   const auto done = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * kWidth));
@@ -71,7 +71,7 @@ std::vector<std::string> lines_of(const CpuLoad& load) {
   std::vector<std::string> lines = {fmt::format(
       "cpu    {}  {}  memory {}", bar(mean), format_plural(static_cast<int64_t>(load.cores.size()), "core"),
       memory_text(load.memory_used, load.memory_total))};
-  // A line of numbers, one for each core, as long as it is short enough to be read.
+  // One number per core on one line, if there are few enough cores to be readable.
   constexpr size_t kMost = 32;
   if (load.cores.size() < 2 || load.cores.size() > kMost) return lines;
   std::string each = "       each (%):";
@@ -96,7 +96,7 @@ std::vector<std::string> lines_of(const GpuLoad& load) {
   return lines;
 }
 
-/// Lines in the place of those that were drawn before.
+/// Draws lines in place of the previous ones.
 class Screen {
  public:
   void draw(const std::vector<std::string>& lines) {

@@ -1,4 +1,4 @@
-// dtrain gpus --watch: the devices as they work.
+// dtrain gpus --watch: monitors the devices.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 namespace dtrain {
 
 struct WatchOptions {
-  std::optional<int64_t> interval;  // seconds between two looks; 1 where not given
-  std::optional<int64_t> count;     // of looks; without it until somebody ends it
+  std::optional<int64_t> interval;  // seconds between measurements; 1 if not given
+  std::optional<int64_t> count;     // number of measurements; unlimited if not given
 };
 
-/// On a terminal what is seen is drawn in place, elsewhere look by look; with --json a document a line.
+/// Redraws in place on a terminal; otherwise prints each measurement. With --json prints one document per
+/// line.
 void watch_devices(const OutputOptions& output, const WatchOptions& options);
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// The parser's complaint, with the option that was perhaps meant, and where help is.
+/// Returns the parser's error message with a suggested option and a pointer to --help.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
@@ -33,7 +33,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{} (see {} --help)", message, full);
 }
 
-/// KEY=VALUE, with a key such as model.layers[0].dense.units.
+/// Returns true for KEY=VALUE with a key such as model.layers[0].dense.units.
 bool is_assignment(std::string_view text) {
   const size_t end = text.find('=');
   if (end == std::string_view::npos || end == 0 || text.front() == '-') return false;
@@ -44,7 +44,7 @@ bool is_assignment(std::string_view text) {
   });
 }
 
-/// The arguments with a --set before each assignment behind a --set's.
+/// Returns the arguments with a --set before each further assignment after a --set.
 std::vector<const char*> with_every_set(int argc, const char* const* argv) {
   static constexpr const char* kSet = "--set";
   std::vector<const char*> all;
@@ -60,7 +60,7 @@ std::vector<const char*> with_every_set(int argc, const char* const* argv) {
   return all;
 }
 
-/// The values of one_of(), which CLI11 has in the option's type: "TEXT:{bash,zsh}".
+/// Returns the values of one_of(), which CLI11 stores in the option's type: "TEXT:{bash,zsh}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');
@@ -92,7 +92,7 @@ Option& Option::description(const std::string& text) {
 }
 
 Option& Option::at_least(int64_t least) {
-  // The number is written anew, as CLI11 takes one with a leading zero for octal.
+  // Rewrites the number in decimal: CLI11 reads a leading zero as octal.
   option_->transform(CLI::Validator(
       [least](std::string& text) -> std::string {
         int64_t value = 0;
@@ -201,7 +201,7 @@ std::vector<CommandInfo> CommandLine::commands() const {
   return commands;
 }
 
-/// A command that does not exist is said before the parser gets to complain of its arguments one by one.
+/// Reports an unknown command before the parser complains about its arguments one by one.
 void CommandLine::check_command(const std::string& name) const {
   const std::vector<std::string> names = command_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
@@ -212,21 +212,20 @@ std::string CommandLine::advice_for(const std::string& unknown_command) const {
   if (unknown_command.ends_with(".yaml") || unknown_command.ends_with(".yml"))
     return fmt::format("; did you mean '{} fit {}'?", app_->get_name(), unknown_command);
   if (unknown_command == "compare")
-    return fmt::format("; '{0} report RUN...' shows runs beside each other, '{0} runs' lists them",
-                       app_->get_name());
+    return fmt::format("; '{0} report RUN...' compares runs, '{0} runs' lists them", app_->get_name());
   return suggestion_or_list(unknown_command, command_names());
 }
 
 std::string CommandLine::help(const std::string& command) const {
   if (!command.empty()) check_command(command);
-  // CLI11's own way to ask for help is an option of the command, which may be another one here.
+  // CLI11's --help is an option of the selected command; here the command may be another one.
   const CLI::App* app = command.empty() ? app_.get() : app_->get_subcommand(command);
   const std::string name = command.empty() ? app_->get_name() : app_->get_name() + " " + command;
   return app->get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal);
 }
 
 void CommandLine::run(int argc, const char* const* argv) {
-  if (argc < 2) {  // nothing was done, as whoever forgot the command in a script should know
+  if (argc < 2) {  // exit with an error, so that scripts notice the missing command
     std::fputs(app_->help().c_str(), stderr);
     throw UserError(fmt::format("expected a command (see {} help)", app_->get_name()));
   }

@@ -1,5 +1,5 @@
-// Commands and their options. CLI11 reads the command line; its header, which takes longer to compile than
-// any command, is included in command_line.cpp alone.
+// Commands and their options. CLI11 parses the command line; its header takes longer to compile than any
+// command, so only command_line.cpp includes it.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@ class Option;
 
 namespace dtrain {
 
-/// An option or argument of a command, to say more of it: calls chain.
+/// An option or argument of a command. Setters return *this for chaining.
 class Option {
  public:
   Option& required();
-  /// The word that help has for the option's value.
+  /// Sets the placeholder of the option's value in the help text.
   Option& type_name(const std::string& name);
   Option& description(const std::string& text);
-  /// The value is a whole number of at least `least`.
+  /// Requires a whole number of at least `least`.
   Option& at_least(int64_t least);
   Option& one_of(const std::vector<std::string>& values);
-  /// Both in one command line are refused.
+  /// Rejects both options in one command line.
   Option& excludes(const Option& other);
-  /// Without the other one it is refused.
+  /// Rejects this option without the other one.
   Option& needs(const Option& other);
-  /// One value each time that the option is given; --set takes further ones (see CommandLine::run).
+  /// Accepts one value per occurrence of the option. --set accepts more (see CommandLine::run).
   Option& one_value_each();
 
  private:
@@ -40,22 +40,21 @@ class Option {
   CLI::Option* option_;
 };
 
-/// One command. Its options are written to variables that have to live until it runs. Names are as CLI11
-/// takes them: "--output,-o", or "PATH" for an argument.
+/// One command. Its options are written to variables that must live until it runs. Names have CLI11's format:
+/// "--output,-o", or "PATH" for an argument.
 class Command {
  public:
   Option add_flag(const std::string& names, bool& given, const std::string& help);
-  /// Calls `set` with whether the flag stands there as such or, by a name with '!' before it ("--a,!--no-a"),
-  /// negated.
+  /// Calls `set` with true if the flag is given, or false if it is given by a negating name ("--a,!--no-a").
   Option add_flag(const std::string& names, std::function<void(bool)> set, const std::string& help);
   Option add_option(const std::string& names, std::string& value, const std::string& help);
   Option add_option(const std::string& names, std::optional<int64_t>& value, const std::string& help);
   Option add_option(const std::string& names, double& value, const std::string& help);
-  /// An option that may be given several times.
+  /// Adds an option that may be repeated.
   Option add_option(const std::string& names, std::vector<std::string>& values, const std::string& help);
-  /// An option that was added before.
+  /// Returns an option added earlier.
   Option option(const std::string& name);
-  /// Runs once the whole command line is read.
+  /// Runs after the whole command line is parsed.
   void callback(std::function<void()> run);
 
  private:
@@ -65,17 +64,17 @@ class Command {
   CLI::App* app_;
 };
 
-/// An option as a shell's completion needs to know it.
+/// An option, for shell completion.
 struct OptionInfo {
   std::vector<std::string> names;  // "--output", "-o"
   std::string description;
   bool takes_value = false;
-  std::vector<std::string> values;  // where only these are taken
+  std::vector<std::string> values;  // the accepted values; empty if any value is accepted
 };
 struct CommandInfo {
   std::string name, description;
-  std::vector<OptionInfo> options;  // but for arguments
-  std::vector<std::string> values;  // of its argument, where only these are taken
+  std::vector<OptionInfo> options;  // without positional arguments
+  std::vector<std::string> values;  // accepted values of its argument; empty if any value is accepted
 };
 
 class CommandLine {
@@ -87,16 +86,16 @@ class CommandLine {
 
   void set_version(std::function<std::string()> text, const std::string& help);
   Command add_command(const std::string& name, const std::string& description);
-  /// The text of --help, of the program or of one command. Throws UserError for a command that does not
+  /// Returns the --help text of the program or of one command. Throws UserError if the command does not
   /// exist.
   std::string help(const std::string& command = "") const;
 
-  /// All commands with their options, as they were added.
+  /// Returns all commands with their options, in the order in which they were added.
   std::vector<CommandInfo> commands() const;
 
-  /// Reads the command line and runs its command, whose exceptions pass through; --help and --version print
-  /// their text. Arguments behind `--set KEY=VALUE` that are assignments, too, belong to it. Throws UserError
-  /// for a line that is wrong: it says which command or option was perhaps meant, and where help is.
+  /// Parses the command line and runs its command, whose exceptions pass through; --help and --version print
+  /// their text. Assignments after `--set KEY=VALUE` are further values of --set. Throws UserError for an
+  /// invalid line, with a suggested command or option and a pointer to --help.
   void run(int argc, const char* const* argv);
 
  private:

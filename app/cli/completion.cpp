@@ -1,4 +1,4 @@
-// dtrain completion: what a shell needs to complete commands and options, made of the command line itself.
+// dtrain completion: shell completion scripts, generated from the command line's definition.
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// The text in single quotes, as every shell reads it.
+/// Returns the text in single quotes, readable by every shell.
 std::string shell_quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -70,7 +70,7 @@ complete -o bashdefault -o default -F _dtrain dtrain
                      command_names(commands), options, values);
 }
 
-/// In a specification of zsh's _arguments.
+/// Escapes text for a specification of zsh's _arguments.
 std::string zsh_text(const std::string& text) {
   std::string result;
   for (const char c : text)
@@ -152,7 +152,7 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
 }  // namespace
 
 void add_completion(CommandLine& line) {
-  Command command = line.add_command("completion", "What a shell needs to complete commands and options");
+  Command command = line.add_command("completion", "Print a script for shell completion");
   const auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "The shell").required().one_of({"bash", "zsh", "fish"});
   command.callback([&line, shell] {

@@ -19,9 +19,9 @@ namespace {
 
 constexpr const char *kRed = "31", *kYellow = "33";
 
-/// In one piece, and without asking for memory, which may be what is to be said. On a lively terminal the
-/// message takes the place of a bar that is drawn on the line (progress.cpp). Lost messages must not end a
-/// run: whether they could be written is not asked.
+/// Prints with one call and no memory allocation, because the message may be about lack of memory. On a
+/// lively terminal the message replaces a progress bar on the current line (progress.cpp). Ignores write
+/// errors: a lost message must not end a run.
 void print_message(std::string_view kind, const char* colour, std::string_view message) {
   const std::string escaped = is_visible(message) ? "" : visible(message);
   if (!escaped.empty()) message = escaped;

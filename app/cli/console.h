@@ -1,4 +1,4 @@
-// What reaches the person: results on standard output, everything else on standard error.
+// Output to the user: results on standard output, everything else on standard error.
 #pragma once
 
 #include <string>
@@ -10,27 +10,28 @@
 namespace dtrain {
 
 /// Writes text to standard output and flushes it. Escapes control characters, which data and names may
-/// contain (base/utf8.h). Throws Error where the text cannot be written. Returns false where the reader has
-/// closed the pipe (as `head` does): a command that prints without end then stops.
+/// contain (base/utf8.h). Throws Error if the text cannot be written. Returns false if the reader has closed
+/// the pipe (as `head` does); endless commands should then stop.
 bool print_text(std::string_view text);
-/// The same for bytes that are written as they are: data, and a terminal's control sequences.
+/// Does the same for raw bytes: data, and terminal control sequences.
 bool print_bytes(std::string_view bytes);
 void print_json(const Json& document);
 
-/// Messages may come from any thread. Control characters in them are escaped. On a lively terminal a message
-/// erases the line that the cursor is on.
+/// Messages may come from any thread. Their control characters are escaped. On a lively terminal a message
+/// erases the current line.
 void print_note(std::string_view message);
 void print_warning(std::string_view message);
-/// Writes lines that say themselves to which place they belong, and that they are warnings.
+/// Writes complete warning lines, which already contain their location and "warning:".
 void print_warnings(const std::vector<std::string>& lines);
-/// The error that ends the process: only the first one is printed. Puts "error:" before the message, unless
-/// the message says that itself, behind a place in a file.
+/// Prints the error that ends the process; only the first one is printed. Adds "error:" before the message
+/// unless the message already has it, possibly after a location.
 void print_error(std::string_view message);
 
-/// Whether standard error is a terminal that may be given colours and a moving bar: NO_COLOR forbids both.
+/// Returns true if standard error is a terminal that supports colors and a progress bar. NO_COLOR disables
+/// both.
 bool stderr_is_lively();
 bool stderr_is_terminal();
-/// Columns of the terminal behind standard error.
+/// Returns the number of columns of standard error's terminal.
 size_t terminal_width();
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// dtrain help: the commands, or the options of one.
+// dtrain help: shows the commands, or the options of one.
 #include <memory>
 
 #include "cli/console.h"
@@ -7,9 +7,9 @@
 namespace dtrain {
 
 void add_help(CommandLine& line) {
-  Command command = line.add_command("help", "The commands, or the options of one");
+  Command command = line.add_command("help", "Show the commands, or the options of one");
   const auto name = std::make_shared<std::string>();
-  command.add_option("COMMAND", *name, "The command to tell of");
+  command.add_option("COMMAND", *name, "The command to describe");
   command.callback([&line, name] { print_text(line.help(*name)); });
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTRAIN_FOREIGN_MALLOC 1  // the sanitizers' own
+#define DTRAIN_FOREIGN_MALLOC 1  // the sanitizers have their own
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define DTRAIN_FOREIGN_MALLOC 1
@@ -23,12 +23,12 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kNoMemory = "error: out of memory\n";
-/// The number of a process's mappings is bounded, too; a GPU's driver and pinned memory take many.
+/// The number of memory mappings per process is limited, too; GPU drivers and pinned memory need many.
 constexpr std::string_view kNoMapping =
     "error: out of memory: the system refuses another memory mapping; if memory is free, the limit of "
     "mappings is reached (cat /proc/sys/vm/max_map_count; raise it with sysctl vm.max_map_count)\n";
 
-/// Nothing here allocates, and no destructor runs: other threads may be anywhere.
+/// Allocates nothing and runs no destructors: other threads may be in any state.
 [[noreturn]] void end_of_memory(std::string_view message = kNoMemory) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
   ::_exit(1);
@@ -61,17 +61,17 @@ void install_last_resort() {
 
 namespace {
 
-/// Larger ones may be refused to whoever asks, who has to do without or to say so.
+/// Larger allocations may fail: the caller handles or reports it.
 constexpr size_t kSmall = size_t{1} << 20;
 
-/// The function of this name that the program would have without this file: the C library's, or that of an
-/// allocator that was preloaded.
+/// Returns the function that this name would have without this file: the C library's, or a preloaded
+/// allocator's.
 template <class Function>
 Function next(std::atomic<Function>& known, const char* name) {
   Function function = known.load(std::memory_order_relaxed);
   if (!function) {
     function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-    if (!function) std::abort();  // no C library is without
+    if (!function) std::abort();  // every C library has them
     known.store(function, std::memory_order_relaxed);
   }
   return function;
@@ -82,7 +82,7 @@ void* granted(void* memory, size_t bytes) {
   return memory;
 }
 
-// Set before any constructor runs, which may allocate.
+// Initialized before any constructor runs, because constructors may allocate.
 constinit std::atomic<void* (*)(size_t)> next_malloc;
 constinit std::atomic<void*(*)(size_t, size_t)> next_calloc, next_memalign, next_aligned_alloc;
 constinit std::atomic<void* (*)(void*, size_t)> next_realloc;
@@ -91,8 +91,8 @@ constinit std::atomic<int (*)(void**, size_t, size_t)> next_posix_memalign;
 
 }  // namespace
 
-// What the whole process allocates with, its libraries, too; free() is the C library's, or the preloaded
-// one's.
+// The allocation functions of the whole process, including libraries. free() remains the C library's or the
+// preloaded allocator's.
 extern "C" {
 
 void* malloc(size_t bytes) noexcept {
@@ -123,7 +123,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
   return error;
 }
 
-/// oneDNN, which generates code, maps the memory for it.
+/// Intercepted because oneDNN maps memory for generated code.
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   void* const memory = next(next_mmap, "mmap")(address, bytes, protection, flags, file, offset);
   if (memory == MAP_FAILED && errno == ENOMEM && (flags & MAP_ANONYMOUS) && bytes > 0 && bytes < kSmall)

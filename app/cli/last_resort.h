@@ -1,15 +1,15 @@
-// How the process ends where memory has run out.
+// How the process ends when it runs out of memory.
 #pragma once
 
 namespace dtrain {
 
-/// Where something large could not be had, std::bad_alloc goes the way of all exceptions. Where an exception
-/// may not pass (a destructor, a library's thread), the process ends with a sentence and exit code 1, not by
-/// a signal. Whatever else terminates the program still aborts.
+/// Installs the handler. If a large allocation fails, std::bad_alloc propagates as usual. If an exception
+/// cannot propagate (a destructor, a library's thread), the process prints a message and exits with code 1
+/// instead of dying by a signal. Any other termination still aborts.
 ///
-/// Where not even something small can be had, the process ends like that at once (last_resort.cpp has a
-/// malloc for it): nothing sensible could be done any more, and the libraries that dtrain uses crash, or exit
-/// without a word. What was saved is on the disk, whole.
+/// If even a small allocation fails, the process exits in the same way at once (last_resort.cpp replaces
+/// malloc for this): it could do nothing useful, and the libraries that dtrain uses would crash or exit
+/// silently. Saved files are complete on disk.
 void install_last_resort();
 
 }  // namespace dtrain

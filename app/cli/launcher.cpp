@@ -16,8 +16,8 @@ namespace {
 
 struct Launcher {
   const char* name;
-  const char* variable;  // that it sets to the number of tasks
-  const char* one_task;  // how it starts one
+  const char* variable;  // the variable that it sets to the number of tasks
+  const char* one_task;  // the command to start one task
 };
 constexpr std::array kLaunchers{
     Launcher{"mpirun", "OMPI_COMM_WORLD_SIZE", "mpirun -n 1"},
@@ -28,13 +28,14 @@ constexpr std::array kLaunchers{
     Launcher{"srun", "SLURM_NTASKS", "srun --ntasks 1"},
 };
 
-/// Slurm sets SLURM_NTASKS for a whole allocation, the shell of `salloc` included, where it starts no tasks.
-/// It counts within a step only, and only where the step's own number is missing.
+/// Returns true if the variable counts tasks that were started. Slurm sets SLURM_NTASKS for a whole
+/// allocation, also in the shell of `salloc`, which starts no tasks. It counts only within a step, and only
+/// if the step's own variable is missing.
 bool counts(std::string_view variable) {
   return variable != "SLURM_NTASKS" || (std::getenv("SLURM_STEP_ID") && !std::getenv("SLURM_STEP_NUM_TASKS"));
 }
 
-/// The number that an environment variable holds; 0 where it holds none.
+/// Returns the number in an environment variable, or 0 if there is none.
 int64_t number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   int64_t number = 0;
@@ -51,7 +52,7 @@ void refuse_several_tasks() {
     throw UserError(fmt::format(
         "{0} started this as one of {1} tasks ({2}={1}), and each of them would train the whole run: dtrain "
         "does not train over several tasks or machines yet. One task drives all devices of its machine: {3} "
-        "dtrain ...; where each task is to train another run: env -u {2} dtrain ...",
+        "dtrain ...; to train a different run in each task: env -u {2} dtrain ...",
         launcher.name, tasks, launcher.variable, launcher.one_task));
   }
 }

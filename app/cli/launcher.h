@@ -1,10 +1,10 @@
-// Programs that start one command as several tasks: mpirun, srun, torchrun.
+// Detects launchers that start one command as several tasks: mpirun, srun, torchrun.
 #pragma once
 
 namespace dtrain {
 
-/// Throws UserError where a launcher started this process as one of several tasks: a run is one process, and
-/// each task would train the whole run by itself.
+/// Throws UserError if a launcher started this process as one of several tasks: a run is one process, so each
+/// task would train the whole run.
 void refuse_several_tasks();
 
 }  // namespace dtrain

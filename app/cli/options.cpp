@@ -3,22 +3,21 @@
 namespace dtrain {
 
 void add_output_options(Command& command, OutputOptions& options) {
-  command.add_flag("--json", options.json, "Give the results as one JSON document");
-  command.add_flag("--quiet,-q", options.quiet,
-                   "Print warnings and errors only (and the document that --json asks for)");
+  command.add_flag("--json", options.json, "Print the results as one JSON document");
+  command.add_flag("--quiet,-q", options.quiet, "Print only warnings and errors (and the --json document)");
 }
 
 void add_best_option(Command& command, bool& best) {
   command.add_flag(
       "--best", best,
-      "Of a run directory the best checkpoint, by the metric that the run's checkpoint.best names");
+      "For a run directory, use the best checkpoint, by the metric in the run's checkpoint.best");
 }
 
 void add_set_option(Command& command, std::vector<std::string>& sets) {
   command
-      .add_option("--set", sets,
-                  "Replace keys of the configuration, as in train.epochs=5 seed=2; the values are YAML; "
-                  "repeatable")
+      .add_option(
+          "--set", sets,
+          "Replace keys of the configuration, e.g. train.epochs=5 seed=2; the values are YAML; repeatable")
       .type_name("KEY=VALUE...")
       .one_value_each();
 }

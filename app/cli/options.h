@@ -1,4 +1,4 @@
-// Options that several subcommands have.
+// Options shared by several subcommands.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// How results are given: as text, as one JSON document, or (quiet without json) not at all.
+/// How to print results: as text, as one JSON document, or (quiet without json) not at all.
 struct OutputOptions {
   bool json = false;
   bool quiet = false;

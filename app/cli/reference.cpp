@@ -17,13 +17,13 @@ namespace dtrain {
 
 namespace {
 
-/// A sentence on the formats that hold the kinds of layers.
+/// Returns a sentence on the file formats that support each type of layer.
 std::string formats_of_layers() {
   const auto format = [](const char* name, bool (*has)(const LayerFormats&)) {
     std::vector<std::string> missing;
     for (const LayerFormats& row : all_layer_formats())
       if (!has(row)) missing.push_back("`" + row.kind + "`");
-    return missing.empty() ? name : fmt::format("{} (but for {})", name, fmt::join(missing, ", "));
+    return missing.empty() ? name : fmt::format("{} (except {})", name, fmt::join(missing, ", "));
   };
   return fmt::format(
       "Every kind can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
@@ -33,11 +33,11 @@ std::string formats_of_layers() {
       format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
 }
 
-/// A kind as it stands among the choices of its registry.
+/// One type of a registry.
 struct Kind {
   std::string name;
-  const Json* options;  // the JSON schema of the mapping of its options
-  std::string alone;    // "short for {rate: ...}", where a value alone will do
+  const Json* options;  // the JSON schema of its options
+  std::string alone;    // "short for {rate: ...}", if a bare value is accepted
 };
 
 bool is_object(const Json& type) {
@@ -57,7 +57,7 @@ const Json* mapping_in(const Json& schema) {
   return nullptr;
 }
 
-/// The description of the alternative of a mapping that Schema::positional makes.
+/// Returns the description of the short form made by Schema::positional, or "".
 std::string short_form_in(const Json& schema) {
   const Json* choices = schema.find("anyOf");
   if (!choices) return "";
@@ -72,7 +72,7 @@ std::string short_form_in(const Json& schema) {
 std::vector<Kind> kinds_in(const Json& registry) {
   std::vector<Kind> kinds;
   for (const Json& choice : registry.at("oneOf").items()) {
-    const Json* mapping = mapping_in(choice);  // a number, which is short for a kind, is none
+    const Json* mapping = mapping_in(choice);  // null for a number, which is a short form
     if (!mapping) continue;
     const auto& [name, options] = mapping->at("properties").entries().front();
     kinds.push_back({name, mapping_in(options), short_form_in(options)});
@@ -85,7 +85,7 @@ std::string sentence(std::string text) {
   return text;
 }
 
-/// A table of the keys of a mapping, less `left_out`.
+/// Returns a table of a mapping's keys except `left_out`.
 std::string key_table(const Json& mapping, const std::vector<std::string>& left_out = {}) {
   std::string rows;
   std::vector<std::string> required;
@@ -105,10 +105,10 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
   return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
 }
 
-/// The tables of mappings inside a mapping: `input: {distribution: ...}`, `inputs: {image: {shape: ...}}`.
-/// Keys whose mappings are alike share one table.
+/// Returns tables of the mappings nested in a mapping: `input: {distribution: ...}`, `inputs: {image: {shape:
+/// ...}}`. Identical mappings share one table.
 std::string inner_tables(const Json& mapping) {
-  std::vector<std::pair<std::string, std::string>> tables;  // whose keys, and the table
+  std::vector<std::pair<std::string, std::string>> tables;  // the owning keys, and the table
   for (const auto& [name, property] : mapping.at("properties").entries()) {
     const Json* inner = mapping_in(property);
     const Json* values = property.find("additionalProperties");
@@ -131,13 +131,13 @@ std::string yaml_block(const std::string& text) {
   return "```yaml\n" + text + "\n```\n\n";
 }
 
-/// How a kind is written, by the example of its schema; its bare name where there is none.
+/// Returns a type as written in its schema's example, or its bare name if there is none.
 std::string example_of(const Kind& kind) {
   const Json* examples = kind.options->find("examples");
   return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
 }
 
-/// One registry: a section for each kind that has options, and a table of those that have none.
+/// Returns the text of one registry: a section for each type with options, and a table of those without.
 std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
   std::string sections, plain;
   for (const Kind& kind : kinds_in(registry)) {
@@ -155,7 +155,7 @@ std::string registry_section(const Json& registry, const std::vector<std::string
   return plain + sections;
 }
 
-/// The keys of the run that have a section of their own lead there.
+/// Adds links for the top-level keys that have their own section.
 std::string with_links(std::string table) {
   for (const std::string name : {"model", "dataset", "train", "checkpoint"}) {
     const std::string cell = "| `" + name + "` |";
@@ -167,14 +167,14 @@ std::string with_links(std::string table) {
 
 constexpr const char* kIntroduction = R"(# Reference of configurations
 
-Every key and every kind that a configuration may name, with its options, their defaults and an example. The program
-prints this page: `dtrain schema --markdown`; `dtrain schema` gives the same to editors as a JSON schema.
+Every key and every kind of a configuration, with its options, their defaults and an example. The program
+prints this page: `dtrain schema --markdown`; `dtrain schema` prints the same as a JSON schema for editors.
 
-A *kind* with options is written as a mapping of one key, `adam: {learning_rate: 0.01}`; where the defaults will do, its
-bare name is enough: `adam`. Where one option is required, its value may stand alone: `dense: 2`. Keras's names are taken, too
-(`Dense`, `mse`). Shapes are those of one sample: the batch axis is never written. Images are
+A *kind* with options is written as a mapping with one key, `adam: {learning_rate: 0.01}`; with default options, its
+bare name is enough: `adam`. If exactly one option is required, its value alone is enough: `dense: 2`. Keras's names are accepted, too
+(`Dense`, `mse`). Shapes describe one sample and never include the batch axis. Images are
 [height, width, channels]. A number may be a division, `1/255`. A length of time is a number and a unit (`90 seconds`,
-`10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` stands for a key that is
+`10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` means that a key is
 not given.
 
 )";
@@ -212,10 +212,10 @@ constexpr const char* kModelExample = R"(model:
   outputs: scores)";
 
 const std::string kReaders =
-    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` beside the reader keeps only these samples. A
-target may be an input, as it is after the transforms: `target: {input: image}`.
+    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` next to the reader keeps only these samples. A
+target may be an input, after the transforms: `target: {input: image}`.
 
-A split without a reader takes samples from another split, which then lacks them:
+A split without a reader takes samples from another split, which no longer contains them:
 
 ```yaml
 train: {csv: train.csv}
@@ -224,7 +224,7 @@ validation: {split: {of: train, fraction: 0.15, stratify: true, seed: 1}}
 
 )";
 
-/// The sections of a schema of runs.
+/// Writes the sections from the JSON schema of a run.
 class Reference {
  public:
   explicit Reference(const Json& schema) : schema_(schema), definitions_(schema.at("$defs")) {}
@@ -240,7 +240,7 @@ class Reference {
   }
 
  private:
-  /// The mapping under a key at the top.
+  /// Returns the mapping under a top-level key.
   const Json& part(const char* key) const { return *mapping_in(schema_.at("properties").at(key)); }
 
   std::string registry(const char* title, const char* noun, const std::string& introduction) const {
@@ -249,8 +249,8 @@ class Reference {
 
   std::string run() const {
     return fmt::format(
-        "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of "
-        "their own.\n\n{}{}",
+        "## The run\n\nThe top-level keys. `model`, `dataset` and `strategy` are written here or in a "
+        "separate file.\n\n{}{}",
         yaml_block(kRunExample), with_links(key_table(schema_)));
   }
 
@@ -262,15 +262,15 @@ class Reference {
     std::string text = fmt::format("## model\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
                                    yaml_block(kModelExample), key_table(keys));
     text +=
-        "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names "
-        "inside it are its own, and `input` is what flows into it.\n\n";
+        "A block is used like a layer; `repeat: n` repeats it n times in sequence. Names inside it are "
+        "local, and `input` is the block's input.\n\n";
     text += inner_tables(keys);
-    text += fmt::format("## Layers\n\n{}\n\nBeside its own options every layer has these keys:\n\n{}{}",
-                        formats_of_layers(), key_table(layer_keys),
-                        registry_section(definitions_.at("layer"), common));
-    text += registry("Activations", "activation", "The values of the layers' `activation`.");
+    text += fmt::format(
+        "## Layers\n\n{}\n\nIn addition to its own options, every layer has these keys:\n\n{}{}",
+        formats_of_layers(), key_table(layer_keys), registry_section(definitions_.at("layer"), common));
+    text += registry("Activations", "activation", "Values of a layer's `activation`.");
     return text + registry("Initializers", "initializer",
-                           "How parameters begin: drawn from the seed and the parameter's name.");
+                           "Initial values of parameters, drawn from the seed and the parameter's name.");
   }
 
   std::string dataset() const {
@@ -279,15 +279,14 @@ class Reference {
         fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
     text += registry("Readers", "reader", kReaders + drawn_split());
     text += registry("Transforms", "transform",
-                     "What is done to samples, in the order in which they are listed.");
-    text += registry(
-        "Augmentations", "augmentation",
-        "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
-        "transforms, by what each draws anew in every epoch.");
-    return text + registry("Caches", "cache", "The values of the data set's `cache`.");
+                     "Operations on samples, applied in the order in which they are listed.");
+    text += registry("Augmentations", "augmentation",
+                     "Values of the dataset's `augment`: random changes to the training images, before the "
+                     "transforms, drawn again for every image in every epoch.");
+    return text + registry("Caches", "cache", "Values of the dataset's `cache`.");
   }
 
-  /// The keys of a split that takes samples from another one.
+  /// Returns the keys of a split that takes samples from another one.
   std::string drawn_split() const {
     std::string text = "Keys of `split`:\n\n";
     for (const Json& choice : definitions_.at("split").at("anyOf").items())
@@ -300,18 +299,19 @@ class Reference {
     const Json& keys = part("train");
     std::string text =
         fmt::format("## train\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
-    text += registry("Losses", "loss",
-                     "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
-                     "..., size: ...}`.");
     text += registry(
-        "Metrics", "metric",
-        "What is reported beside the loss: a list for every output, or a mapping from outputs to lists: "
-        "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
-        "same, under `weighted_metrics` by their weights.");
-    text += registry("Optimizers", "optimizer", "How gradients move the weights.");
+        "Losses", "loss",
+        "One loss for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
+        "..., size: ...}`.");
     text +=
-        registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");
-    return text + registry("Callbacks", "callback", "What watches a run.");
+        registry("Metrics", "metric",
+                 "Metrics are reported in addition to the loss: one list for every output, or a mapping from "
+                 "outputs to lists: "
+                 "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
+                 "same, under `weighted_metrics` by their weights.");
+    text += registry("Optimizers", "optimizer", "Update rules for the weights.");
+    text += registry("Learning rates", "learning_rate_schedule", "Values of an optimizer's `learning_rate`.");
+    return text + registry("Callbacks", "callback", "Actions that monitor or change a run.");
   }
 
   std::string checkpoint() const {

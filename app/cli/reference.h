@@ -1,4 +1,4 @@
-// The reference of configurations as a page of Markdown (docs/reference.md).
+// Generates the configuration reference as Markdown (docs/reference.md).
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Every key and kind with its options, defaults and an example, from the JSON schema of a run's
-/// configuration (run_config_json_schema).
+/// Returns a page with every key and type, their options, defaults and an example, from the JSON schema of a
+/// run's configuration (run_config_json_schema).
 std::string reference_markdown(const Json& schema);
 
 }  // namespace dtrain

@@ -15,17 +15,17 @@ namespace dtrain {
 
 namespace {
 
-/// Whether the text reads back as this string without quotes.
+/// Returns true if the unquoted text reads back as this string.
 bool is_plain(const std::string& text) {
   return plain_is_safe(text) && !reads_as_null(text) && to_json(ConfigNode::scalar(text)).is_string();
 }
 
-/// A limit as people write it: 0, not 0.0.
+/// Formats a limit without a trailing ".0".
 std::string number_text(const Json& limit) {
   return fmt::format("{}", limit.as_double());
 }
 
-/// " from 0 to 1", " > 0", " ≥ 0 and < 1"; "" where there is no limit.
+/// Returns " from 0 to 1", " > 0", " ≥ 0 and < 1", or "" without a limit.
 std::string range_text(const Json& schema) {
   const Json *least = schema.find("minimum"), *most = schema.find("maximum");
   if (least && most) return fmt::format(" from {} to {}", number_text(*least), number_text(*most));
@@ -57,8 +57,8 @@ std::string reference_text(const std::string& target) {
   return noun;
 }
 
-/// The alternatives in words; `range` is for those that are numbers. A null is none: it stands for a key that
-/// is not given.
+/// Describes the alternatives; `range` applies to those that are numbers. Omits null, which means that the
+/// key is absent.
 std::string choices_text(const Json& choices, const std::string& range) {
   std::vector<std::string> texts;
   const auto text_of = [&](const Json& choice) {
@@ -72,7 +72,7 @@ std::string choices_text(const Json& choices, const std::string& range) {
   return fmt::format("{}", fmt::join(texts, " or "));
 }
 
-/// "list of integers ≥ 1", "list of 2 numbers", "list of (integer or string)".
+/// Returns "list of integers ≥ 1", "list of 2 numbers" or "list of (integer or string)".
 std::string list_text(const Json& schema) {
   const Json* items = schema.find("items");
   if (!items || items->entries().empty()) return "list";
@@ -90,7 +90,8 @@ std::string mapping_text(const Json& schema) {
   return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
 }
 
-/// By "type"; `type` is a name, or for numbers, which may be divisions, a list that begins with "number".
+/// Describes a value by "type": a name, or for numbers, which may be quotients, a list that starts with
+/// "number".
 std::string named_type(const Json& schema, const Json& type) {
   const std::string name = type.is_array() ? type.items().front().as_string() : type.as_string();
   if (name == "boolean") return "`true` or `false`";

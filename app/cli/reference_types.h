@@ -1,4 +1,4 @@
-// Values and their types as the reference of configurations writes them.
+// Formats values and their types for the configuration reference.
 #pragma once
 
 #include <string>
@@ -7,14 +7,13 @@
 
 namespace dtrain {
 
-/// A value as YAML in one line.
+/// Returns a value as YAML on one line.
 std::string yaml_text(const Json& value);
-/// What a JSON schema allows, in words: "integer ≥ 1", "list of strings",
-/// "[activation](#activations)".
+/// Describes what a JSON schema allows: "integer ≥ 1", "list of strings", "[activation](#activations)".
 std::string value_type(const Json& schema);
-/// Text as it may stand in a cell of a table.
+/// Escapes text for a cell of a Markdown table.
 std::string in_table(const std::string& text);
-/// The braces of a text set as code: "short for {rate: ...}".
+/// Formats the braced part of a text as code: "short for `{rate: ...}`".
 std::string in_code(const std::string& text);
 
 }  // namespace dtrain

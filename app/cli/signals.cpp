@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 Requests signal_requests;
 std::atomic<bool> requests_wanted{false};
 
-/// The signals that the thread takes.
+/// Returns the signals for the signal thread.
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -34,24 +34,24 @@ sigset_t handled_signals() {
   return set;
 }
 
-/// Ends the process as the signal does by default.
+/// Ends the process by the signal's default action.
 [[noreturn]] void end_by(int number) {
   sigset_t one;
   sigemptyset(&one);
   sigaddset(&one, number);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   std::raise(number);
-  ::_exit(128 + number);  // process 1 of a container, which no signal ends by default
+  ::_exit(128 + number);  // for process 1 of a container, which no signal ends by default
 }
 
-/// Says nothing while standard error takes no text (a terminal that was stopped, a pipe that is full): the
-/// thread must be there for the next signal.
+/// Prints nothing if standard error would block (a stopped terminal, a full pipe): the thread must stay
+/// responsive to signals.
 void acknowledge(int number) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
   print_note(
-      fmt::format("SIG{}: stopping; SIGINT or SIGTERM, from a second later on, ends the process at once and "
-                  "saves nothing",
+      fmt::format("SIG{}: stopping; another SIGINT or SIGTERM, after one second or later, ends the process "
+                  "at once without saving",
                   ::sigabbrev_np(number)));
 }
 
@@ -82,8 +82,8 @@ void take_signals() {
   try {
     std::thread(serve, signals).detach();
   } catch (const std::system_error&) {
-    // A system that gives no thread gives none to a run either. Other commands end by signals as they do by
-    // default.
+    // If the system cannot start a thread, a run will fail anyway. Other commands keep the signals' default
+    // actions.
     ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   }
 }

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The runs in a folder that is none itself.
+/// Returns the runs in a folder that is not a run itself.
 std::vector<std::string> runs_in(const std::string& path) {
   if (look_at(path) != Standing::directory || RunDirectory(path).is_run()) return {};
   return find_runs(path);
@@ -36,13 +36,12 @@ bool ends_as(const std::string& path, std::initializer_list<std::string_view> en
 void refuse_wrong_configuration(const std::string& path) {
   if (look_at(path) == Standing::directory && RunDirectory(path).is_run())
     throw UserError(fmt::format(
-        "{0}: expected a configuration, a YAML file, found a run; `dtrain resume {0}` goes on with it",
-        path));
+        "{0}: expected a configuration, a YAML file, found a run; `dtrain resume {0}` continues it", path));
   if (const std::vector<std::string> runs = runs_in(path); !runs.empty())
-    throw UserError(fmt::format(
-        "{}: expected a configuration, a YAML file, found a folder of runs ({}); `dtrain resume RUN` "
-        "goes on with one",
-        path, list_some(runs)));
+    throw UserError(
+        fmt::format("{}: expected a configuration, a YAML file, found a folder of runs ({}); `dtrain resume "
+                    "RUN` continues one",
+                    path, list_some(runs)));
   if (look_at(path) == Standing::file && ends_as(path, {".csv", ".tsv", ".csv.gz", ".tsv.gz"}))
     throw UserError(
         fmt::format("{0}: expected a configuration, a YAML file, found a table; `dtrain new {0}` writes a "

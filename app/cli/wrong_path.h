@@ -1,16 +1,16 @@
-// Paths of another kind than a command takes: messages that name the command that takes them.
+// Detects paths meant for another command, with messages that name it.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// Throws UserError for the path of a run, of a folder of runs, or of a table in the place of a
-/// configuration. Other paths are for whoever reads them.
+/// Throws UserError if the path of a run, a folder of runs or a table is given instead of a configuration.
+/// Other errors are left to the code that reads the file.
 void refuse_wrong_configuration(const std::string& path);
 
-/// Throws UserError for the path of a configuration, or of a folder of runs, in the place of a run. `command`
-/// is the one that takes a run: "evaluate".
+/// Throws UserError if the path of a configuration or a folder of runs is given instead of a run. `command`
+/// is the command that needs a run: "evaluate".
 void refuse_wrong_run(const std::string& path, const std::string& command);
 
 }  // namespace dtrain

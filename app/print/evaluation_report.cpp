@@ -21,7 +21,7 @@ const ClassTable* find_table(const std::vector<ClassTable>& tables, const std::s
   return found == tables.end() ? nullptr : &*found;
 }
 
-/// The reports' classes get the names that the data have for them.
+/// Adds the data's class names to the reports.
 void name_report(Measures& measures, const std::vector<ClassTable>& tables, const RunConfig& config,
                  const DataFacts& facts) {
   for (auto& [name, report] : measures.tables) {
@@ -38,7 +38,7 @@ void name_report(Measures& measures, const std::vector<ClassTable>& tables, cons
   }
 }
 
-/// Classes get the names that the data have for them.
+/// Replaces class indices by the data's class names.
 void name_errors(Errors& errors, const RunConfig& config, const DataFacts& facts) {
   for (size_t head = 0; head < config.heads.size(); ++head) {
     const std::vector<std::string> names = class_names(config, facts, head);
@@ -67,8 +67,8 @@ std::string table_of(const std::string& name, const Json& report) {
   return text;
 }
 
-/// A confusion matrix under the names of its classes: a line for each target, a column for each prediction.
-/// Any other array, or a matrix that is too wide to be read, stays in brackets.
+/// Formats a confusion matrix with class names: one row per target, one column per prediction. Formats other
+/// arrays, and matrices too wide to read, in brackets.
 std::string matrix_of(const RunConfig& config, const DataFacts& facts, const std::string& name,
                       const Json& matrix) {
   constexpr size_t kMostClasses = 12, kMostName = 16;
@@ -95,7 +95,7 @@ std::string matrix_of(const RunConfig& config, const DataFacts& facts, const std
   return fmt::format("\n{}, predictions in columns\n{}", name, table.str());
 }
 
-/// A value as text; an array is cut to what a line takes.
+/// Formats a value, shortened to fit in a line.
 std::string short_text(const Json& value) {
   constexpr size_t kMost = 40;
   std::string text = value.is_number() && !value.is_int() ? format_value(value.as_double()) : text_of(value);
@@ -122,7 +122,7 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   Json all = Json::array();
   for (const WorstSample& sample : errors.samples) {
     Json one = Json::object();
-    // The column of ids may have any name, also that of what follows.
+    // The id column may have any name, including one of the keys below.
     if (errors.has_ids)
       one.set("id", sample.id).set("id_title", errors.id_title);
     else
@@ -139,8 +139,8 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   return all;
 }
 
-/// The names of the classes: a list, or for a model of several outputs a list by output. Null where the data
-/// have none.
+/// Returns the class names: a list, or a list by output for a model with several outputs. Returns null if the
+/// data have no names.
 Json classes_as_json(const RunConfig& config, const DataFacts& facts) {
   Json by_output = Json::object();
   for (size_t head = 0; head < config.heads.size(); ++head) {
@@ -166,7 +166,7 @@ void name_classes(Findings& found, const RunConfig& config, const DataFacts& fac
 
 namespace {
 
-/// The split, or the files.
+/// Returns the name of the split, or of the input files.
 std::string name_of_samples(const Findings& found) {
   if (!found.split.empty()) return found.split;
   std::vector<std::string> names = found.inputs;

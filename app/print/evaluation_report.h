@@ -1,4 +1,4 @@
-// What `dtrain evaluate` found out about a split, as text and as JSON.
+// Formats the results of `dtrain evaluate` as text and JSON.
 #pragma once
 
 #include <optional>
@@ -12,35 +12,35 @@
 
 namespace dtrain {
 
-/// The table of classes that --per-class shows for one output.
+/// One output's class table for --per-class.
 struct ClassTable {
   size_t head;
-  std::string name;  // in Measures::tables
+  std::string name;  // key in Measures::tables
 };
 
-/// The samples that --errors shows.
+/// The samples shown by --errors.
 struct Errors {
   std::vector<WorstSample> samples;
-  bool has_ids = false;  // else their ids are their rows
+  bool has_ids = false;  // if false, the ids are row numbers
   std::string id_title;
 };
 
-/// All that is found out about a split.
+/// All results of an evaluation.
 struct Findings {
-  std::string split;                // "" of files that the configuration does not name:
-  std::vector<std::string> inputs;  // these
+  std::string split;                // "" for files given by --input
+  std::vector<std::string> inputs;  // files given by --input
   int64_t samples = 0;
   Measures measures;
   std::vector<ClassTable> tables;
-  std::vector<std::string> thresholds;  // the names of their reports in Measures::tables
+  std::vector<std::string> thresholds;  // names of the threshold reports in Measures::tables
   std::vector<std::pair<std::string, double>> in_units;
   std::optional<Errors> errors;
 };
 
-/// The name of the layer whose output the head is for.
+/// Returns the name of the layer whose output the head uses.
 std::string name_of_output(const RunConfig& config, size_t head);
 
-/// Gives classes the names that the data have for them.
+/// Replaces class indices by the data's class names.
 void name_classes(Findings& found, const RunConfig& config, const DataFacts& facts);
 
 std::string findings_as_text(const SavedRun& run, const DataFacts& facts, const Findings& found);

@@ -16,7 +16,7 @@ std::string bytes_text(int64_t bytes) {
 }
 
 std::string machine_text(const Machine& machine) {
-  const std::string link = bytes_text(static_cast<int64_t>(machine.link)) + " a second between two";
+  const std::string link = bytes_text(static_cast<int64_t>(machine.link)) + " per second between two";
   if (machine.kind == DeviceId::Kind::cpu)
     return fmt::format("{} of this host, which share {} and {}; {}",
                        format_plural(machine.devices, "logical device"), bytes_text(machine.bytes),
@@ -30,13 +30,13 @@ std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
   if (yaml.back() != '\n') yaml += '\n';
   const auto& nodes = config.graph.nodes;
   if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.device.has_value(); }))
-    yaml += "# and no `device:` in the model\n";
+    yaml += "# remove every `device:` from the model\n";
   if (!candidate.recomputed.empty())
     yaml +=
-        fmt::format("# and `recompute: true` in the model, on {}\n", fmt::join(candidate.recomputed, ", "));
+        fmt::format("# add `recompute: true` in the model, to {}\n", fmt::join(candidate.recomputed, ", "));
   if (candidate.batch_size != config.train.batch_size)
-    yaml += fmt::format("# train.batch_size: {}, in the place of {}, which does not fit\n",
-                        candidate.batch_size, config.train.batch_size);
+    yaml += fmt::format("# train.batch_size: {} instead of {}, which does not fit\n", candidate.batch_size,
+                        config.train.batch_size);
   return yaml;
 }
 
@@ -52,9 +52,9 @@ std::string table_of(const Machine& machine, const std::vector<Candidate>& candi
                {"strategy"},
                {"batch", kRight},
                {"samples/s", kRight},
-               {"ms a step", kRight},
+               {"ms/step", kRight},
                {"fullest"},
-               {"takes", kRight},
+               {"needs", kRight},
                {"of", kRight},
                {""}});
   int rank = 0;
@@ -81,9 +81,9 @@ std::string fit_text(const RunConfig& config, const Machine& machine,
   std::string text =
       fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
   text +=
-      "\nBytes are those of plans made for the CPU. Samples a second are estimates, by arithmetic, to "
+      "\nBytes are from plans made for the CPU. Samples per second are estimates, calculated to "
       "compare\n"
-      "strategies by: neither reading samples nor validation is in them. `check --measure` measures.\n";
+      "strategies: they exclude reading samples and validation. `check --measure` measures.\n";
   int rank = 0;
   for (const Candidate& candidate : candidates) {
     if (!candidate.refusal.empty())

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// "a Functional model 'resnet' of Keras 3.15.1 (tensorflow)".
+/// Returns e.g. "a Functional model 'resnet' of Keras 3.15.1 (tensorflow)".
 std::string describe(const KerasContent& file) {
   std::string text = file.model_class.empty() ? "weights" : fmt::format("a {} model", file.model_class);
   if (!file.model_name.empty()) text += fmt::format(" '{}'", file.model_name);

@@ -1,4 +1,4 @@
-// What `inspect` and `summary` print of an .h5 that Keras wrote.
+// Listings of Keras files for `inspect` and `summary`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// The file, then every array with its shape and type.
+/// Returns the file's properties and every array with its shape and type.
 Json arrays_json(const KerasContent& file);
 std::string arrays_text(const KerasContent& file);
 
-/// The layers with their classes and parameters.
+/// Returns the layers with their classes and parameter counts.
 Json layers_json(const KerasContent& file);
 std::string layers_text(const KerasContent& file);
 

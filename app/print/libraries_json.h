@@ -4,7 +4,7 @@
 
 namespace dtrain {
 
-/// The libraries of NVIDIA's that this process has opened so far: [{name, version, path}].
+/// Returns the NVIDIA libraries that this process has loaded so far: [{name, version, path}].
 Json libraries_json();
 
 }  // namespace dtrain

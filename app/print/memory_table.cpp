@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The parts of a plan, in the order in which they are shown.
+/// A part of a plan; kParts has the display order.
 struct MemoryPart {
   const char* name;
   size_t MemoryPlan::*bytes;
@@ -33,7 +33,7 @@ std::string table_of(const MemoryView& view) {
   if (has_slots) columns.push_back({"layers", kRight});
   for (const char* title : {"threads", "share", "of the last"}) columns.push_back({title, kRight});
   for (const MemoryPart& part : kParts) columns.push_back({part.name, kRight});
-  columns.push_back({"in all", kRight});
+  columns.push_back({"total", kRight});
   Table table(columns);
   for (const MemoryPlan& plan : view.plans) {
     std::vector<std::string> row{std::to_string(plan.replica)};
@@ -68,7 +68,9 @@ int64_t MemoryView::layers(int slot) const {
 std::string memory_text(const MemoryView& view) {
   std::string text = table_of(view);
   if (view.placement.replicas.size() > 1 && view.placement.sharded == ShardLevel::none)
-    text += "\nParameters and slots stand once in each memory, with the first replica that has it.\n";
+    text +=
+        "\nReplicas that share a memory share parameters and slots, which are counted with the first of "
+        "them.\n";
   std::set<std::string> on_host;
   size_t bytes = 0;
   for (const MemoryPlan& plan : view.plans) {
@@ -77,9 +79,8 @@ std::string memory_text(const MemoryView& view) {
     bytes += plan.total();
   }
   if (on_host.size() > 1)
-    text +=
-        fmt::format("\nThe {} devices cpu:N are logical: all of them share the host's memory, {} of it.\n",
-                    on_host.size(), format_bytes(bytes));
+    text += fmt::format("\nThe {} cpu:N devices are logical: together they use {} of the host's memory.\n",
+                        on_host.size(), format_bytes(bytes));
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What a run takes of each device's memory, as people and programs read it.
+// Formats the memory use of a run on each device as text and JSON.
 #pragma once
 
 #include <span>
@@ -10,24 +10,24 @@
 
 namespace dtrain {
 
-/// A run's memory: a plan for each slot of each replica, as Replicas::memory() gives them.
+/// A run's memory: one plan per slot (device) of each replica, from Replicas::memory().
 struct MemoryView {
   const Graph& graph;
   const Placement& placement;
   std::span<const MemoryPlan> plans;
-  std::span<const int64_t> last_shares;  // samples of an epoch's last batch, by replica
+  std::span<const int64_t> last_shares;  // samples in the last batch of an epoch, by replica
 
-  /// The layers, as users count them, that a slot computes.
+  /// Returns the number of layers, as users count them, that a slot computes.
   int64_t layers(int slot) const;
   int64_t last_share(const MemoryPlan& plan) const { return last_shares[static_cast<size_t>(plan.replica)]; }
 };
 
-/// A row for each replica, or where it is spread over several devices for each of its stages, and what is to
-/// know of who shares what.
+/// Returns a table with one row per replica, or per stage if a replica is spread over several devices, with
+/// notes about shared memory.
 std::string memory_text(const MemoryView& view);
-/// [{replica, slot, device, layers, threads, share, last_share, memory: {parameters, ..., total}}]
+/// Returns [{replica, slot, device, layers, threads, share, last_share, memory: {parameters, ..., total}}].
 Json replicas_json(const MemoryView& view);
-/// The parts of a plan, by name, and `total`.
+/// Sets the parts of a plan, by name, and `total`.
 Json& set_bytes(Json& json, const MemoryPlan& plan);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// What `inspect` and `summary` print of an ONNX file.
+// Listings of ONNX files for `inspect` and `summary`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// The file, then every initializer with its shape and type.
+/// Returns the file's properties and every initializer with its shape and type.
 Json arrays_json(const OnnxFile& file, const std::string& path);
 std::string arrays_text(const OnnxFile& file, const std::string& path);
 
-/// The file, then every operator.
+/// Returns the file's properties and every operator.
 Json operators_json(const OnnxFile& file, const std::string& path);
 std::string operators_text(const OnnxFile& file, const std::string& path);
 

@@ -28,7 +28,7 @@ int64_t as_int(size_t bytes) {
   return static_cast<int64_t>(bytes);
 }
 
-/// Buffers that no instruction touches have no place.
+/// Returns true unless no instruction uses the buffer; such a buffer has no offset.
 bool is_placed(const Lifetime& lifetime) {
   return lifetime.first >= 0;
 }

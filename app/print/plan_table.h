@@ -1,4 +1,4 @@
-// A plan as people, and programs, read it.
+// Formats a plan as text and JSON.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace dtrain {
 
-/// The slots, the instructions in order, and the buffers. `devices` are those of the slots.
+/// Returns the slots, the instructions in order, and the buffers. `devices` has the device of each slot.
 std::string plan_text(const Plan& plan, const std::vector<DeviceId>& devices);
-/// {batch, slots: [{device, arena_bytes}], instructions: [{slot, phase, name, reads, writes}], buffers:
-/// [{name, slot, offset, bytes, first, last}]}; reads and writes are numbers of buffers; a buffer is kept
-/// from its first instruction to its last, or (null) to the plan's end.
+/// Returns {batch, slots: [{device, arena_bytes}], instructions: [{slot, phase, name, reads, writes}],
+/// buffers: [{name, slot, offset, bytes, first, last}]}. `reads` and `writes` are buffer indices. A buffer
+/// lives from instruction `first` to `last`, or to the end of the plan if `last` is null.
 Json plan_json(const Plan& plan, const std::vector<DeviceId>& devices);
 
 }  // namespace dtrain

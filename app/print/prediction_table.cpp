@@ -35,7 +35,7 @@ class StandardOutput final : public TextSink {
   bool has_reader_ = true;
 };
 
-/// As RFC 4180 wants it.
+/// Quotes a CSV cell as in RFC 4180.
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string all = "\"";
@@ -43,20 +43,20 @@ std::string quoted(const std::string& text) {
   return all + "\"";
 }
 
-/// The titles of one output's columns.
+/// The column titles of one output.
 struct Titles {
-  std::string label;                 // of the class; "" without one
-  std::string base;                  // of all numbers together
-  std::vector<std::string> numbers;  // of each
-  bool is_array = false;             // the numbers have no names but their places
+  std::string label;                 // title of the class column; "" without one
+  std::string base;                  // title of all numbers together
+  std::vector<std::string> numbers;  // titles of the individual numbers
+  bool is_array = false;             // the numbers are identified only by their index
 };
 
-/// Makes titles that differ from each other.
+/// Makes unique titles.
 class TitleMaker {
  public:
   explicit TitleMaker(std::string first) : taken_{std::move(first)} {}
 
-  /// `output`: the name of one of several outputs, else "".
+  /// `output` is the output's name if there are several outputs, else "".
   Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
     const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
     const std::string& name = predicted.target.empty() ? output : predicted.target;
@@ -134,7 +134,7 @@ class PredictionTable final : public ArrayWriter {
                      inputs_.has_ids() ? Json(id).dump() : id);
   }
 
-  /// A field behind others.
+  /// Writes a field that is not the first.
   void write_field(fmt::memory_buffer& text, const std::string& title, const std::string& value) const {
     if (format_ == TextFormat::csv)
       fmt::format_to(std::back_inserter(text), ",{}", value);
@@ -142,8 +142,8 @@ class PredictionTable final : public ArrayWriter {
       fmt::format_to(std::back_inserter(text), ", {}: {}", Json(title).dump(), value);
   }
 
-  /// A number as short as it can be and still be read back to the same float32, or float64 where it is none.
-  /// JSON has no NaN.
+  /// Returns the shortest text that reads back as the same float32, or as the same float64 if the number is
+  /// not a float32. JSON has no NaN.
   std::string text_of(double number) const {
     if (format_ == TextFormat::json_lines && !std::isfinite(number)) return Json(number).dump();
     const auto single = static_cast<float>(number);
@@ -192,7 +192,7 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   output.spec.name = config.graph.layer_name(head.output.node);
   const Shape& shape = output.spec.shape;
   const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;
-  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 of hinge
+  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 for hinge losses
   if (shape.rank() != 1) return output;
   output.classes = class_names(config, config.dataset.facts, index);
   const bool by_number =
@@ -200,7 +200,7 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   if (output.classes.empty() && by_number)
     for (int64_t i = 0; i < std::max<int64_t>(shape.elements(), 2); ++i)
       output.classes.push_back(std::to_string(i));
-  // A network may have more or fewer outputs than there are classes.
+  // The network may have a different number of outputs than there are classes.
   if (static_cast<int64_t>(output.classes.size()) != shape.elements() && !output.is_binary())
     output.classes.clear();
   return output;

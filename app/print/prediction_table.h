@@ -1,4 +1,4 @@
-// Predictions as text: a table, or JSON lines, with the names that the run knows.
+// Writes predictions as a CSV table or JSON lines, with the names that the run knows.
 #pragma once
 
 #include <memory>
@@ -13,40 +13,43 @@
 
 namespace dtrain {
 
-/// Where text goes, piece by piece.
+/// A destination for text, written piece by piece.
 class TextSink {
  public:
   virtual ~TextSink() = default;
-  /// Throws Error where it cannot be written.
+  /// Throws Error if the text cannot be written.
   virtual void write(std::string_view text) = 0;
-  /// Ends the text. Throws Error as write().
+  /// Ends the text. Throws Error like write().
   virtual void finish() {}
 };
 
-/// A file that appears under its name once it is finished.
+/// Opens a file that appears under its name once it is finished.
 std::unique_ptr<TextSink> open_text_file(const std::string& path);
-/// Standard output. Text is dropped once its reader has gone away.
+/// Opens standard output. Drops text after its reader has closed the pipe.
 std::unique_ptr<TextSink> open_standard_output();
 
-/// One of the model's outputs, as predictions show it.
+/// One of the model's outputs, for display.
 struct PredictedOutput {
-  TensorSpec spec;                        // of one sample; the name is the layer's
-  std::string target = {};                // the name of its column in the training file; "" without one
-  std::vector<std::string> classes = {};  // by column; two of a lone column, whose number is of the second
-  double sum = 1;                         // of the two classes' numbers, where the output has a lone column
-  std::optional<double> threshold = {};   // above which the second of two classes is predicted
+  TensorSpec spec;          // of one sample; has the layer's name
+  std::string target = {};  // name of its column in the training file; "" if none
+  std::vector<std::string> classes =
+      {};          // by column; a single column may have two classes: its number belongs to the second
+  double sum = 1;  // sum of the two classes' numbers, for an output with a single column
+  std::optional<double> threshold = {};  // above this, the second of two classes is predicted
 
   bool is_binary() const { return classes.size() == 2 && spec.shape.elements() == 1; }
 };
 
-/// An output of the configuration, with the names of its classes. A class without a name has its number.
+/// Returns an output of the configuration with its class names. A class without a name is called by its
+/// index.
 PredictedOutput predicted_output(const RunConfig& config, size_t head);
 
 enum class TextFormat { csv, json_lines };
 
-/// A line for each sample: its id (or its row), then for each output the class and the number of each class,
-/// or the numbers under the target's name. JSON lines have the columns of the CSV table as keys, and an array
-/// for an output of several numbers. Not `with_classes`: the numbers alone. Refers to `inputs`.
+/// Opens a table with one line per sample: its id (or row number), then for each output the class and the
+/// number of each class, or the numbers under the target's name. JSON lines use the CSV column titles as
+/// keys, and an array for an output with several numbers. Without `with_classes`, writes only the numbers.
+/// `inputs` must outlive the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

@@ -26,8 +26,8 @@ class QuietProgress : public Observer {
   void on_warning(const std::string& message) override { print_warning(message); }
 };
 
-/// Parts of a line that goes to standard error: side by side, and on a terminal no further than its width:
-/// what comes behind goes on a line below, further in.
+/// Joins the parts of a line for standard error. On a terminal, breaks it at the terminal's width and indents
+/// the following lines.
 std::string lay_out(const std::vector<std::string>& parts) {
   const size_t width = stderr_is_terminal() ? terminal_width() : std::string::npos;
   std::string text = parts.front();
@@ -40,7 +40,7 @@ std::string lay_out(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// "loss 0.3121", "accuracy 0.9134".
+/// Returns parts such as "loss 0.3121" and "accuracy 0.9134".
 std::vector<std::string> metric_parts(const Json& record) {
   constexpr std::array<std::string_view, 5> kOthers{"epoch", "step", "learning_rate", "seconds",
                                                     "samples_per_second"};
@@ -61,14 +61,14 @@ std::string speed_text(double samples_per_second) {
          " samples/s";
 }
 
-/// The share of an epoch's time from which a line says that steps have waited for samples.
+/// Fraction of an epoch spent waiting for samples from which it is reported.
 constexpr double kMuchWaiting = 0.2;
 
 std::string waiting_text(double share) {
   return fmt::format("{:.0f} % waiting for samples", 100 * share);
 }
 
-/// A line for each epoch.
+/// Prints a line per epoch.
 class EpochProgress : public QuietProgress {
  public:
   void on_step(const Progress& progress) override { waiting_ = progress.waiting; }
@@ -83,10 +83,10 @@ class EpochProgress : public QuietProgress {
   void on_note(const std::string& message) override { print_note(message); }
 
  private:
-  double waiting_ = 0;  // of the epoch under way
+  double waiting_ = 0;  // fraction of the current epoch
 };
 
-/// And within an epoch a line a minute.
+/// Also prints a line per minute within an epoch.
 class LineProgress final : public EpochProgress {
  public:
   void on_step(const Progress& progress) override {
@@ -110,7 +110,7 @@ class LineProgress final : public EpochProgress {
   }
 
  private:
-  /// Whether the last line is a minute old. The caller prints one then.
+  /// Returns true, and restarts the interval, if the last line is at least a minute old.
   bool is_time() {
     const auto now = Clock::now();
     if (now - printed_ < std::chrono::minutes(1)) return false;
@@ -121,8 +121,8 @@ class LineProgress final : public EpochProgress {
   Clock::time_point printed_ = Clock::now();
 };
 
-/// One line at the bottom, drawn again in place. Messages, which take its place (console.h), stay above the
-/// next one.
+/// Draws a progress bar in place on the last line. Messages replace it (console.h), and it is drawn again
+/// below them.
 class BarProgress final : public EpochProgress {
  public:
   explicit BarProgress(bool gpus) : utilisation_(gpus) {}
@@ -143,7 +143,7 @@ class BarProgress final : public EpochProgress {
   void on_wait(const std::string& what) override { show((what + " ...").substr(0, terminal_width() - 1)); }
 
  private:
-  /// Whether what was drawn last is old enough to be replaced; the caller draws then.
+  /// Returns true, and restarts the interval, if the last drawing is old enough to be replaced.
   bool is_due() {
     constexpr std::chrono::milliseconds kBetween(100);
     const auto now = Clock::now();
@@ -157,12 +157,12 @@ class BarProgress final : public EpochProgress {
     visible_ = true;
   }
 
-  /// At most `width` characters. Parts that do not fit are left out whole, as half a number would be another
-  /// one: the place in the epoch comes first, then the time that is left, a short bar, the loss, that
-  /// samples are waited for, the speed, the time that is left of the run, how busy the devices are, other
-  /// metrics; what is left then makes the bar longer.
+  /// Returns a line of at most `width` characters. Omits parts that do not fit: a truncated number would be
+  /// misleading. Priority: position in the epoch, time left in the epoch, a short bar, the loss, waiting for
+  /// samples, speed, time left in the run, device utilization, other metrics. Any remaining space extends the
+  /// bar.
   static std::string draw(const Progress& progress, const std::string& utilisation, size_t width) {
-    constexpr size_t kLeastBar = 10, kMostBar = 32;  // with its brackets
+    constexpr size_t kLeastBar = 10, kMostBar = 32;  // including brackets
     const std::string head = epoch_text(progress.epoch, progress.epochs) + " ";
     const std::string count = fmt::format(" {}/{}", progress.step, progress.steps);
     if (head.size() + count.size() > width) return count.size() <= width ? count : "";
@@ -200,7 +200,7 @@ class BarProgress final : public EpochProgress {
     return "[" + std::string(done, '=') + std::string(width - done, ' ') + "]";
   }
 
-  /// Green from the opening bracket at `start` to the closing one.
+  /// Colors the text from the opening bracket at `start` to the closing one green.
   static std::string colour_bar(std::string line, size_t start) {
     line.insert(line.find(']', start) + 1, "\x1b[0m");
     return line.insert(start, "\x1b[32m");

@@ -1,4 +1,4 @@
-// How a training run is shown while it goes on.
+// Shows the progress of a training run.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,12 @@
 
 namespace dtrain {
 
-/// An observer that shows a moving bar on a lively terminal, and elsewhere a plain line an epoch and, within
-/// a longer epoch, a line a minute. A `quiet` one shows warnings only. `gpus`: whether the run is on GPUs,
-/// whose utilisation the bar shows then.
+/// Returns an observer that shows a progress bar on a lively terminal, and otherwise prints a line per epoch
+/// and, within a long epoch, a line per minute. If `quiet`, it shows only warnings. `gpus`: whether the run
+/// uses GPUs; the bar then shows their utilization.
 std::unique_ptr<Observer> make_progress(bool quiet, bool gpus);
 
-/// "loss 0.3121  accuracy 0.9134" is what an epoch's record says of loss and metrics, joined by
-/// `separator`.
+/// Returns the loss and metrics of an epoch's record, joined by `separator`: "loss 0.3121  accuracy 0.9134".
 std::string format_metrics(const Json& record, const std::string& separator);
 
 }  // namespace dtrain

@@ -10,10 +10,10 @@ namespace dtrain {
 
 ScheduleView view_schedule(const RunConfig& config, const Placement& placement, Replicas* replicas) {
   if (placement.schedule == PipelineSchedule::sequential)
-    throw UserError(located(config.place({"strategy"}),
-                            fmt::format("--schedule: the strategy '{}' has no stages that take turns at "
-                                        "microbatches; `strategy: pipeline` has",
-                                        config.strategy.name)));
+    throw UserError(
+        located(config.place({"strategy"}),
+                fmt::format("--schedule: the strategy '{}' is not a pipeline; use `strategy: pipeline`",
+                            config.strategy.name)));
   ScheduleView view;
   view.work = pipeline_work(config, placement, config.train.batch_size);
   view.measured = replicas != nullptr;

@@ -1,4 +1,4 @@
-// A pipeline's schedule before it runs, as people and programs read it.
+// Formats a pipeline's schedule, before it runs, as text and JSON.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// What `check --schedule` shows: of the first replica, all others being alike.
+/// The data of `check --schedule`, for the first replica; all replicas have the same schedule.
 struct ScheduleView {
   std::vector<std::string> devices;  // by stage
   PipelineWork work;
@@ -18,14 +18,14 @@ struct ScheduleView {
   bool measured = false;
 };
 
-/// The schedule of a run that is laid out already. `replicas`, unless null, measure the layers' times, a
-/// second or two long; else they are estimated. Throws UserError where the strategy is no pipeline.
+/// Returns the schedule for a placement. If `replicas` is not null, measures the layers' times on them for a
+/// second or two; else estimates them. Throws UserError if the strategy is not a pipeline.
 ScheduleView view_schedule(const RunConfig& config, const Placement& placement, Replicas* replicas);
 
-/// `columns` wide.
+/// Returns the schedule as a table at most `columns` characters wide.
 std::string schedule_text(const ScheduleView& view, int columns);
-/// {schedule, microbatches, samples, measured, seconds, bubble, stages: [{device, forward, backward, tasks:
-/// [{kind, microbatch, begin, end}]}]}, in seconds.
+/// Returns {schedule, microbatches, rounds, samples, measured, seconds, bubble, stages: [{device, forward,
+/// backward, tasks: [{kind, microbatch, begin, end}]}]}. Times are in seconds.
 Json schedule_json(const ScheduleView& view);
 
 }  // namespace dtrain

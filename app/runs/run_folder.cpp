@@ -25,7 +25,7 @@ std::string directory_path(const std::string& name, int64_t number) {
   return number == 1 ? fmt::format("{}/{}", kRuns, name) : fmt::format("{}/{}-{}", kRuns, name, number);
 }
 
-/// The number of a folder that directory_path() may have named; nothing for other folders.
+/// Returns the number of a folder that directory_path() may have named, or nullopt for other folders.
 std::optional<int64_t> number_of(const std::string& folder, const std::string& name) {
   int64_t number = 1;
   if (folder.starts_with(name + "-"))
@@ -34,7 +34,7 @@ std::optional<int64_t> number_of(const std::string& folder, const std::string& n
                                                                                     : std::nullopt;
 }
 
-/// runs/NAME-2 may be the first run of another configuration, NAME-2.yaml.
+/// Returns true if the run's configuration has this name: runs/NAME-2 may be the first run of NAME-2.yaml.
 bool has_name(const RunDirectory& directory, const std::string& name) {
   const std::string path = directory.path() + "/config.yaml";
   std::ifstream file(path, std::ios::binary);
@@ -45,7 +45,7 @@ bool has_name(const RunDirectory& directory, const std::string& name) {
   return found && found->is_scalar() && found->text() == name;
 }
 
-/// When the run last began, went on or ended, or else when it last saved.
+/// Returns when the run last started, resumed or ended, or else when it last saved.
 fs::file_time_type last_used(const RunDirectory& directory) {
   std::error_code missing;
   const fs::file_time_type time = fs::last_write_time(directory.path() + "/run.jsonl", missing);
@@ -59,7 +59,7 @@ fs::file_time_type last_used(const RunDirectory& directory) {
 RunDirectory take_free_directory(const std::string& name) {
   for (int64_t number = 1;; ++number) {
     RunDirectory directory(directory_path(name, number));
-    // Asked again once the directory is held: a run may have begun and ended meanwhile.
+    // Checks again after locking: a run may have started and ended in between.
     if (directory.checkpoints().empty() && directory.try_hold() && directory.checkpoints().empty())
       return directory;
   }

@@ -1,4 +1,4 @@
-// The directory of a run whose command names none: runs/NAME, runs/NAME-2, ...
+// Chooses the run directory if the command names none: runs/NAME, runs/NAME-2, ...
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace dtrain {
 
-/// The first of runs/NAME, runs/NAME-2, ... that holds no checkpoints and that no other process trains in.
-/// The directory is held. Throws UserError as RunDirectory::hold() does.
+/// Returns the first of runs/NAME, runs/NAME-2, ... without checkpoints in which no other process trains.
+/// Locks the directory. Throws UserError as RunDirectory::hold() does.
 RunDirectory take_free_directory(const std::string& name);
 
-/// The directory that the run of this name last trained in: runs/NAME, or a numbered one whose config.yaml
-/// has the same name. runs/NAME where none of them is a run.
+/// Returns the directory in which the run of this name last trained: runs/NAME, or a numbered one whose
+/// config.yaml has the same name. Returns runs/NAME if none of them is a run.
 RunDirectory newest_directory(const std::string& name);
 
 }  // namespace dtrain

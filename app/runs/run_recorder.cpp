@@ -116,8 +116,8 @@ void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
 
 void RunRecorder::add_histograms(int64_t epoch) {
   Replicas& replicas = trainer_->replicas();
-  // A save may be under way, which writes what Replicas::download() fills: weights are read into other
-  // memory.
+  // A save may be in progress and write the memory that Replicas::download() fills, so weights are read into
+  // other memory.
   for (const ParameterSlice& slice : replicas.layout().slices()) {
     const std::string tag = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};
@@ -135,7 +135,7 @@ void RunRecorder::write_report(bool running) {
   try {
     if (!directory_.has_begun()) return;
     RunFiles run = read_run_files(directory_.path());
-    // The last epoch is on the disk only once it is saved.
+    // The records on disk end with the last save, so uses those in memory.
     run.records = parse_json_lines(trainer_->state().history.text());
     run.tables = parse_tables(trainer_->state().table_lines());
     run.running = running;

@@ -1,4 +1,4 @@
-// What a run directory gets to be looked at: report.html and TensorBoard's files.
+// Writes a run directory's report.html and TensorBoard files.
 #pragma once
 
 #include <chrono>
@@ -10,21 +10,20 @@
 
 namespace dtrain {
 
-/// Sets the keys of an event of run.jsonl that tell what is trained: devices, parameters, layers, samples,
-/// and the memory that each replica takes. Returns the event.
+/// Sets the keys of a run.jsonl event that describe the training: devices, parameters, layers, samples, and
+/// each replica's memory. Returns the event.
 Json& describe_run(Json& event, Trainer& trainer);
 
-/// Whatever the recorder observes it hands on to `next`. The report is written after the first epoch, then
-/// whenever that takes next to nothing of the time, and at the end. Nothing of this is worth a run: what
-/// cannot be written is a warning, once.
+/// Forwards all events to `next`. Writes the report after the first epoch, then whenever the time for it is
+/// negligible, and at the end. A write failure causes one warning and does not end the run.
 class RunRecorder final : public Observer {
  public:
   RunRecorder(RunDirectory directory, Observer& next) : directory_(std::move(directory)), next_(next) {}
 
-  /// The trainer, which must live longer, is about to run.
+  /// Call before the trainer runs. The trainer must outlive the recorder.
   void begin(Trainer& trainer);
-  /// The run has ended, and run.jsonl says how. `complete`: not by a signal or a failure, so that there is
-  /// time to look at samples.
+  /// Call after the run has ended and run.jsonl has its end event. `complete`: not ended by a signal or a
+  /// failure, so that there is time to evaluate samples.
   void end(bool complete);
 
   void on_step(const Progress& progress) override;
@@ -47,8 +46,8 @@ class RunRecorder final : public Observer {
   Trainer* trainer_ = nullptr;
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
-  Clock::duration between_{};  // two reports
-  int64_t first_step_ = 0;     // from which this process goes on
+  Clock::duration between_{};  // between two reports
+  int64_t first_step_ = 0;     // the step after which this process starts
   bool report_failed_ = false;
 };
 

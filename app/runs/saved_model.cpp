@@ -19,20 +19,19 @@ namespace dtrain {
 void add_model_options(Command& command, ModelOptions& options, const std::string& name) {
   options.command = name;
   command
-      .add_option(
-          "PATH", options.path,
-          "A run directory (its best checkpoint where the configuration has checkpoint.best, else the "
-          "newest), or one checkpoint file")
+      .add_option("PATH", options.path,
+                  "A run directory (its best checkpoint if the configuration has checkpoint.best, else the "
+                  "newest), or one checkpoint file")
       .required();
   add_best_option(command, options.best);
-  command.add_flag("--newest", options.newest, "Of a run directory the newest checkpoint")
+  command.add_flag("--newest", options.newest, "For a run directory, use the newest checkpoint")
       .excludes(command.option("--best"));
   add_set_option(command, options.sets);
 }
 
 TextOptions InputOptions::text() const {
   TextOptions text{header, std::nullopt};
-  if (delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
+  if (delimiter == "\\t") text.delimiter = '\t';  // as written in a shell
   if (delimiter.size() == 1) text.delimiter = delimiter[0];
   if (delimiter == "whitespace") text.delimiter = kBlanksDelimit;
   if (!delimiter.empty() && !text.delimiter)
@@ -44,11 +43,11 @@ TextOptions InputOptions::text() const {
 void add_text_options(Command& command, InputOptions& options) {
   command.add_flag(
       "--header,!--no-header", [&options](bool given) { options.header = given; },
-      "Whether the first line of text holds names (as in the run's own csv where not given)");
+      "Whether the first line of text contains names (default: as in the run's own csv)");
   command
       .add_option(
           "--delimiter", options.delimiter,
-          "The character between the values of text, or whitespace (as in the run's own csv where not given)")
+          "The character between the values of text, or whitespace (default: as in the run's own csv)")
       .type_name("CHARACTER");
 }
 

@@ -1,4 +1,4 @@
-// The trained model that evaluate and predict use.
+// Loads the trained model for evaluate, predict and export.
 #pragma once
 
 #include <optional>
@@ -12,40 +12,41 @@
 
 namespace dtrain {
 
-/// Which model, and changes of its configuration.
+/// Selects a model and changes to its configuration.
 struct ModelOptions {
-  std::string command;  // that uses the model
+  std::string command;  // the command that uses the model
   std::string path;
   std::vector<std::string> sets;
   bool best = false, newest = false;
 };
 
-/// Adds PATH, --best, --newest and --set. `name`: of the command.
+/// Adds PATH, --best, --newest and --set. `name` is the command's name.
 void add_model_options(Command& command, ModelOptions& options, const std::string& name);
 
-/// Files that the configuration does not name, and how their text is read.
+/// Input files given on the command line, and their text format.
 struct InputOptions {
   std::vector<std::string> inputs;  // paths, patterns, "-"
   std::optional<bool> header;
   std::string delimiter;
 
-  /// Throws UserError for a delimiter that is more than a character.
+  /// Throws UserError if the delimiter is more than one character and not "whitespace".
   TextOptions text() const;
 };
 
 /// Adds --header, --no-header and --delimiter.
 void add_text_options(Command& command, InputOptions& options);
 
-/// Loads the checkpoint file, or of a run directory the best checkpoint where the configuration names one
-/// (checkpoint.best), else the newest. Throws UserError as load_saved_run() does.
+/// Loads the checkpoint file. For a run directory, loads the best checkpoint if the configuration has
+/// checkpoint.best, else the newest. Throws UserError as load_saved_run() does.
 SavedRun load_saved_model(const ModelOptions& options);
 
-/// The checkpoint's path and place in its run, as a line: "checkpoint: PATH, the best by val_loss (0.1234)".
+/// Describes the checkpoint's path and place in its run in a line: "checkpoint: PATH, the best by val_loss
+/// (0.1234)".
 std::string checkpoint_as_text(const SavedRun& run);
-/// "in the units of 'price'": of the targets that the data set's transforms changed; "in the units of the
-/// data" for targets without a name.
+/// Returns "in the units of 'price'", with the targets that the dataset's transforms changed, or "in the
+/// units of the data" if targets have no names.
 std::string in_units_of_targets(const RunConfig& config);
-/// {path, step, epoch, chosen}; chosen is "best", "newest", or "given" for a path of a file.
+/// Returns {path, step, epoch, chosen}; `chosen` is "best", "newest", or "given" if the user named the file.
 Json checkpoint_as_json(const SavedRun& run);
 
 }  // namespace dtrain

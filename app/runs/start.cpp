@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
+/// Returns e.g. "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
 std::string describe_devices(const RunConfig& config) {
   const Placement placement = config.strategy->place(workload_of(config));
   std::vector<std::string> names;
@@ -45,12 +45,12 @@ std::string describe_start(const Trainer& trainer, const RunDirectory& directory
   text += format_plural(trainer.loader().samples(), "sample");
   if (trainer.validation())
     text += fmt::format(", {} to validate", format_count(trainer.validation()->samples()));
-  text += fmt::format("; batches of {}, {} an epoch, {}", format_count(config.train.batch_size),
+  text += fmt::format("; batches of {}, {} per epoch, {}", format_count(config.train.batch_size),
                       format_plural(trainer.loader().steps_per_epoch(), "step"),
                       format_plural(config.train.epochs, "epoch"));
   if (state.step > 0)
-    text +=
-        fmt::format("; goes on after epoch {}, step {}", format_count(state.epoch), format_count(state.step));
+    text += fmt::format("; continues after epoch {}, step {}", format_count(state.epoch),
+                        format_count(state.step));
   return text + "\nsaved in " + directory.path();
 }
 

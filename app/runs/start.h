@@ -1,4 +1,4 @@
-// The lines that a run prints at its start: model, devices, data, where it saves.
+// The lines that a run prints at its start: model, devices, data, run directory.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace dtrain {
 
-/// One line each for the model, the devices, the data and the epochs to come; the last line has no end.
+/// Returns lines about the model and devices, the data and epochs, and the run directory. The last line has
+/// no line break.
 std::string describe_start(const Trainer& trainer, const RunDirectory& directory);
 
 }  // namespace dtrain

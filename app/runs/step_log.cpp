@@ -19,7 +19,7 @@ double read_clock(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Initialised before main().
+/// The start time on the monotonic clock; initialized before main().
 const double kStart = read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_PROCESS_CPUTIME_ID);
 
 }  // namespace
@@ -30,7 +30,7 @@ double seconds_since_start() {
 
 namespace {
 
-/// A file that begins with something else than a step's line is somebody else's, and stays as it is.
+/// Throws UserError if a nonempty file does not start like a step log, so that other files are not changed.
 void refuse_foreign_file(const std::string& path) {
   constexpr std::string_view kBegins = R"({"step")";
   std::error_code missing;
@@ -41,7 +41,7 @@ void refuse_foreign_file(const std::string& path) {
   start.resize(static_cast<size_t>(file.gcount()));
   if (!start.empty() && start != kBegins)
     throw UserError(
-        fmt::format("{}: expected a step log or a new file, found another one; give another name", path));
+        fmt::format("{}: expected a step log or a new file, found another file; give another name", path));
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ void StepLog::on_step(const Progress& progress) {
 }
 
 void StepLog::on_epoch(const Json& record, int64_t epochs) {
-  // A log is not worth a run.
+  // A failed log must not end the run.
   if (std::ferror(file_.get())) next_.on_warning(fmt::format("{}: the step log cannot be written", path_));
   std::clearerr(file_.get());
   next_.on_epoch(record, epochs);

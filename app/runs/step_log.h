@@ -1,4 +1,4 @@
-// Every step's loss and time in a file, for measuring and comparing runs.
+// Logs every step's loss and time to a file, for measuring and comparing runs.
 #pragma once
 
 #include <cstdio>
@@ -9,12 +9,12 @@
 
 namespace dtrain {
 
-/// Appends a line a step, {"step", "loss", "seconds"}: the global step from 1, the mean loss of its batch,
-/// and when it ended, in seconds of a monotonic clock since the process began (see seconds_since_start).
-/// Each line is written to the file at once. Whatever the log observes it hands on to `next`.
+/// Appends a line per step, {"step", "loss", "seconds"}: the global step from 1, the mean loss of its batch,
+/// and its end time in seconds of a monotonic clock since the process started (see seconds_since_start). Each
+/// line is written immediately. Forwards all events to `next`.
 class StepLog final : public Observer {
  public:
-  /// Throws UserError where the file cannot be written.
+  /// Throws UserError if the file cannot be written.
   StepLog(const std::string& path, Observer& next);
 
   void on_step(const Progress& progress) override;
@@ -34,7 +34,7 @@ class StepLog final : public Observer {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Seconds since the process began: since main(), and the processor's time that loading it had taken before.
+/// Returns the seconds since the process started: since main(), plus the CPU time of loading the program.
 double seconds_since_start();
 
 }  // namespace dtrain

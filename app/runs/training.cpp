@@ -26,14 +26,16 @@ namespace {
 
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
   for (const std::string& path : directory.set_aside_after(step))
-    observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
+    observer.on_note(
+        fmt::format("set aside {}: newer than step {}, from which the run continues", path, step));
 }
 
 void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
   if (!directory.has_checkpoint(step)) directory.save(step, checkpoint.content());
 }
 
-/// The best one, which stands beside the one that is resumed from; where it does not, there is none so far.
+/// Copies the best checkpoint, which is next to the resumed one, into the directory. If it is missing,
+/// forgets the best value.
 void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
                 Observer& observer) {
   if (!trainer.state().best) return;
@@ -43,25 +45,25 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
   } catch (const UserError& error) {
-    observer.on_warning(fmt::format("{}; the best checkpoint is chosen anew", error.what()));
+    observer.on_warning(fmt::format("{}; the best checkpoint will be chosen again", error.what()));
     trainer.forget_best();
   }
 }
 
-/// Why a run has nothing left to train, and what to do; "" where it has something.
+/// Returns why there is nothing left to train and how to continue, or "" if there is something.
 std::string explain_end(const TrainingState& state, const RunConfig& config) {
   if (state.stopped)
     return fmt::format(
-        "nothing left to train: a callback ended the run after {}{}; another end (--epochs N) or other "
-        "callbacks (--set 'train.callbacks=[terminate_on_nan]') go on",
+        "nothing left to train: a callback ended the run after {}{}; to continue, give another end (--epochs "
+        "N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
         format_plural(state.epoch, "epoch"),
         state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
   if (state.epoch < config.train.epochs) return "";
-  return fmt::format("nothing left to train: {} of {} done; --epochs sets another end", state.epoch,
+  return fmt::format("nothing left to train: {} of {} done; --epochs sets a new end", state.epoch,
                      format_plural(config.train.epochs, "epoch"));
 }
 
-/// Adds a line to run.jsonl, which is not worth a run.
+/// Adds a line to run.jsonl. A failure is only a warning.
 void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
   try {
     directory.append_event(event);
@@ -78,8 +80,8 @@ Json event_of(const std::string& name, const TrainingState& state) {
       .set("step", state.step);
 }
 
-/// The keys of the configuration that a person wrote. When a run goes on, its checkpoint has every key: those
-/// of --set are new.
+/// Returns the configuration keys written by the user. A resumed run's checkpoint contains every key, so only
+/// the keys of --set are new.
 Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
   Json keys = Json::array();
   const Json written = settings_of(config.written);
@@ -96,7 +98,7 @@ Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>&
   return describe_run(describe_invocation(event), trainer);
 }
 
-/// Trains, and notes how that ended.
+/// Trains and records how training ended.
 void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
   const int64_t first_step = trainer.state().step;
   const auto note_end = [&](Outcome outcome, const std::string& how) {
@@ -113,7 +115,7 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
     throw;
   } catch (const std::exception& error) {
     note_end(Outcome::failed, error.what());
-    // Here, as nothing has been destroyed yet: that may take long, or for ever, where a GPU has failed.
+    // Print here, before destructors run: they may take long or block forever if a GPU has failed.
     if (dynamic_cast<const Error*>(&error)) print_error(error.what());
     throw;
   }
@@ -124,7 +126,7 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
   note_end(done ? Outcome::done : Outcome::out_of_time, done ? "done" : "max_time is over");
 }
 
-/// The record of the epoch that ended with this step; null where there is none.
+/// Returns the record of the epoch that ended at this step, or null if there is none.
 Json record_at(const History& history, int64_t step) {
   for (Json& record : parse_json_lines(history.text()))
     if (record.at("step").as_int() == step) return std::move(record);
@@ -180,7 +182,7 @@ void add_training_options(Command& command, TrainingOptions& options) {
   add_set_option(command, options.sets);
   command
       .add_option("--step-log", options.step_log,
-                  "Append a JSON line a step to this file: step, loss of its batch, seconds since the start")
+                  "Append a JSON line per step to this file: step, batch loss, seconds since the start")
       .type_name("FILE");
   add_output_options(command, options.output);
 }
@@ -210,7 +212,8 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   RunRecorder observer(directory, step_log ? *step_log : *progress);
 
-  if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
+  if (checkpoint)
+    config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` may have read another file
   progress->on_wait("reading the data");
   Trainer trainer(std::move(config), directory, observer, catch_signals());
   if (checkpoint) {
@@ -225,7 +228,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     set_newer_aside(directory, state.step, observer);
   }
   if (checkpoint) {
-    // A directory that a run moves to begins with what it is resumed from.
+    // A new run directory starts with the checkpoint from which the run resumes.
     bring_checkpoint(directory, *checkpoint, state.step);
     bring_best(directory, *checkpoint, trainer, observer);
     if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);

@@ -1,4 +1,4 @@
-// What `fit` and `resume` have in common.
+// The shared part of `fit` and `resume`.
 #pragma once
 
 #include <functional>
@@ -16,27 +16,27 @@ struct TrainingOptions {
   OutputOptions output;
   std::vector<std::string> sets;
   std::optional<int64_t> epochs;
-  std::string directory;  // --output; "" where not given
+  std::string directory;  // --output; "" if not given
   std::string step_log;
 
-  /// All assignments of --set, and that of --epochs behind them.
+  /// Returns all --set assignments, followed by the one for --epochs.
   std::vector<std::string> all_sets() const;
 };
 
 void add_training_options(Command& command, TrainingOptions& options);
 
-/// What becomes of checkpoints that the run directory holds already.
+/// What to do with checkpoints already in the run directory.
 enum class Existing {
-  keep,   // they stay, but those newer than the one that is resumed from are set aside
-  clear,  // they are removed, once the run is known to be able to begin
+  keep,   // keep them, but set aside those newer than the resumed one
+  clear,  // remove them once the run is known to be able to start
 };
 
-/// Calls `work`, which loads and trains, with the directory held, so that nobody else trains there from
-/// before the first look at what it holds. Where the run is refused, nothing that was made for it stays.
+/// Locks the directory and calls `work`, which loads and trains. The lock covers the first look at the
+/// directory's content, so no other process can train there meanwhile. If the run is rejected, removes
+/// everything created for it.
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
-/// Trains from a checkpoint, or from the beginning where there is none (null), to the configured end, and
-/// says how it went.
+/// Trains to the configured end, from a checkpoint or (null) from the beginning, and prints the result.
 void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options);
 

@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Per cent; nothing where the driver does not say which GPUs this process uses, as within a container.
+/// Returns the mean utilization of this process's GPUs in percent, or nullopt if the driver does not report
+/// which GPUs it uses, as in a container.
 std::optional<double> mean_of_own(const GpuWatch& watch) {
   double sum = 0;
   int count = 0;
@@ -24,7 +25,7 @@ std::optional<double> mean_of_own(const GpuWatch& watch) {
   return sum / count;
 }
 
-/// Per cent.
+/// Returns the mean in percent.
 double mean_of(const CpuLoad& load) {
   double sum = 0;
   for (const auto& [core, busy] : load.cores) sum += busy;

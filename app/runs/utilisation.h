@@ -1,4 +1,4 @@
-// How busy a run's devices are, in a word for its progress.
+// A short text about the utilization of a run's devices, for its progress.
 #pragma once
 
 #include <chrono>
@@ -9,19 +9,21 @@
 
 namespace dtrain {
 
-/// Looks once a second at most, so that it may be asked at every step.
+/// Measures at most once per second, so text() may be called at every step.
 class Utilisation {
  public:
-  /// `gpus`: whether this process computes on GPUs, which are looked at then; else the cores that it may use.
+  /// `gpus`: whether this process computes on GPUs, whose utilization is then shown; else that of its CPU
+  /// cores.
   explicit Utilisation(bool gpus);
-  /// "cpu 88 %" is the mean over the cores since the last look, "gpu 97 %" that over this process's GPUs of
-  /// the last second or so; "" until it is known, and where nobody says.
+  /// Returns "cpu 88 %", the mean over the cores since the last measurement, or "gpu 97 %", the mean over
+  /// this process's GPUs in about the last second. Returns "" before the first measurement, and if the driver
+  /// does not report it.
   const std::string& text();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::unique_ptr<GpuWatch> gpus_;  // null where the CPU computes
+  std::unique_ptr<GpuWatch> gpus_;  // null if the CPU computes
   CpuWatch cpu_;
   Clock::time_point looked_;
   std::string text_;

@@ -21,13 +21,13 @@ namespace {
 constexpr const char* kThisProgram = "/proc/self/exe";
 constexpr int kNotStarted = 127;
 
-/// What the new process does before it is this program: only calls that are safe where a thread of the
-/// parent holds any lock.
+/// Runs in the new process before exec. Uses only calls that are safe if another thread of the parent held a
+/// lock.
 [[noreturn]] void become(char* const* arguments, int input, int output, const cpu_set_t* cores,
                          pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(kNotStarted);  // it ended before it could be watched
+  if (::getppid() != parent) ::_exit(kNotStarted);  // the parent ended before PR_SET_PDEATHSIG took effect
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -38,7 +38,7 @@ constexpr int kNotStarted = 127;
   ::_exit(kNotStarted);
 }
 
-/// A file descriptor that closes itself.
+/// An RAII file descriptor.
 class Opened {
  public:
   Opened(const char* path, int flags) : fd_(::open(path, flags | O_CLOEXEC, 0666)) {

@@ -1,4 +1,4 @@
-// This program, started again.
+// Running this program as a child process.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 namespace dtrain {
 
 /// A process that runs this program with other arguments. It has no standard input or output; standard error
-/// goes to a file. The child leads a new process group, so that a terminal's Ctrl-C reaches the parent
-/// alone, and it gets SIGTERM if the thread that started it ends. Threads that it starts run on the cores
-/// given.
+/// goes to a file. The child leads a new process group, so that Ctrl-C in a terminal reaches only the parent.
+/// It receives SIGTERM if the thread that started it ends. Its threads run on the given cores.
 class ChildProcess {
  public:
-  /// Throws Error where the process cannot be started.
+  /// Throws Error if the process cannot be started.
   ChildProcess(const std::vector<std::string>& arguments, const std::string& error_file,
                const std::vector<int>& cores);
-  ~ChildProcess();  // waits for it
+  ~ChildProcess();  // waits for the child
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   void signal(int number) const;
-  /// Returns whether the child has ended, without waiting.
+  /// Returns true if the child has ended. Does not wait.
   bool has_ended();
   /// Waits until the child ends.
   void wait();
-  /// Its exit code, or 128 and the number of the signal that ended it. Once it has ended.
+  /// Returns the child's exit code, or 128 plus the number of the signal that ended it. Valid only after the
+  /// child has ended.
   int exit_code() const { return exit_code_; }
 
  private:

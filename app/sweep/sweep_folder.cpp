@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::array kNames{kSweepFile, "sweep.csv", "sweep.jsonl", "configs", "logs"};
 
-/// sweep.json of a folder; null where there is none that dtrain wrote.
+/// Returns sweep.json of a folder, or null if there is none written by dtrain.
 Json read_sweep(const std::string& folder) {
   std::ifstream file(folder + "/" + kSweepFile, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -35,12 +35,12 @@ Json read_sweep(const std::string& folder) {
     const Json* runs = sweep.is_object() ? sweep.find("runs") : nullptr;
     const Json* configuration = sweep.is_object() ? sweep.find("configuration") : nullptr;
     if (runs && runs->is_object() && configuration && configuration->is_string()) return sweep;
-  } catch (const UserError&) {  // another program's
+  } catch (const UserError&) {  // written by another program
   }
   return {};
 }
 
-/// Names in a folder that a sweep would take, and that no sweep made.
+/// Returns existing names in a folder that a sweep would use and that no sweep created.
 std::vector<std::string> names_in_the_way(const std::string& folder) {
   std::vector<std::string> names;
   for (const char* name : kNames)
@@ -51,7 +51,7 @@ std::vector<std::string> names_in_the_way(const std::string& folder) {
 void make_directories(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw UserError(fmt::format("{}: cannot be made: {}", path, error.message()));
+  if (error) throw UserError(fmt::format("{}: cannot be created: {}", path, error.message()));
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -82,10 +82,9 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
     if (is_this || (sweep.is_null() && others.empty())) return;
     if (output.empty()) continue;
     if (!sweep.is_null())
-      throw UserError(
-          fmt::format("{}: holds a sweep of another configuration, or of other keys; give another "
-                      "directory: --output",
-                      path_));
+      throw UserError(fmt::format(
+          "{}: contains a sweep of another configuration, or of other keys; give another directory: --output",
+          path_));
     throw UserError(
         fmt::format("{}: expected a sweep of dtrain or a directory without a sweep's files, found "
                     "{}, which dtrain did not write; give another directory: --output",
@@ -96,7 +95,7 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
 void SweepFolder::begin(const std::vector<PlannedRun>& runs) {
   make_directories(path_);
   if (lock_.emplace(path_, DirectoryLock::Kind::alone).refused())
-    throw UserError(fmt::format("{}: another process trains this sweep", path_));
+    throw UserError(fmt::format("{}: another process is training this sweep", path_));
   make_directories(path_ + "/configs");
   make_directories(path_ + "/logs");
   const Json before = read_sweep(path_);

@@ -1,4 +1,4 @@
-// The folder of a sweep: sweep.json, sweep.csv, sweep.jsonl, configs/, logs/ and a directory for each run.
+// A sweep's folder: sweep.json, sweep.csv, sweep.jsonl, configs/, logs/ and a directory per run.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace dtrain {
 
-/// A run of a sweep, before it is trained.
+/// A run of a sweep before training.
 struct PlannedRun {
-  std::string name;      // of its directory in the sweep's folder
-  SettingValues values;  // "seed" among them where seeds vary
-  std::string config;    // YAML, as resolved
-  int cores = 1;         // that it trains on
+  std::string name;      // name of its directory in the sweep's folder
+  SettingValues values;  // includes "seed" if seeds vary
+  std::string config;    // resolved configuration, YAML
+  int cores = 1;         // number of cores for training
 };
 
-/// What a sweep is: the same command line finds its folder again. Runs may be added to it.
+/// Identifies a sweep, so that the same command line finds its folder again. Runs may be added to it.
 struct SweepIdentity {
-  std::string name;           // of the configuration
-  std::string configuration;  // a hash of the configuration as it is written, and of the keys that vary
+  std::string name;           // from the configuration
+  std::string configuration;  // hash of the configuration as written and of the varied keys
 };
 SweepIdentity identify_sweep(const std::string& name, const std::string& written,
                              const std::vector<VariedKey>& varied);
 
 class SweepFolder {
  public:
-  /// `output`, or where that is empty the first of runs/NAME-sweep, runs/NAME-sweep-2, ... that is free or
-  /// holds this sweep. Throws UserError where `output` holds another sweep, or files under the names of a
-  /// sweep's that dtrain did not write.
+  /// Uses `output`, or if it is empty the first of runs/NAME-sweep, runs/NAME-sweep-2, ... that is unused or
+  /// contains this sweep. Throws UserError if `output` contains another sweep, or files with a sweep's file
+  /// names that dtrain did not write.
   SweepFolder(const SweepIdentity& identity, const std::string& output);
 
   const std::string& path() const { return path_; }
@@ -38,10 +38,10 @@ class SweepFolder {
   std::string config_path(const PlannedRun& run) const { return path_ + "/configs/" + run.name + ".yaml"; }
   std::string log_path(const PlannedRun& run) const { return path_ + "/logs/" + run.name + ".log"; }
 
-  /// Makes the folder, keeps other sweeps out of it, and writes sweep.json, which names all runs, and their
-  /// configurations. Throws UserError where another process trains the sweep.
+  /// Creates and locks the folder, and writes sweep.json, which lists all runs, and their configurations.
+  /// Throws UserError if another process is training the sweep.
   void begin(const std::vector<PlannedRun>& runs);
-  /// Writes a file of the folder, whole or not at all.
+  /// Writes a file of the folder atomically.
   void write(const std::string& name, const std::string& text) const;
 
  private:

@@ -26,19 +26,19 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(' ') + 1 - begin));
 }
 
-/// The values between the commas that stand outside of brackets, braces and quotes.
+/// Splits the text at commas outside brackets, braces and quotes.
 std::vector<std::string> split_values(std::string_view text) {
   std::vector<std::string> values;
   size_t begin = 0;
   int depth = 0;
-  char quote = 0, before = ',';  // the last character that is no space
+  char quote = 0, before = ',';  // the last character other than a space
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote) {
       if (c == '\\' && quote == '"') ++i;
       if (c == quote) quote = 0;
     } else if ((c == '"' || c == '\'') && std::string_view(",[{:").find(before) != std::string_view::npos) {
-      quote = c;  // elsewhere it is an apostrophe
+      quote = c;  // elsewhere a quote is an apostrophe
     } else if (c == '[' || c == '{') {
       ++depth;
     } else if (c == ']' || c == '}') {
@@ -58,13 +58,13 @@ void check_values(const std::string& set, const std::vector<std::string>& values
   for (const std::string& value : values) {
     if (value.empty())
       throw UserError(
-          fmt::format("--set {}: expected values with commas between them, found none between two", set));
+          fmt::format("--set {}: expected a value before, after and between commas, found none", set));
     if (!seen.insert(value).second)
       throw UserError(fmt::format("--set {}: expected each value once, found '{}' twice", set, value));
   }
 }
 
-/// The product of the numbers of values, or a number above `most` where it is more.
+/// Returns the number of combinations, or a number greater than `most` if there are more.
 int64_t count_settings(const std::vector<VariedKey>& varied, int64_t most) {
   int64_t count = 1;
   for (const VariedKey& key : varied) {
@@ -84,7 +84,7 @@ SettingValues setting_at(const std::vector<VariedKey>& varied, int64_t index) {
   return values;
 }
 
-/// So many of the first `count` numbers, ascending: the same for the same seed.
+/// Draws `drawn` of the first `count` numbers, ascending. The result depends only on the arguments.
 std::vector<int64_t> draw(int64_t count, int64_t drawn, int64_t seed) {
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   std::set<int64_t> chosen;
@@ -93,13 +93,13 @@ std::vector<int64_t> draw(int64_t count, int64_t drawn, int64_t seed) {
   return {chosen.begin(), chosen.end()};
 }
 
-/// Eight hexadecimal digits.
+/// Returns eight hexadecimal digits.
 std::string hash_of(const std::string& text) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
   return fmt::format("{:08x}", checksum(Parts(&bytes, 1)) & 0xffffffff);
 }
 
-/// The text where it can be part of a folder's name, else what can be of it and a hash.
+/// Returns the text if it is valid in a folder name, else a valid form of it with a hash.
 std::string name_part(const std::string& text) {
   constexpr size_t kMost = 40;
   constexpr std::string_view kPlain = "._+-";
@@ -118,7 +118,7 @@ SweepSets parse_sweep_sets(const std::vector<std::string>& sets) {
     const size_t equals = set.find('=');
     const std::vector<std::string> values =
         equals == std::string::npos ? std::vector<std::string>() : split_values(set.substr(equals + 1));
-    if (values.size() < 2) {  // what is wrong with it is reported where the configuration is read
+    if (values.size() < 2) {  // errors in it are reported when the configuration is read
       result.fixed.push_back(set);
       continue;
     }

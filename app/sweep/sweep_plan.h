@@ -1,4 +1,4 @@
-// Which runs a sweep is made of.
+// Determines the runs of a sweep.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace dtrain {
 
-/// A key with the values that it is to have.
+/// A key and its values.
 struct VariedKey {
   std::string key;
   std::vector<std::string> values;  // YAML
 };
 
-/// What `--set` says: assignments that all runs share, and keys that vary.
+/// Parsed --set options: assignments that all runs share, and varied keys.
 struct SweepSets {
   std::vector<std::string> fixed;  // "KEY=VALUE"
   std::vector<VariedKey> varied;
 };
 
-/// Splits each "KEY=A,B,C" at the commas outside brackets, braces and quotes. Throws UserError for a value
-/// that is missing or given twice, and for a key that is given twice.
+/// Splits each "KEY=A,B,C" at the commas outside brackets, braces and quotes. Throws UserError for a missing
+/// or repeated value, and for a repeated key.
 SweepSets parse_sweep_sets(const std::vector<std::string>& sets);
 
 /// The values of one setting, by key, in the order of the keys.
 using SettingValues = std::vector<std::pair<std::string, std::string>>;
 
-/// Every combination of the values, the last key's changing fastest; or `random` of them, drawn by `seed`, in
-/// that order. One without values where no key varies. Throws UserError for more than 10,000.
+/// Returns every combination of the values, with the last key changing fastest, or `random` of them drawn by
+/// `seed`, in the same order. Returns one empty setting if no key varies. Throws UserError for more than
+/// 10,000.
 std::vector<SettingValues> sweep_settings(const std::vector<VariedKey>& varied, std::optional<int64_t> random,
                                           int64_t seed);
 
-/// A name that a folder can have, for these values: "learning_rate=0.001,units=64". Different for different
-/// values.
+/// Returns a valid and unique folder name for these values: "learning_rate=0.001,units=64".
 std::string name_of_setting(const SettingValues& values);
 
 }  // namespace dtrain

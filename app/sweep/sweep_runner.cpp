@@ -18,14 +18,14 @@ namespace dtrain {
 
 namespace {
 
-/// What a process wrote to standard error.
+/// Returns the standard error of a process.
 std::string read_log(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
 }
 
-/// What a log says from its first error on; "" where there is none.
+/// Returns a log's text from its first error on, or "" if there is none.
 std::string error_in(const std::string& log) {
   constexpr std::string_view kError = "error: ";
   const size_t found = log.find(kError);
@@ -62,7 +62,7 @@ SweepRun SweepRunner::result_of(size_t run) const {
   SweepRun result;
   try {
     result = sweep_run_of(read_run_files(folder_.run_path(runs_[run])));
-  } catch (const UserError&) {  // it has not begun
+  } catch (const UserError&) {  // the run has not started
   }
   result.values = runs_[run].values;
   return result;
@@ -93,7 +93,7 @@ void SweepRunner::train() {
       std::this_thread::sleep_for(kBetweenLooks);
     }
     if (Clock::now() - said < kSilence) continue;
-    print_note(fmt::format("{} running, {} to come",
+    print_note(fmt::format("{} running, {} waiting",
                            format_plural(static_cast<int64_t>(active_.size()), "run"),
                            format_count(static_cast<int64_t>(waiting_.size()))));
     said = Clock::now();

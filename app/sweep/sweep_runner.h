@@ -1,4 +1,4 @@
-// Trains the runs of a sweep, side by side.
+// Trains the runs of a sweep in parallel.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@
 
 namespace dtrain {
 
-/// Each run is `dtrain fit --resume` in a process with cores of its own, so many at once as there are cores
-/// for. How many those are changes no bit of a run: the number of its cores alone does.
+/// Runs `dtrain fit --resume` processes, each with its own cores, as many at a time as there are cores for. A
+/// run's result does not depend on how many run in parallel, only on its own number of cores.
 class SweepRunner {
  public:
-  /// After each run, with its place among them: for tables and messages.
+  /// Called after each run with its index, to update tables and messages.
   using OnEnd = std::function<void(size_t run, const std::vector<SweepRun>& results)>;
 
-  /// The arguments live longer.
+  /// The reference arguments must outlive the runner.
   SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun>& runs, size_t most_at_once,
               Requests& requests, OnEnd on_end);
 
-  /// Trains what has not finished. A run that fails does not stop the others. Where a stop is asked for, the
-  /// runs under way save and end, and no other begins.
+  /// Trains the unfinished runs. A failed run does not stop the others. After a stop request, the active runs
+  /// save and end, and no other run starts.
   void train();
 
-  /// The runs as their directories show them.
+  /// Returns the state of the runs as found in their directories.
   const std::vector<SweepRun>& results() const { return results_; }
   size_t to_train() const { return waiting_.size(); }
 
-  /// Throws UserError where `dtrain check` refuses the first run that is to be trained, as it would all of
-  /// them where the data are not as expected.
+  /// Throws UserError if `dtrain check` rejects the first run to be trained; problems with the data would
+  /// affect all runs.
   void check_first() const;
 
  private:

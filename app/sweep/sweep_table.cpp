@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The keys that vary between settings.
+/// Returns the keys that vary between settings.
 std::vector<std::string> keys_of(const std::vector<SweepSetting>& settings) {
   std::vector<std::string> keys;
   for (const SweepSetting& setting : settings)

@@ -1,4 +1,4 @@
-// The table of a sweep: mean and deviation of the monitored value by setting.
+// A sweep's table: mean and deviation of the monitored value for each setting.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace dtrain {
 
-/// For people; a column for each key that varies.
+/// Returns a table for display, with a column for each varied key.
 std::string sweep_text(std::span<const SweepRun> runs);
-/// A row for each setting, with the keys as they were written.
+/// Returns CSV with a row for each setting and the keys as written.
 std::string sweep_csv(std::span<const SweepRun> runs);
 
 }  // namespace dtrain

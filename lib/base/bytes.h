@@ -1,4 +1,4 @@
-// Amounts of memory as people read them.
+// Formatting and parsing sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace dtrain {
 
-/// "18.3 MB", in powers of 1000.
+/// Formats a size in powers of 1000, e.g. "18.3 MB".
 std::string format_bytes(uint64_t bytes);
 
-/// "24GB", "1.5 GB", "512 MiB", "1000000": units of 1000, and of 1024 with an i. Nothing for any other text.
+/// Parses "24GB", "1.5 GB", "512 MiB" or "1000000". Prefixes are powers of 1000, or of 1024 with an "i".
+/// Returns nullopt for any other text.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace dtrain

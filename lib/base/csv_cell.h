@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// The text as a cell: in quotes where it has a comma, a quote or the end of a line.
+/// Returns the text as a CSV cell: quoted if it contains a comma, a quote or a line break.
 std::string csv_cell(const std::string& text);
 
 }  // namespace dtrain

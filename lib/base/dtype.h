@@ -9,14 +9,13 @@
 
 namespace dtrain {
 
-/// bfloat16 and float16 are for what a GPU computes with, float64 is for data whose digits float32 would
-/// lose, as a data set stores them. Everything that a user names and a model computes with has one of
-/// kDataTypes.
+/// GPUs compute in bfloat16 and float16. float64 is only a storage type of datasets, for values that float32
+/// would round. Types that users name and models compute with are in kDataTypes.
 enum class DType : uint8_t { float32, bfloat16, float16, int32, uint8, float64 };
 
 inline constexpr std::array kDataTypes{DType::float32, DType::int32, DType::uint8};
 
-/// The size of one element.
+/// Returns the size of one element in bytes.
 constexpr size_t bytes_of(DType type) {
   switch (type) {
     case DType::float64:
@@ -33,9 +32,9 @@ constexpr size_t bytes_of(DType type) {
   return 1;
 }
 
-/// "float32"
+/// Returns the name, e.g. "float32".
 std::string_view name_of(DType type);
-/// The one of kDataTypes with this name, or nothing.
+/// Returns the type in kDataTypes with this name, or nullopt.
 std::optional<DType> data_type_from(std::string_view name);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The two kinds of failure a person can meet. The program's exit code follows from the type.
+// The two types of errors shown to users. The program's exit code follows from the type.
 #pragma once
 
 #include <stdexcept>
@@ -6,15 +6,14 @@
 
 namespace dtrain {
 
-/// Something failed while running (exit code 1): a full disk, a loss that is not a number, a lost device.
+/// A failure at run time (exit code 1): a full disk, a NaN loss, a lost device.
 class Error : public std::runtime_error {
  public:
-  /// what() is a C string: a NUL in the message would end it, and becomes "\\x00".
+  /// what() is a C string, so a NUL would truncate it; NULs in the message become "\\x00".
   explicit Error(const std::string& message);
 };
 
-/// What the user wrote or named is wrong (exit code 2): command line, configuration, a missing or malformed
-/// file.
+/// An error in the user's input (exit code 2): command line, configuration, a missing or malformed file.
 class UserError : public Error {
  public:
   using Error::Error;

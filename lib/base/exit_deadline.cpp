@@ -14,8 +14,8 @@ namespace {
 
 std::atomic<int> holds{0};
 
-/// Calls no destructor and allocates nothing: other threads may be anywhere. Standard error that takes no
-/// text (a terminal that was stopped) must not keep the process.
+/// Calls no destructor and allocates nothing: other threads may be in any state. Skips the message if
+/// standard error cannot accept it now (e.g. a stopped terminal), so that writing cannot block the exit.
 [[noreturn]] void end_process(const std::string& message) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) == 1 && (output.revents & POLLOUT)) {
@@ -52,15 +52,15 @@ ExitDeadline::~ExitDeadline() {
 void ExitDeadline::arm(const std::string& why) noexcept try {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return;
-  // Behind a progress bar on a terminal, the message begins a line.
-  std::string message = fmt::format(
-      "{}error: {}\nerror: cleaning up after that has not ended in {:g} seconds; the process ends here\n",
-      ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
+  // On a terminal, a progress bar may be on the current line; the message starts a new one.
+  std::string message =
+      fmt::format("{}error: {}\nerror: cleaning up did not finish within {:g} seconds; ending the process\n",
+                  ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
   thread_ = std::thread([this, text = std::move(message)] { wait(text); });
-} catch (...) {  // no memory or no thread: then there is no deadline
+} catch (...) {  // out of memory or threads: there is no deadline then
 }
 
-/// In small steps, so that a process that was stopped for a while (Ctrl-Z) has its time when it goes on.
+/// Waits in small steps, so that time during which the process is stopped (Ctrl-Z) does not count.
 void ExitDeadline::wait(const std::string& message) {
   using Seconds = std::chrono::duration<double>;
   Seconds left = cleanup_limit();

@@ -1,4 +1,4 @@
-// A limit on the time in which a process that has failed must end.
+// A time limit for cleaning up after a failure.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace dtrain {
 
-/// The seconds that a process may take to clean up after its GPUs have failed or stalled: 30, or
-/// DTRAIN_CLEANUP_SECONDS in the environment (tests make it short).
+/// Returns the seconds that a process may take to clean up after its GPUs failed or stalled: 30, or
+/// DTRAIN_CLEANUP_SECONDS from the environment (tests make it short).
 std::chrono::duration<double> cleanup_limit();
 
-/// Ends the process where cleaning up after a failure never returns: calls to a failed GPU may block for
-/// ever, in destructors too, and then no exception reaches anybody who shows it.
+/// Ends the process if cleaning up after a failure never returns. Calls to a failed GPU may block forever,
+/// also in destructors, and then no exception reaches the code that reports it.
 class ExitDeadline {
  public:
   ExitDeadline() = default;
-  /// The clean-up is over: the process goes on.
+  /// Disarms the deadline: the clean-up has finished.
   ~ExitDeadline();
   ExitDeadline(const ExitDeadline&) = delete;
   ExitDeadline& operator=(const ExitDeadline&) = delete;
@@ -27,7 +27,7 @@ class ExitDeadline {
   /// with exit code 1. Only the first call counts. Any thread; returns at once.
   void arm(const std::string& why) noexcept;
 
-  /// While one exists, the time of all deadlines stands still: a file that is worth keeping is written.
+  /// While a Hold exists, all deadlines are paused, e.g. while a file worth keeping is being written.
   class Hold {
    public:
     Hold();
@@ -42,7 +42,7 @@ class ExitDeadline {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool in_time_ = false;
-  std::thread thread_;  // from arm() on
+  std::thread thread_;  // set by arm()
 };
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Whether numbers are numbers.
+// Checks for infinities and NaN.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Whether none of them is infinite or NaN. About as fast as memory is read.
+/// Returns true if no value is infinite or NaN. Runs at about memory bandwidth.
 inline bool all_finite(std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t bad = 0;

@@ -1,4 +1,4 @@
-// Floating point numbers of 16 bits, as files and GPUs hold them.
+// Conversions of 16-bit floating-point numbers, as stored in files and used by GPUs.
 #pragma once
 
 #include <bit>
@@ -6,10 +6,10 @@
 
 namespace dtrain {
 
-/// The largest finite number of float16.
+/// Largest finite float16.
 inline constexpr float kMostFloat16 = 65504;
 
-/// The bits of the nearest float16 (ties to even); numbers beyond its range become infinite.
+/// Returns the bits of the nearest float16 (ties to even). Numbers beyond its range become infinite.
 inline uint16_t to_float16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);
@@ -33,7 +33,7 @@ inline float from_float16(uint16_t bits) {
   return sign != 0 ? -size : size;
 }
 
-/// bfloat16 is the upper half of float32.
+/// Widens a bfloat16, which is the upper half of a float32.
 inline float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }

@@ -1,6 +1,6 @@
-// Marks functions that both the host's compiler and nvcc compile, so that the maths is written once. On the
-// host they are always inlined: the CPU's kernels are compiled for several instruction sets, and no function
-// that one of them left behind may be called where that set does not exist.
+// Marks functions that the host compiler and nvcc both compile, so that the math is written once. On the host
+// they are always inlined: CPU kernels are compiled for several instruction sets, and an out-of-line copy
+// compiled for one set must not be called on a CPU without it.
 #pragma once
 
 #if defined(__CUDACC__)

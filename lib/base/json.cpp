@@ -43,7 +43,7 @@ const Json* Json::find(std::string_view key) const {
 
 namespace {
 
-/// Enough of a value to know it by.
+/// Returns the start of a value's text, long enough to recognize it.
 std::string excerpt(const Json& json) {
   constexpr size_t kMost = 60;
   std::string text = json.dump();
@@ -55,7 +55,7 @@ std::string excerpt(const Json& json) {
 
 double Json::as_double() const {
   if (const auto* integer = std::get_if<int64_t>(&value_)) return static_cast<double>(*integer);
-  if (const auto* text = std::get_if<std::string>(&value_)) {  // how dump() writes what JSON lacks
+  if (const auto* text = std::get_if<std::string>(&value_)) {  // non-finite values as dump() writes them
     if (*text == "nan") return std::nan("");
     if (*text == "inf") return HUGE_VAL;
     if (*text == "-inf") return -HUGE_VAL;
@@ -114,13 +114,13 @@ void write_double(std::string& out, double value) {
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    const std::string text = fmt::format("{}", value);  // the shortest that reads back the same
+    const std::string text = fmt::format("{}", value);  // the shortest text that reads back the same
     out += text;
     if (text.find_first_of(".en") == std::string::npos) out += ".0";
   }
 }
 
-/// The comma, line break and indentation before an element.
+/// Writes the comma, line break and indentation before an element.
 void separate(std::string& out, bool first, int indent, int depth) {
   if (!first) out += indent ? "," : ", ";
   if (indent) out += '\n' + std::string(static_cast<size_t>(indent * depth), ' ');
@@ -174,7 +174,7 @@ std::string Json::dump(int indent) const {
 
 namespace {
 
-/// Recursive descent over one document; the offset of a mistake is in every error.
+/// A recursive-descent parser of one document. Error messages contain the offset.
 class Parser {
  public:
   Parser(std::string_view text, Json::RepeatedKeys repeated) : text_(text), repeated_(repeated) {}
@@ -225,7 +225,8 @@ class Parser {
 
   Json object(int depth) {
     Json::Object entries;
-    std::unordered_map<std::string, size_t> places;  // of a key that comes again, the last value counts
+    std::unordered_map<std::string, size_t>
+        places;  // index of each key; the last value of a repeated key wins
     if (accept('}')) return Json(std::move(entries));
     do {
       expect('"');
@@ -283,7 +284,7 @@ class Parser {
     } else if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
       at_ += 2;
       const uint32_t low = hexadecimal();
-      if (low < 0xDC00 || low > 0xDFFF) fail("the second half of a surrogate pair before this");
+      if (low < 0xDC00 || low > 0xDFFF) fail("the second half of a surrogate pair");
       append_utf8(out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
     } else {
       append_utf8(out, code);

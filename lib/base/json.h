@@ -1,4 +1,5 @@
-// A JSON value to build and write: --json output, metrics.jsonl, the JSON schema, Keras's model_config.
+// A JSON value, with a parser and a writer, for --json output, metrics.jsonl, the JSON schema and Keras's
+// model_config.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 
 namespace dtrain {
 
-/// Strings are bytes: those that are no UTF-8 are written as escapes (base/utf8.h), and read back.
-/// Objects keep the order in which keys were set. Numbers are written so that reading them gives the same
-/// double (NaN and infinities, which JSON lacks, as the strings "nan", "inf", "-inf").
+/// A JSON value. Strings are bytes; bytes that are not UTF-8 are written as escapes (base/utf8.h) and read
+/// back. Objects keep insertion order. Numbers are written so that they read back as the same double; NaN and
+/// infinities, which JSON lacks, become the strings "nan", "inf" and "-inf".
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -33,13 +34,13 @@ class Json {
   static Json array() { return Json(Array{}); }
   static Json object();
 
-  /// Sets (or replaces) a key of an object; returns this, so that calls chain.
+  /// Sets or replaces a key of an object. Returns *this for chaining.
   Json& set(std::string_view key, Json value);
   Json& push(Json value);
-  /// Null (the pointer) where this is no object or has no such key.
+  /// Returns nullptr if this is not an object or lacks the key.
   const Json* find(std::string_view key) const;
 
-  /// What becomes of a key that an object has several times: the last value counts, or parse() throws.
+  /// How to treat a repeated key in an object: use the last value, or let parse() throw.
   enum class RepeatedKeys { last, error };
   /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError with
   /// the offset of the mistake; also for a number that float64 cannot hold.
@@ -52,7 +53,7 @@ class Json {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<int64_t>(value_); }
   bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
-  // These throw UserError where the value is another: what is read may have been written by anybody.
+  // These throw UserError if the value has another type: the document may come from an untrusted source.
   bool as_bool() const { return get<bool>("true or false"); }
   int64_t as_int() const { return get<int64_t>("an integer"); }
   double as_double() const;
@@ -61,7 +62,7 @@ class Json {
   const Object& entries() const { return get<Object>("an object"); }
   const Json& at(std::string_view key) const;
 
-  /// One line when `indent` is 0; else a line for each element, but for lists of scalars.
+  /// Returns one line if `indent` is 0, else one line per element, except for arrays of scalars.
   std::string dump(int indent = 0) const;
 
  private:

@@ -17,7 +17,7 @@ Location beside(const Location& file, const std::string& name) {
 }
 
 std::string first_bytes(const Location& file, size_t count) {
-  // A pipe without a writer would block a plain open.
+  // O_NONBLOCK: without it, opening a pipe that has no writer would block.
   const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return "";
   std::string bytes(count, '\0');

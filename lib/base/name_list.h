@@ -1,4 +1,4 @@
-// Names in a sentence.
+// Lists of names in messages.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace dtrain {
 
-/// "'a', 'b', 'c' and 7 more", where `most` is 3.
+/// Formats a list such as "'a', 'b', 'c' and 7 more", with at most `most` names (or one more if it is the
+/// last).
 std::string list_some(const std::vector<std::string>& names, size_t most = 3);
 
 }  // namespace dtrain

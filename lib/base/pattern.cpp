@@ -4,7 +4,7 @@ namespace dtrain {
 
 bool matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0;
-  size_t star = std::string_view::npos, taken = 0;  // the last star, and where what it stands for ends
+  size_t star = std::string_view::npos, taken = 0;  // position of the last star, and the end of its match
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

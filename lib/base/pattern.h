@@ -5,11 +5,11 @@
 
 namespace dtrain {
 
-/// Whether a name is as the pattern says: `*` stands for any characters, '/' among them, or none; all others
-/// for themselves.
+/// Returns true if the whole name matches the pattern. `*` matches any characters, including '/', or none;
+/// all other characters match themselves.
 bool matches(std::string_view pattern, std::string_view name);
 
-/// What `*` stands for in a pattern that has one; the name must match.
+/// Returns the part of the name that `*` matched, for a pattern with one `*`. The name must match.
 std::string_view matched_by_star(std::string_view pattern, std::string_view name);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// Random numbers as a pure function of a key and a counter: nothing depends on which thread or replica drew
-// them.
+// Random numbers as a pure function of a key and a counter: results do not depend on which thread or replica
+// draws them.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct Philox {
     uint32_t v[4];
   };
 
-  /// A generator for one purpose (`stream`) of a run with this seed.
+  /// Returns a generator for one purpose (`stream`) of a run with this seed.
   DTRAIN_HOST_DEVICE static Philox of(uint64_t seed, uint32_t stream) {
-    // SplitMix64's finaliser, so that near seeds and streams give unrelated keys.
+    // SplitMix64's finalizer: similar seeds and streams give unrelated keys.
     uint64_t z = seed + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(stream) + 1);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
@@ -26,7 +26,7 @@ struct Philox {
     return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
   }
 
-  /// Four independent 32-bit words for this counter.
+  /// Returns four independent 32-bit words for this counter.
   DTRAIN_HOST_DEVICE Block operator()(uint64_t high, uint64_t low) const {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
     uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
@@ -46,7 +46,7 @@ struct Philox {
   }
 };
 
-/// A float in [0, 1) with 24 random bits.
+/// Returns a float in [0, 1) with 24 random bits.
 DTRAIN_HOST_DEVICE inline float uniform01(uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }

@@ -41,7 +41,7 @@ std::string proto_double(int field, double value) {
 }
 
 std::string proto_float(int field, double value) {
-  // The conversion of a double that float32 cannot hold is undefined.
+  // Converting a double outside float32's range is undefined behavior.
   const double most = std::numeric_limits<float>::max();
   const float narrow = std::abs(value) > most
                            ? std::copysign(HUGE_VALF, static_cast<float>(value < 0 ? -1 : 1))

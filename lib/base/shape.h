@@ -8,10 +8,10 @@
 
 namespace dtrain {
 
-/// What one array may hold: many kernels of oneDNN and cuDNN count in 32 bits.
+/// Maximum number of elements of one array: many oneDNN and cuDNN kernels use 32-bit indices.
 inline constexpr int64_t kMostArrayElements = INT32_MAX;
 
-/// A small value type. Layer shapes leave out the batch axis; an empty shape is a scalar (one element).
+/// A small value type. Layers' shapes exclude the batch axis; an empty shape is a scalar (one element).
 class Shape {
  public:
   Shape() = default;
@@ -26,17 +26,17 @@ class Shape {
   auto begin() const { return extents_.begin(); }
   auto end() const { return extents_.end(); }
 
-  /// The product of the extents; 1 for a scalar. Throws Error where 64 bits do not hold it.
+  /// Returns the product of the extents; 1 for a scalar. Throws Error if it does not fit in 64 bits.
   int64_t elements() const;
-  /// Elements along the last axis: 1 for a scalar.
+  /// Returns the extent of the last axis; 1 for a scalar.
   int64_t columns() const { return extents_.empty() ? 1 : extents_.back(); }
-  /// elements() / columns(), the number of rows; 0 where columns() is 0.
+  /// Returns elements() / columns(), the number of rows; 0 if columns() is 0.
   int64_t positions() const { return columns() == 0 ? 0 : elements() / columns(); }
-  /// Whether the product is more than `most`, however large the extents are.
+  /// Returns true if the product exceeds `most`. Safe for extents whose product overflows.
   bool exceeds(int64_t most) const;
-  /// This shape with `extent` put before it, as [batch, ...] from a sample's shape.
+  /// Returns this shape with `extent` prepended, e.g. [batch, ...] from a sample's shape.
   Shape prepended(int64_t extent) const;
-  /// "28x28x1"; "scalar" for a rank of 0.
+  /// Returns e.g. "28x28x1", or "scalar" for rank 0.
   std::string str() const;
 
   bool operator==(const Shape&) const = default;

@@ -1,4 +1,4 @@
-// How long something takes.
+// Measuring elapsed time.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Adds the seconds of its own life to a sum.
+/// Adds the seconds between its construction and destruction to a sum.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}

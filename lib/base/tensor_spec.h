@@ -1,4 +1,4 @@
-// What is known of an array before it exists.
+// The description of an array.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// The `shape` is that of one sample: it leaves out the batch axis.
+/// `shape` is the shape of one sample, without the batch axis.
 struct TensorSpec {
   std::string name;
   Shape shape;

@@ -19,7 +19,7 @@ std::string format_count(int64_t count) {
 }
 
 std::string format_value(double value) {
-  if (std::isnan(value)) return "nan";  // whatever its sign
+  if (std::isnan(value)) return "nan";  // regardless of the sign
   const double size = std::abs(value);
   return size == 0 || (size >= 1e-3 && size < 1e6) ? fmt::format("{:.4f}", value)
                                                    : fmt::format("{:.4g}", value);

@@ -1,4 +1,4 @@
-// Numbers as people read them, and tables.
+// Formatting of numbers and tables for display.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,18 @@
 
 namespace dtrain {
 
-/// A number with its thousands apart: "1,234,567".
+/// Formats a number with thousands separators: "1,234,567".
 std::string format_count(int64_t count);
-/// Losses and metrics: "0.0931", and "1.4e-13", "3.2e+07" where four decimals would not do.
+/// Formats a loss or metric: "0.0931", or "1.4e-13" and "3.2e+07" if four decimals do not suit.
 std::string format_value(double value);
-/// Minutes and seconds, and hours where there are any: "0:07", "12:05", "3:02:11".
+/// Formats a duration: "0:07", "12:05", "3:02:11"; as days and hours from 100 hours on.
 std::string format_duration(double seconds);
-/// The text as a shell takes it for one word: in quotes where it needs them.
+/// Returns the text as one shell word, quoted if necessary.
 std::string shell_word(const std::string& text);
-/// A count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
+/// Formats a count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);
 
-/// A table whose columns are as wide as what is in them, under their titles. Control characters in them are
-/// escaped.
+/// A text table with columns as wide as their content. Escapes control characters.
 class Table {
  public:
   enum class Align { left, right };

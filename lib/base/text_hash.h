@@ -1,4 +1,4 @@
-// For containers of texts in which a text is looked up without a copy of it.
+// A transparent hash: looks up strings in containers by string_view, without a copy.
 #pragma once
 
 #include <functional>

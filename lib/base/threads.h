@@ -1,4 +1,4 @@
-// Threads, which a system may refuse.
+// Starting threads, with a readable error.
 #pragma once
 
 #include <string>
@@ -10,14 +10,16 @@
 
 namespace dtrain {
 
-/// std::thread(work), or Error that says what the thread was for ("replica 7 of 8") and what refuses one.
+/// Returns std::thread(work). Throws Error with the thread's purpose ("replica 7 of 8") and the limits that
+/// may apply if the system cannot start it.
 template <class Work>
 std::thread start_thread(const std::string& purpose, Work&& work) {
   try {
     return std::thread(std::forward<Work>(work));
   } catch (const std::system_error& error) {
-    throw Error(purpose + ": the system gives this process no more threads (" + error.code().message() +
-                "); ulimit -u, the limit of its control group's tasks (pids.max) and memory bound them");
+    throw Error(purpose + ": the system cannot start another thread for this process (" +
+                error.code().message() +
+                "); the limits are ulimit -u, the control group's pids.max and memory");
   }
 }
 

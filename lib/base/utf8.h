@@ -1,4 +1,4 @@
-// Text that may hold bytes which are no UTF-8, as names of files on Linux may.
+// Text that may contain bytes that are not UTF-8, as Linux file names may.
 #pragma once
 
 #include <cstddef>
@@ -9,36 +9,37 @@
 
 namespace dtrain {
 
-/// The length of the UTF-8 sequence at the front (no overlong forms, no surrogates), or 0 where there is
-/// none.
+/// Returns the length of the UTF-8 sequence at the front, or 0 if there is none. Overlong forms and
+/// surrogates are invalid.
 size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// Appends a code point up to U+10FFFF. Surrogates, which UTF-8 does not have, become the three bytes that
-/// they would have.
+/// Appends a code point up to U+10FFFF. Surrogates, which UTF-8 excludes, are encoded in three bytes like
+/// other code points.
 void append_utf8(std::string& out, uint32_t code_point);
 
-/// How a byte that is no part of UTF-8 stands in JSON and in YAML, both of which are Unicode: as the escape
-/// of a lone surrogate, "\udc80" to "\udcff". This is Python's convention ("surrogateescape"), whose readers
-/// of both turn it back into the byte where it names a file.
+/// Returns the escape for a byte that is not valid UTF-8 in JSON and YAML, which are Unicode: a lone
+/// surrogate, "\udc80" to "\udcff". This is Python's "surrogateescape" convention, so Python turns it back
+/// into the byte in file names read from either format.
 std::string escaped_byte(unsigned char byte);
 
-/// The byte that this code point stands for, or nothing.
+/// Returns the byte that this code point escapes, or nullopt.
 std::optional<char> byte_of_escape(uint32_t code_point);
 
-/// The text; where it has more than `most` bytes, the whole characters among the first of these, and "...".
+/// Returns the text, cut to the whole characters in its first `most` bytes plus "..." if it is longer.
 std::string shortened(std::string text, size_t most);
 
-/// The text for a terminal: control characters, those above ASCII and stray bytes of their values included,
-/// are escaped ("\\x1b", "\\u009b"). Ends of lines and tabs stay.
+/// Returns the text with control characters escaped for a terminal ("\\x1b", "\\u009b"). This includes C1
+/// control characters and stray bytes with their values. Line breaks and tabs are kept.
 std::string visible(std::string_view text);
-/// visible(), with ends of lines and tabs escaped, too ("\\n").
+/// Like visible(), but also escapes line breaks and tabs ("\
+/// ").
 std::string visible_in_line(std::string_view text);
-/// Whether visible() would change nothing.
+/// Returns true if visible() would change nothing.
 bool is_visible(std::string_view text);
 
-/// The text with ASCII's capital letters made small, whatever the locale.
+/// Returns the text with ASCII capitals converted to lower case, independent of the locale.
 std::string in_small_letters(std::string text);
 
 }  // namespace dtrain

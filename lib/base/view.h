@@ -1,4 +1,4 @@
-// A typed window on memory that somebody else owns.
+// A typed view of memory owned elsewhere.
 #pragma once
 
 #include "base/dtype.h"
@@ -6,13 +6,12 @@
 
 namespace dtrain {
 
-/// How an image batch lies in memory. What users see is `plain`; the others exist between layers of one plan
-/// only.
+/// Memory layout of an image batch. Users only see `plain`; the others are used between the layers of a plan.
 enum class Layout : uint8_t {
   plain,      ///< row major in the order of the shape; for images channels last (NHWC)
   planar,     ///< NCHW
   blocked8,   ///< NCHW with the channels in blocks of 8 innermost (nChw8c)
-  blocked16,  ///< the same in blocks of 16 (nChw16c)
+  blocked16,  ///< like blocked8, with blocks of 16
 };
 
 /// Does not own `data`; copying it copies no elements. The shape includes the batch axis.

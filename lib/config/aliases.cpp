@@ -8,24 +8,25 @@ namespace dtrain {
 
 namespace {
 
-/// `word`, plain, stands for `here` where that is known; with an advice, `here` only says which part of a
-/// configuration it is for.
+/// Maps `word`, a plain_name(), to the candidate `here`. With an `advice`, the advice is shown instead, and
+/// `here` only selects the part of a configuration in which the entry applies.
 struct Entry {
   std::string_view word, here, advice = {};
 };
 
 constexpr std::string_view kOfOptimizer = "it is an option of the optimizer: {adam: {learning_rate: 0.001}}";
-constexpr std::string_view kInferred = "leave it out: what a layer reads says it";
-constexpr std::string_view kUnderTrain = "it stands under train";
-constexpr std::string_view kUnderDataset = "it stands under dataset";
+constexpr std::string_view kInferred = "leave it out: it is inferred from the layer's input";
+constexpr std::string_view kUnderTrain = "it belongs under train";
+constexpr std::string_view kUnderDataset = "it belongs under dataset";
 constexpr std::string_view kClipping = "gradients are clipped under train: clip_norm";
 constexpr std::string_view kSchedule =
     "a schedule is the optimizer's learning_rate: {adam: {learning_rate: {reduce_on_plateau: {initial: "
     "0.001}}}}";
-constexpr std::string_view kSavedAlways = "leave it out: a run saves, and goes on with dtrain resume";
+constexpr std::string_view kSavedAlways =
+    "leave it out: runs save checkpoints, and dtrain resume continues them";
 constexpr std::string_view kWrittenAlways = "leave it out: metrics.csv and metrics.jsonl are always written";
 constexpr std::string_view kSplit =
-    "give the data set a split of its own: validation: {split: {of: train, fraction: 0.2}}";
+    "define a validation split under dataset: validation: {split: {of: train, fraction: 0.2}}";
 constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
 constexpr std::string_view kFromLogits =
     "it is sparse_categorical_crossentropy: {from_logits: true}, of class numbers";
@@ -259,7 +260,7 @@ constexpr auto kEntries = std::to_array<Entry>({
      "the best checkpoint is kept by checkpoint: {best: {monitor: val_loss}}"},
     {"savebestonly", "keep", "keep: 1 and best: {monitor: val_loss}"},
     {"minlr", "min"},
-    {"modelcheckpoint", "early_stopping", "what is saved, and when, stands under checkpoint, beside train"},
+    {"modelcheckpoint", "early_stopping", "saving is configured under the top-level key checkpoint"},
     {"backupandrestore", "early_stopping", kSavedAlways},
     {"reducelronplateau", "early_stopping", kSchedule},
     {"learningratescheduler", "early_stopping", kSchedule},
@@ -366,7 +367,7 @@ constexpr auto kEntries = std::to_array<Entry>({
 }  // namespace
 
 std::string plain_name(std::string_view name) {
-  // A module before it says nothing; what ends in a dot is no module.
+  // Drops a module prefix such as "nn."; a trailing dot is not a prefix.
   if (const size_t dot = name.rfind('.'); dot != std::string_view::npos && dot + 1 < name.size())
     name.remove_prefix(dot + 1);
   std::string plain;

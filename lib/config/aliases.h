@@ -1,5 +1,4 @@
-// What the things of a configuration are called elsewhere: in Keras, whose names are taken, in PyTorch, in
-// short.
+// Names from Keras (which are accepted), PyTorch and common abbreviations, mapped to dtrain's names.
 #pragma once
 
 #include <span>
@@ -8,18 +7,17 @@
 
 namespace dtrain {
 
-/// The form that all spellings of a name share: "nn.Conv2d", "Conv2D" and "conv_2d" become "conv2d".
+/// Returns the common form of all spellings of a name: "nn.Conv2d", "Conv2D" and "conv_2d" become "conv2d".
 std::string plain_name(std::string_view name);
 
-/// The candidate that Keras calls `name`: a class (`Conv2D` of "conv2d") or a short name (`mse`). "" where
-/// there is none.
+/// Returns the candidate that Keras calls `name`: a class (`Conv2D` for "conv2d") or a short name (`mse`).
+/// Returns "" if there is none.
 std::string_view find_keras_name(std::string_view name, std::span<const std::string> candidates);
 
-/// What a word from elsewhere stands for: one of the candidates, or advice. Both are empty where the word is
-/// not known.
+/// The meaning of a foreign name: one of the candidates, or advice. Both are empty if the name is unknown.
 struct Alias {
   std::string_view meant;   // one of the candidates
-  std::string_view advice;  // a sentence, where none of them is what is meant
+  std::string_view advice;  // a sentence, if no candidate has this meaning
 };
 Alias find_alias(std::string_view word, std::span<const std::string> candidates);
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kEscape = 6;  // the length of "\udc80"
 
-/// Whether the text has the escape of a byte there, or with `page` in place of "dc" a stand-in's.
+/// Returns true if the text starts with the escape of a byte, or, given another `page` than "dc", with a
+/// stand-in's escape.
 bool is_escape(std::string_view text, std::string_view page = "dc") {
   const auto lower = [&](size_t i) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
@@ -27,7 +28,7 @@ std::string page_of(unsigned stand_ins) {
   return fmt::format("{:02x}", stand_ins);
 }
 
-/// Whether any of these characters stands in the text, as itself or as an escape.
+/// Returns true if the text contains any of these characters, literally or as an escape.
 bool uses(std::string_view text, unsigned stand_ins) {
   std::string first, last;
   append_utf8(first, stand_ins << 8 | 0x80);
@@ -56,7 +57,7 @@ ByteEscapes::ByteEscapes(std::string_view text) : text_(text) {
     if (changed_.empty()) {
       stand_ins_ = kFirst;
       while (stand_ins_ <= kLast && uses(text, stand_ins_)) ++stand_ins_;
-      if (stand_ins_ > kLast) return;  // the parser will refuse the escape
+      if (stand_ins_ > kLast) return;  // the parser will reject the escape
       page = page_of(stand_ins_);
       changed_ = text;
     }
@@ -69,10 +70,10 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string out;
   std::string_view rest = scalar;
   const std::string page = page_of(stand_ins_);
-  std::string lead;  // the first byte of all stand-ins
+  std::string lead;  // the common first byte of all stand-ins
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
-    if (is_escape(rest, page)) {  // where it was no escape: not between double quotes, or behind a backslash
+    if (is_escape(rest, page)) {  // not an escape in the original: outside double quotes or after a backslash
       out += "\\udc";
       rest.remove_prefix(4);
       continue;

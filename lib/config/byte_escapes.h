@@ -1,4 +1,4 @@
-// Bytes that are no UTF-8 in YAML: "\udc80" to "\udcff" between double quotes (base/utf8.h).
+// Bytes that are not UTF-8 in YAML: written as "\udc80" to "\udcff" in double quotes (base/utf8.h).
 #pragma once
 
 #include <string>
@@ -6,22 +6,22 @@
 
 namespace dtrain {
 
-/// Brings the escapes through a parser that refuses them, as yaml-cpp does, since YAML has no surrogates. The
-/// parser reads other escapes of the same length, of characters that the text does not use (from those which
-/// Unicode leaves to private use), and restore() makes bytes of these characters again.
+/// Passes these escapes through yaml-cpp, which rejects them because YAML has no surrogates. They are
+/// replaced with escapes of the same length for private-use characters that the text does not contain;
+/// restore() turns these characters into bytes.
 class ByteEscapes {
  public:
   explicit ByteEscapes(std::string_view text);
 
-  /// The text that the parser is to read. It has the length of the original, which has to outlive this.
+  /// Returns the text to parse. It has the length of the original, which must outlive this object.
   std::string_view text() const { return changed_.empty() ? text_ : changed_; }
-  /// What the original means by a scalar that the parser read.
+  /// Returns the original value of a scalar that the parser returned.
   std::string restore(std::string scalar) const;
 
  private:
   std::string_view text_;
-  std::string changed_;     // empty where the text has no such escape
-  unsigned stand_ins_ = 0;  // the upper byte of the characters that stand in
+  std::string changed_;     // empty if the text has no such escape
+  unsigned stand_ins_ = 0;  // upper byte of the stand-in characters
 };
 
 }  // namespace dtrain

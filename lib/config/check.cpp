@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// The number in a value or a bound, which may be written as an optional.
+/// Returns the number in a value or a bound, either of which may be an optional.
 template <class V>
 auto number_of(const V& value) {
   if constexpr (requires { value.value(); })

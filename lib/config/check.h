@@ -8,24 +8,24 @@
 
 namespace dtrain {
 
-/// What a restriction says in messages, its test, and what it adds to the field's JSON schema.
+/// A constraint: its description for messages, its test, and its part of the field's JSON schema.
 template <class V>
 struct Check {
   std::string expected;                 // "a number of at least 1"
-  std::function<bool(const V&)> holds;  // empty: every value passes
+  std::function<bool(const V&)> holds;  // if empty, every value passes
   Json schema = Json::object();         // {"minimum": 1}
 };
 
-// These are for V = int, int64_t, double, and optional ones of them (check.cpp): an optional without a value
+// Instantiated in check.cpp for V = int, int64_t, double and std::optional of these. An empty optional
 // passes.
 template <class V>
 Check<V> at_least(V low);
 template <class V>
 Check<V> greater_than(V low);
-/// Both ends are included.
+/// Includes both ends.
 template <class V>
 Check<V> between(V low, V high);
-/// low <= value < high, as dropout's rate.
+/// low <= value < high, e.g. for dropout's rate.
 template <class V>
 Check<V> between_excluding_high(V low, V high);
 

@@ -62,7 +62,8 @@ bool IntegerCodec<V>::parse(const ConfigNode& node, const std::string& where, V&
     out = value;
     return true;
   }
-  // from_chars of an unsigned type takes no sign, yet -1 is an integer out of range rather than none.
+  // from_chars of an unsigned type accepts no sign, but -1 should be reported as out of range, not as "no
+  // integer".
   int64_t negative = 0;
   const bool out_of_range =
       error == std::errc::result_out_of_range ||
@@ -97,10 +98,11 @@ bool RealCodec<V>::parse(const ConfigNode& node, const std::string& where, V& ou
   using Single = std::numeric_limits<float>;
   const V size = std::abs(value);
   if (size != 0 && (size < static_cast<V>(Single::min()) || size > static_cast<V>(Single::max())))
-    return report_unexpected(node, where,
-                             fmt::format("0, or a number of {:.2g} to {:.2g} in size, as float32 holds them",
-                                         Single::min(), Single::max()),
-                             diagnostics);
+    return report_unexpected(
+        node, where,
+        fmt::format("0, or a number whose absolute value is between {:.2g} and {:.2g} (the range of float32)",
+                    Single::min(), Single::max()),
+        diagnostics);
   out = value;
   return true;
 }
@@ -135,7 +137,7 @@ Json positive_integer() {
   return json_type("integer").set("minimum", 1);
 }
 
-/// One of a shape's extents or a window's.
+/// Parses one extent of a shape or window.
 bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& out,
                     Diagnostics& diagnostics) {
   int64_t value = 0;

@@ -1,4 +1,4 @@
-// How a C++ type is read from and written to a configuration. A new type needs one specialisation of Codec.
+// Codec<V> reads and writes values of type V in a configuration. A new type needs a specialization.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@
 
 namespace dtrain {
 
-/// Every specialisation has three functions:
+/// Every specialization has three functions:
 ///
 ///   static bool parse(const ConfigNode&, const std::string& where, V& out, Diagnostics&);
 ///   static ConfigNode write(const V&);
 ///   static Json schema();
 ///
-/// `parse` reports a mistake at the node and returns false then; `where` names the field as messages do
-/// ("conv2d's kernel_size"). `write` gives what `parse` reads back to an equal value. `schema` is the JSON
-/// schema of what `parse` takes.
+/// `parse` reports an error at the node and returns false; `where` names the field in messages ("conv2d's
+/// kernel_size"). `write` returns a node that `parse` reads back as an equal value. `schema` returns the JSON
+/// schema of what `parse` accepts.
 ///
 /// These types have a Codec:
-/// - bool, std::string and ConfigNode (which takes anything);
+/// - bool, std::string and ConfigNode (which accepts anything);
 /// - int, int64_t and uint64_t, each within its type's range;
-/// - float and double, written as 1e-3 or as 1/255, of a size that float32 can hold, since everything is
-///   computed in float32;
-/// - std::vector<V>, written as a list, and std::optional<V>, where null is no value;
-/// - Shape, a list of positive integers that make at most kMostArrayElements elements; DType; Size2;
+/// - float and double, written as 1e-3 or 1/255; within float32's range, because all computation is in
+///   float32;
+/// - std::vector<V>, written as a list, and std::optional<V>, where null means no value;
+/// - Shape, a list of positive integers with at most kMostArrayElements elements; DType; Size2;
 /// - enums that have names (names_of<E>);
 /// - structs that have a `static const Schema<T>& schema()` (schema.h);
-/// - Configured<Base>, a choice among the kinds of a registry (registry.h).
+/// - Configured<Base>, a choice among the types of a registry (registry.h).
 template <class V>
 struct Codec;
 
-/// Height and width; written as one number for both or as [height, width]. From 1 to kMostExtent each.
+/// Height and width, each from 1 to kMostExtent. Written as one number for both or as [height, width].
 struct Size2 {
-  static constexpr int64_t kMostExtent = INT32_MAX;  // libraries' windows count in 32 bits
+  static constexpr int64_t kMostExtent = INT32_MAX;  // libraries use 32-bit window sizes
   int64_t height = 1;
   int64_t width = 1;
   bool operator==(const Size2&) const = default;
@@ -53,26 +53,26 @@ struct Size2 {
 template <class E>
 using EnumNames = std::vector<std::pair<E, std::string>>;
 
-/// The names that an enum's values have in a configuration. An enum gets its names by a specialisation:
+/// The names of an enum's values in a configuration. An enum gets its names by a specialization:
 ///
 ///   template <>
 ///   inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 template <class E>
 inline const EnumNames<E> names_of;
 
-/// Reports "where: expected X, found Y" at the node; returns false, so that a parser can return it.
+/// Reports "where: expected X, found Y" at the node. Returns false, so that a parser can return the call.
 bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
                        Diagnostics& diagnostics);
-/// Reports "where: unknown value 'x'; did you mean 'y'?" (or the list of all values); returns false.
+/// Reports "where: unknown value 'x'; did you mean 'y'?" (or a list of all values). Returns false.
 bool report_unknown_value(const ConfigNode& node, const std::string& where,
                           std::span<const std::string> values, Diagnostics& diagnostics);
-/// The regular expression of a division of numbers: 1/255.
+/// Regular expression for a quotient of two numbers, such as 1/255.
 inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
-/// {"type": name}
+/// Returns {"type": name}.
 Json json_type(std::string_view name);
-/// A scalar that reads back as this string: it is quoted where plain text would be taken for something else.
+/// Returns a scalar that reads back as this string, quoted if plain text would have another meaning.
 ConfigNode string_node(std::string text);
 
 }  // namespace dtrain
 
-#include "config/codec_impl.h"  // the specialisations
+#include "config/codec_impl.h"  // the specializations

@@ -1,4 +1,4 @@
-// The specialisations for codec.h; include that.
+// Specializations for codec.h; include codec.h instead.
 #pragma once
 
 namespace dtrain {
@@ -134,7 +134,7 @@ struct Codec<E> {
   static ConfigNode write(E value) {
     for (const auto& [known, name] : names_of<E>)
       if (known == value) return string_node(name);
-    throw std::logic_error("an enum's value has no name in names_of");
+    throw std::logic_error("an enum value has no name in names_of");
   }
   static Json schema() {
     Json values = Json::array();

@@ -27,17 +27,17 @@ void Diagnostics::warning(const Mark& mark, std::string message) {
 
 namespace {
 
-/// "file:line:column: error: message"
+/// Formats "file:line:column: error: message".
 std::string line_of(const Mark& mark, std::string_view kind, std::string_view message) {
   const std::string where = mark.str();
   return fmt::format("{}{}{}: {}", where, where.empty() ? "" : ": ", kind, message);
 }
 
-/// One line an item in the order of the places; the same message at the same place once.
+/// Returns one line per item, sorted by location, without repeated messages at the same location.
 std::vector<std::string> lines_of(const std::vector<Diagnostics::Item>& items, std::string_view kind) {
   using Item = Diagnostics::Item;
   std::map<std::string, size_t>
-      files;  // numbered by first appearance: the main file comes before what it includes
+      files;  // numbered by first appearance: the main file comes before included ones
   std::vector<std::tuple<size_t, int, int, const Item*>> order;
   for (const Item& item : items) {
     const size_t file = files.emplace(item.mark.file ? *item.mark.file : "", files.size()).first->second;
@@ -80,8 +80,8 @@ UserError error_at(const Mark& mark, const std::string& message) {
 
 namespace {
 
-/// Edits (insertion, deletion, replacement, swap of neighbours) from one word to the other: Damerau's
-/// distance, optimal string alignment.
+/// Returns the number of edits (insertion, deletion, replacement, swap of adjacent letters) between two
+/// words: the Damerau distance (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -98,7 +98,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// The candidate that a misspelt word is nearest to; null where none is near enough.
+/// Returns the candidate nearest to a misspelt word, or null if none is near enough.
 const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
   const std::string plain_word = plain_name(word);
   const std::string* found = nullptr;

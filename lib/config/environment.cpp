@@ -19,7 +19,7 @@ bool is_variable_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), fits);
 }
 
-/// The value of what stands between ${ and }. As in a shell, `:-` also stands in for an empty variable.
+/// Returns the value of the text between ${ and }. As in a shell, `:-` also applies to an empty variable.
 std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostics& diagnostics) {
   const size_t separator = inside.find(":-");
   const std::string name(inside.substr(0, separator));
@@ -33,7 +33,8 @@ std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostic
   if (!value)
     diagnostics.error(
         node,
-        fmt::format("the environment variable {0} is not set; write ${{{0}:-default}} to do without", name));
+        fmt::format("the environment variable {0} is not set; write ${{{0}:-default}} to give a default",
+                    name));
   return value ? value : "";
 }
 
@@ -55,7 +56,7 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
     } else if (dollar && text[at + 1] == '{') {
       const size_t end = text.find('}', at);
       if (end == std::string::npos) {
-        diagnostics.error(node, "a '${' without its '}'");
+        diagnostics.error(node, "'${' without a closing '}'");
         return {};
       }
       has_variables = true;
@@ -68,8 +69,8 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   return {std::move(out), has_variables};
 }
 
-/// The text as YAML: lists and mappings in brackets and quoted strings where it is one of these, else a plain
-/// scalar. So paths with a '#' or a '*' in them stay whole.
+/// Parses the text as YAML if it is a bracketed list or mapping or a quoted string; any other text becomes a
+/// plain scalar. This keeps paths that contain '#' or '*' intact.
 ConfigNode read_value(std::string text, const Mark& mark) {
   const size_t first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
   text = first == std::string::npos ? "" : text.substr(first, last - first + 1);

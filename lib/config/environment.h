@@ -1,4 +1,4 @@
-// The environment's variables in a configuration's strings.
+// Environment variables in configuration strings.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -6,13 +6,13 @@
 
 namespace dtrain {
 
-/// The tree with `${NAME}` and `${NAME:-default}` replaced in every scalar but keys, and `$$` by a dollar;
-/// `$name` stays. A scalar with a variable, quoted or not, then means what its new text means as YAML, lists
-/// and mappings in brackets included. A variable that is not set and has no default is reported at its
-/// scalar.
+/// Returns the tree with `${NAME}` and `${NAME:-default}` replaced in every scalar except keys, and `$$`
+/// replaced by a dollar; `$name` is kept. The new text of a scalar with a variable, quoted or not, is
+/// interpreted as YAML, including bracketed lists and mappings. Reports an unset variable without a default
+/// at its scalar.
 ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics);
 
-/// The tree of which expand_environment() makes this one.
+/// Returns the tree that expand_environment() turns into this one.
 ConfigNode escape_environment(const ConfigNode& node);
 
 }  // namespace dtrain

@@ -26,26 +26,27 @@ namespace dtrain {
 
 namespace {
 
-/// For a name that does not exist: the nearest in its folder.
+/// Suggests the most similar name in the folder of a path that does not exist.
 std::string suggested_file(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     names.push_back(entry->path().filename().string());
-  std::sort(names.begin(), names.end());  // a folder has no order of its own
+  std::sort(names.begin(), names.end());  // the order of directory entries is unspecified
   return suggestion(path.filename().string(), names);
 }
 
-/// What is no file with an end, in words; "" for files, and for pipes, which whoever writes to them ends.
+/// Describes file types that cannot be read to an end. Returns "" for regular files, and for pipes, whose
+/// writer ends them.
 std::string_view refused_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return "";
   return S_ISDIR(mode) ? "it is a directory" : S_ISSOCK(mode) ? "it is a socket" : "it is a device";
 }
 
-/// Reads from a descriptor that does not block, of a pipe or a file, to the end or the largest size. Waits
-/// for whoever has the pipe open, as a process substitution may take its time, but not for long for somebody
-/// to open it. Returns what went wrong, "" for nothing.
+/// Reads a nonblocking descriptor of a pipe or file until its end or the size of `bytes`. Waits without limit
+/// for a pipe's writer (a process substitution may take long), but only briefly for one to open the pipe.
+/// Returns an error message, or "" on success.
 std::string read_all(int file, std::string& bytes) {
   constexpr int kPollMilliseconds = 20, kMostPolls = 50;
   size_t size = 0;
@@ -59,7 +60,7 @@ std::string read_all(int file, std::string& bytes) {
       struct stat status {};
       const bool pipe = ::fstat(file, &status) == 0 && S_ISFIFO(status.st_mode);
       if (!pipe || somebody_writes) break;
-      if (++polls > kMostPolls) return "it is a pipe that nobody writes to";
+      if (++polls > kMostPolls) return "it is a pipe without a writer";
       ::poll(nullptr, 0, kPollMilliseconds);
     } else if (errno == EAGAIN) {
       somebody_writes = true;
@@ -73,8 +74,8 @@ std::string read_all(int file, std::string& bytes) {
   return "";
 }
 
-/// The file's bytes, one more than is allowed at most; nothing, and the reason reported, where it cannot be
-/// read.
+/// Returns the file's bytes, at most one more than allowed. Reports the reason and returns nullopt if it
+/// cannot be read.
 std::optional<std::string> read_bytes(const std::string& path, const Mark& named_at,
                                       Diagnostics& diagnostics) {
   const auto fail = [&](std::string_view why) {

@@ -1,4 +1,4 @@
-// The configuration files themselves: reading one, and putting the files that it names in their place.
+// Reads configuration files and includes the files that they name.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace dtrain {
 
-/// The tree in this file, environment replaced; null, and the mistake reported (at `named_at` where it cannot
-/// be read), if it is none.
+/// Returns the tree in this file after environment expansion. On an error, reports it (at `named_at` if the
+/// file cannot be read) and returns null.
 ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics);
 
-/// Whether a top-level key's value may be the path of a file that holds it: model, dataset, strategy.
+/// Returns true if a top-level key's value may be a path to a file with that value: model, dataset, strategy.
 bool may_be_file(std::string_view key);
 
-/// A file that is named in a configuration file, as seen from the folder of that file; from the working
-/// directory where no file names it (a --set).
+/// Resolves a file name relative to the folder of the configuration file that contains it, or to the working
+/// directory if no file does (a --set).
 std::string beside(std::string_view name, const Mark& named_at);
 
-/// The tree of the file that `value` names, relative to the file that names it; `value` itself where that is
-/// no path (a string with a slash, or that ends in .yaml or .yml).
+/// Returns the tree of the file that `value` names, relative to the file that names it. Returns `value`
+/// itself unless it is a path: a string that contains a slash or ends in .yaml or .yml.
 ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);
 
-/// A file that a configuration names: as it is if absolute, else beside the file that names it, then under
-/// $DTRAIN_DATA. Returns the first that exists, or the first tried.
+/// Resolves a file name in a configuration: absolute paths are kept; else the name is tried relative to the
+/// naming file, then under $DTRAIN_DATA. Returns the first path that exists, or the first one tried.
 std::string find_file(std::string_view name, const Mark& named_at);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// find_keras_name: the names of Keras, which are accepted beside dtrain's own.
+// find_keras_name(): Keras names, which are accepted in addition to dtrain's.
 #include <array>
 #include <cctype>
 #include <string>
@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// The short names of Keras.
+/// A Keras short name and dtrain's name for it.
 struct ShortName {
   std::string_view word, here;
 };
@@ -30,7 +30,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"one", "ones"},
 });
 
-/// Classes whose names are not their kinds' in camel case.
+/// Keras classes whose names are not the camel case of dtrain's names.
 constexpr auto kClasses = std::to_array<ShortName>({
     {"SGD", "sgd"},
     {"RMSprop", "rmsprop"},
@@ -45,7 +45,7 @@ constexpr auto kClasses = std::to_array<ShortName>({
     {"TensorBoard", "tensorboard"},
 });
 
-/// Keras's class of a kind: "MaxPooling2D" of "max_pooling2d".
+/// Returns the Keras class for a name: "MaxPooling2D" for "max_pooling2d".
 std::string keras_class(std::string_view kind) {
   for (const ShortName& known : kClasses)
     if (known.here == kind) return std::string(known.word);

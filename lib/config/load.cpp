@@ -23,18 +23,18 @@ ConfigNode with_files(const ConfigNode& run, Diagnostics& diagnostics) {
   return ConfigNode::mapping(std::move(entries), run.mark());
 }
 
-/// Reads a configuration and those that it starts from.
+/// Reads a configuration and its chain of bases.
 class RunReader {
  public:
   explicit RunReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  /// Null where something was reported.
+  /// Returns null if an error was reported.
   ConfigNode read(const std::string& path, const Mark& named_at) {
     const size_t before = diagnostics_.count();
     ConfigNode run = read_config_file(path, named_at, diagnostics_);
     if (diagnostics_.count() != before) return {};
     if (!run.is_mapping()) {
-      diagnostics_.error(run, fmt::format("expected a run's configuration, a mapping, found {}{}",
+      diagnostics_.error(run, fmt::format("expected the configuration of a run (a mapping), found {}{}",
                                           run.describe(), advice_for_colon(run)));
       return {};
     }
@@ -65,7 +65,7 @@ class RunReader {
       return std::filesystem::equivalent(path, other, error);
     };
     if (const auto again = std::find_if(open_.begin(), open_.end(), is_same); again != open_.end()) {
-      diagnostics_.error(base, fmt::format("base: '{}' starts from itself ({} -> {})", path,
+      diagnostics_.error(base, fmt::format("base: '{}' is its own base ({} -> {})", path,
                                            fmt::join(again, open_.end(), " -> "), path));
       return {};
     }

@@ -1,4 +1,4 @@
-// From files to one tree: YAML with limits, environment, includes and --set.
+// Loads files into one tree: YAML with limits, environment variables, includes and --set.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace dtrain {
 
-/// Reads a run's configuration: the file, with `${NAME}` and `${NAME:-default}` in strings replaced from the
-/// environment; the configuration that `base` names below it (merge.h), and so on; the files that `model`,
-/// `dataset` and `strategy` may name put in their place, all relative to the file that names them; then each
-/// `--set` "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML). Keys that are missing are added, and checked
-/// by the schema later. Errors are an index outside of its list, a key below a scalar, and a key before the
-/// last that looks like one that is there, misspelt. A missing file is reported where it is named (`path`
-/// itself: without a place).
+/// Reads a run's configuration. First reads the file and replaces `${NAME}` and `${NAME:-default}` in strings
+/// from the environment. Then merges it over the configuration that `base` names (merge.h), recursively, and
+/// includes the files that `model`, `dataset` and `strategy` may name; all paths are relative to the file
+/// that contains them. Finally applies each `--set` "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML).
+/// Missing keys are added; the schema checks them later. Errors: an index out of range, a key below a scalar,
+/// and a missing key before the last that looks like a misspelling of an existing one. A missing file is
+/// reported at the place that names it (`path` itself: without a location).
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics);
 
-/// Applies `--set` assignments to a tree that is already in memory (a checkpoint's configuration, on resume).
+/// Applies `--set` assignments to a tree in memory (a checkpoint's configuration, on resume).
 ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -1,13 +1,12 @@
-// A configuration that starts from another.
+// Merging a configuration over its base.
 #pragma once
 
 #include "config/node.h"
 
 namespace dtrain {
 
-/// `base` with the values of `over` in their places: a mapping merges with a mapping, any other value
-/// replaces the one that it meets. Values keep their marks, and keys that only `base` has become inherited()
-/// ones.
+/// Returns `base` with the values of `over`: a mapping merges with a mapping, and any other value replaces
+/// the base's. Values keep their marks. Keys that exist only in `base` become inherited().
 ConfigNode merged(const ConfigNode& base, const ConfigNode& over);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// A configuration as a tree of values that know where they were written.
+// A configuration as a tree of values with source locations.
 #pragma once
 
 #include <functional>
@@ -12,30 +12,31 @@
 
 namespace dtrain {
 
-/// A place in a file, for messages. Lines and columns (in bytes) count from 1; 0 where a value was not
-/// written by anybody.
+/// A source location, for messages. Lines and columns (in bytes) count from 1; 0 if the value does not come
+/// from a file.
 struct Mark {
   std::shared_ptr<const std::string> file;
   int line = 0;
   int column = 0;
 
-  /// "configs/a.yaml:14:7"; "--set" and the like have a file name and no numbers.
+  /// Formats "configs/a.yaml:14:7". For "--set" and similar sources, which have no line numbers, returns the
+  /// name only.
   std::string str() const;
 };
 
-/// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (shares its data); never cyclic,
-/// no aliases.
+/// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (copies share data). Never
+/// cyclic; aliases are already resolved.
 class ConfigNode {
  public:
   enum class Type { null, scalar, sequence, mapping };
   using Entry = std::pair<ConfigNode, ConfigNode>;  // key (always a scalar), value
 
   ConfigNode();                       // null, without a mark
-  static ConfigNode null(Mark mark);  ///< written as nothing, ~ or null
+  static ConfigNode null(Mark mark);  ///< written as an empty value, ~ or null
   static ConfigNode scalar(std::string text, bool quoted = false, Mark mark = {});
   static ConfigNode sequence(std::vector<ConfigNode> items, Mark mark = {});
   static ConfigNode mapping(std::vector<Entry> entries, Mark mark = {});
-  /// A mapping entry whose key is plain text without a mark.
+  /// Returns a mapping entry whose key is plain text without a mark.
   static Entry entry(std::string_view key, ConfigNode value);
 
   Type type() const;
@@ -45,31 +46,31 @@ class ConfigNode {
   bool is_mapping() const { return type() == Type::mapping; }
   const Mark& mark() const;
 
-  const std::string& text() const;  ///< of a scalar
-  bool quoted() const;              ///< of a scalar: written in quotes, so a string whatever it looks like
-  /// Of a key: only the base of a configuration has it (merge.h), or it was there before a --set.
+  const std::string& text() const;  ///< for scalars
+  bool quoted() const;              ///< for scalars: written in quotes, so it is a string whatever its text
+  /// For keys: true if the key comes only from the configuration's base (merge.h), or existed before a --set.
   bool inherited() const;
-  ConfigNode as_inherited() const;  ///< the scalar as such a key
+  ConfigNode as_inherited() const;  ///< returns a copy of this scalar key, marked as inherited
   const std::vector<ConfigNode>& items() const;
   const std::vector<Entry>& entries() const;
 
-  /// The value under `key`, or null (the pointer) where this is no mapping or has no such key.
+  /// Returns the value under `key`, or nullptr if this is not a mapping or lacks the key.
   const ConfigNode* find(std::string_view key) const;
-  /// This mapping less some keys; a null stays a null.
+  /// Returns this mapping without some keys. A null stays null.
   ConfigNode without(std::span<const std::string_view> keys) const;
-  /// This mapping with `key` set (replaced, or put last).
+  /// Returns this mapping with `key` set: replaced, or added at the end.
   ConfigNode with(std::string_view key, ConfigNode value) const;
 
-  /// The tree with what `change` makes of every scalar in it, keys aside.
+  /// Returns the tree with every scalar except keys replaced by `change` of it.
   ConfigNode with_scalars(const std::function<ConfigNode(const ConfigNode&)>& change) const;
 
-  /// Whether both share one tree (not whether two trees are equal).
+  /// Returns true if both share the same tree (not whether the trees are equal).
   bool same_as(const ConfigNode& other) const { return data_ == other.data_; }
 
-  /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
+  /// Returns "a mapping", "a list", "nothing" or "'abc'", for messages like "expected X, found Y".
   std::string describe() const;
-  /// This value as YAML text, which `parse_yaml` reads back to an equal tree, and YAML 1.1 (PyYAML) to what
-  /// it means here; short leaves in flow style, the rest in block style.
+  /// Returns this value as YAML that `parse_yaml` reads back as an equal tree, and that has the same meaning
+  /// in YAML 1.1 (PyYAML). Short leaves use flow style, everything else block style.
   std::string to_yaml() const;
 
  private:
@@ -78,7 +79,7 @@ class ConfigNode {
   std::shared_ptr<const Data> data_;
 };
 
-/// Where the value under this path of keys stands, or the last on the way there that exists.
+/// Returns the location of the value at this path of keys, or of its deepest existing ancestor.
 Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> path);
 
 }  // namespace dtrain

@@ -13,7 +13,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLineWidth = 100;
-constexpr int kFlowLevels = 3;  // collections in one line nest at most so deep
+constexpr int kFlowLevels = 3;  // maximum nesting of collections on one line
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
@@ -43,7 +43,7 @@ std::string scalar_text(const ConfigNode& node) {
                                                                                : node.text();
 }
 
-/// Keys are names, whatever they look like.
+/// Quotes keys that YAML would not read as strings.
 std::string key_text(const ConfigNode& key) {
   return reads_as_other_than_string(key.text()) ? in_quotes(key.text()) : scalar_text(key);
 }
@@ -59,7 +59,8 @@ std::string leaf_text(const ConfigNode& node) {
   return node.is_sequence() ? "[]" : "{}";
 }
 
-/// Appends the node in flow style; false (and `out` is spoilt) where that is longer than `width` or too deep.
+/// Appends the node in flow style. Returns false, with partial output in `out`, if it is longer than `width`
+/// or nested deeper than `levels`.
 bool write_flow(std::string& out, const ConfigNode& node, size_t width, int levels) {
   if (is_leaf(node)) {
     out += leaf_text(node);
@@ -84,7 +85,7 @@ bool write_flow(std::string& out, const ConfigNode& node, size_t width, int leve
   return out.size() <= width;
 }
 
-/// The node on one line where it fits into what is left of it.
+/// Returns the node on one line, or nullopt if it does not fit in the rest of the line.
 std::optional<std::string> one_line(const ConfigNode& node, size_t column) {
   if (is_leaf(node)) return leaf_text(node);
   std::string out;
@@ -93,10 +94,9 @@ std::optional<std::string> one_line(const ConfigNode& node, size_t column) {
   return out;
 }
 
-/// Writes a collection in block style; the cursor is at column `indent` of a fresh line (or behind a list's
-/// "- ").
+/// Writes a collection in block style, starting at column `indent` of a new line or after a list's "- ".
 void write_block(std::string& out, const ConfigNode& node, size_t indent) {
-  const char* margin = "";  // of the first line: the cursor is there already
+  const char* margin = "";  // for the first line: the cursor is already there
   const std::string spaces(indent, ' ');
   const auto start_line = [&] { out += std::exchange(margin, spaces.c_str()); };
   if (node.is_sequence()) {
@@ -104,7 +104,7 @@ void write_block(std::string& out, const ConfigNode& node, size_t indent) {
       start_line();
       out += "- ";
       const bool is_choice =
-          item.is_mapping() && item.entries().size() == 1;  // `- dense: {...}`: braces only inside
+          item.is_mapping() && item.entries().size() == 1;  // `- dense: {...}`: braces only for the options
       if (const auto line = one_line(item, indent + 2); line && !is_choice) {
         out += *line + '\n';
       } else {

@@ -1,4 +1,4 @@
-// A value that may be `auto`.
+// Values that may be `auto`.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// A value, or `auto`: then the program chooses it, by the data or the rest of the configuration.
+/// A value, or `auto`: then the program chooses the value from the data or the rest of the configuration.
 template <class V>
 struct OrAuto {
   std::optional<V> value;
-  ConfigNode written;  // the scalar `auto`; null where there is a value
+  ConfigNode written;  // the scalar `auto`; null if there is a value
 
   OrAuto() = default;
   OrAuto(V given) : value(std::move(given)) {}
@@ -41,7 +41,7 @@ struct Codec<OrAuto<V>> {
   }
 };
 
-/// The check of a value that may be `auto`.
+/// Extends a check to a value that may be `auto`; `auto` passes.
 template <class V>
 Check<OrAuto<V>> or_auto(const Check<V>& check) {
   return {check.expected, [holds = check.holds](const OrAuto<V>& v) { return !v.value || holds(*v.value); },

@@ -1,4 +1,4 @@
-// A pattern over names, or a list of them, in a configuration.
+// A name pattern, or a list of them, in a configuration.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace dtrain {
 
-/// Patterns as they are written; each item is a scalar. base/pattern.h says what they mean.
+/// Patterns as written; each item is a scalar. See base/pattern.h for the syntax.
 struct Patterns {
   std::vector<ConfigNode> items;
 
   bool match(std::string_view name) const;
-  /// Reports those that match none of the names: "where: the pattern 'x' matches no <what>".
+  /// Reports each pattern that matches no name: "where: the pattern 'x' matches no <what>".
   void check_each_matches(const std::vector<std::string>& names, const std::string& where,
                           std::string_view what, Diagnostics& diagnostics) const;
 };

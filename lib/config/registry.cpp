@@ -13,7 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// The first key of a mapping that came from no base; else the node itself.
+/// Returns the first key of a mapping that was not inherited from a base. Returns the node itself if no key,
+/// or every key, was inherited.
 const ConfigNode& last_written(const ConfigNode& node) {
   if (!node.is_mapping()) return node;
   const auto& all = node.entries();
@@ -43,8 +44,8 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
   const std::string form = number_kind.empty() ? "" : "a number, ";
   diagnostics.error(
       last_written(node),
-      fmt::format("{}: expected {}a name, or a mapping of one key, the name, to its options; found {}", noun,
-                  form, found));
+      fmt::format("{}: expected {}a name, or a mapping with one key, {{name: options}}; found {}", noun, form,
+                  found));
   return std::nullopt;
 }
 
@@ -62,7 +63,7 @@ void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::s
       name, fmt::format("unknown {} '{}'{}", noun, name.text(), suggestion_or_list(name.text(), names)));
 }
 
-/// The schema of one kind: the bare name where that will do, or an object of one key.
+/// Returns the schema of one type: an object with one key, or alternatively the bare name if `bare`.
 Json kind_schema(const std::string& name, bool bare, Json options) {
   const Json* type = options.find("type");
   if (bare && type && type->is_string() && type->as_string() == "object") {
@@ -84,7 +85,7 @@ Json kind_schema(const std::string& name, bool bare, Json options) {
 
 thread_local std::vector<const void*> open_tables;
 
-/// Ends the descent where the kinds of a table have options that are of the same table again.
+/// Stops the recursion if a registry's types have options from the same registry.
 class SchemaDescent {
  public:
   explicit SchemaDescent(const void* table)
@@ -103,7 +104,7 @@ class SchemaDescent {
 }  // namespace
 
 void RegistryBase::add_kind(std::string name, std::shared_ptr<const RegisteredKind> kind) {
-  if (contains(name)) throw std::logic_error(fmt::format("the {} '{}' is in its table twice", noun_, name));
+  if (contains(name)) throw std::logic_error(fmt::format("the {} '{}' is registered twice", noun_, name));
   entries_.push_back({std::move(name), std::move(kind)});
 }
 
@@ -126,7 +127,7 @@ AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& 
     report_unknown_kind(name, noun_, names(), diagnostics);
     return {};
   }
-  // What is missing is reported at the name: it stands where a person looks, whatever the options' layout.
+  // A missing key is reported at the name: users look there, however the options are laid out.
   ConfigNode node = options;
   if (options.is_null()) node = ConfigNode::mapping({}, name.mark());
   if (options.is_mapping()) node = ConfigNode::mapping(options.entries(), name.mark());

@@ -1,5 +1,5 @@
-// A choice among kinds, each with options of its own: layers, optimizers, initializers, readers, strategies
-// ... `adam: {learning_rate: 0.001}`, or the bare name (`adam`) where the defaults will do.
+// A choice among named types with their own options: layers, optimizers, initializers, readers, strategies
+// ... Written as `adam: {learning_rate: 0.001}`, or as the bare name (`adam`) for the defaults.
 #pragma once
 
 #include <memory>
@@ -12,70 +12,69 @@
 
 namespace dtrain {
 
-/// What was chosen: its name, the object that its options made, and the choice as it would be written in
-/// full.
+/// A chosen type: its name, the object made from its options, and the choice with all options written out.
 template <class Base>
 struct Configured {
   std::string name;
   std::shared_ptr<const Base> value;
-  ConfigNode resolved;  // {name: {all options}}, or the bare name of a kind without any; keeps the mark of
-                        // what was written
+  ConfigNode resolved;  // {name: {all options}}, or the bare name if the type has no options; keeps the mark
+                        // of the original
 
   explicit operator bool() const { return value != nullptr; }
   const Base* operator->() const { return value.get(); }
   const Base& operator*() const { return *value; }
 };
 
-/// A Configured whose object, a `const Base`, is of a type that is not known here.
+/// A Configured whose object is a `const Base` of a type unknown here.
 struct AnyConfigured {
   std::string name;
   std::shared_ptr<const void> value;
   ConfigNode resolved;
 };
 
-/// How a choice was written: the name (a scalar) and the options (null where there are none).
+/// A choice as written: the name (a scalar) and the options (null if not given).
 struct WrittenKind {
   ConfigNode name;
   ConfigNode options;
 };
 
-/// Takes apart `name`, `{name: options}`, and a number where `number_kind` is set: it stands for the kind of
-/// that name with `number_field` set to it. Reports anything else.
+/// Splits `name` and `{name: options}` into name and options. If `number_kind` is set, also accepts a number,
+/// which means the type `number_kind` with its `number_field` set to the number. Reports anything else.
 std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
                                       const std::string& number_kind, const std::string& number_field,
                                       Diagnostics& diagnostics);
-/// {name: options}, or the bare name where there are no options.
+/// Returns {name: options}, or the bare name if there are no options.
 ConfigNode resolved_kind(const std::string& name, const Mark& mark, const ConfigNode& options);
 
-/// One kind of a registry, whatever its options are.
+/// One type of a registry, independent of its options' type.
 class RegisteredKind {
  public:
   virtual ~RegisteredKind() = default;
-  /// Reads `options` and makes the object, a `const Base`; sets `resolved` to the options in full. Null
-  /// after reporting a mistake, unless the mistakes are in details (Schema::details) only.
+  /// Reads `options` and makes the object, a `const Base`. Sets `resolved` to the full options. Returns null
+  /// after reporting an error, unless all errors are in details (Schema::details).
   virtual std::shared_ptr<const void> make(const std::string& name, const ConfigNode& options,
                                            ConfigNode& resolved, Diagnostics& diagnostics) const = 0;
   virtual const SchemaBase& schema() const = 0;
   virtual Json json_schema() const = 0;
 };
 
-/// All of a Registry that does not depend on what its kinds are, so that it is compiled once.
+/// The part of a Registry that does not depend on its types, so that it is compiled once.
 class RegistryBase {
  public:
   bool contains(std::string_view name) const;
-  /// The kind that `name` calls, by its own name or by Keras's (`Adam`, `mse`); "" where there is none.
+  /// Returns the type called `name`, by its own or its Keras name (`Adam`, `mse`), or "" if there is none.
   std::string canonical(std::string_view name) const;
   std::vector<std::string> names() const;
-  /// `node` less the kinds that came from a base where another kind takes their place: `adam` beside `sgd`.
-  /// `other` is a key that takes a kind's place, too.
+  /// Returns `node` without inherited types if a type that replaces them is written next to them: `adam` from
+  /// a base next to `sgd`. `other` is another key that replaces a type.
   ConfigNode without_replaced(const ConfigNode& node, std::string_view other = "") const;
-  /// The options of the kind with this name; empty where there is none.
+  /// Returns the option names of the type with this name; empty if unknown.
   std::vector<std::string> fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }
-  /// A JSON schema: oneOf the kinds, bare names where no field is required. It stands under the noun where
-  /// SchemaDefinitions live.
+  /// Returns a JSON schema: oneOf the types, with bare names if no field is required. If a SchemaDefinitions
+  /// object exists, defines the schema under the noun and returns a reference.
   Json json_schema() const;
-  /// The same in place, whether SchemaDefinitions live or not.
+  /// Like json_schema(), but always returns the schema itself.
   Json choices_schema() const;
 
  protected:
@@ -102,38 +101,39 @@ class RegistryBase {
   std::string number_kind_, number_field_;
 };
 
-/// The explicit table of the kinds of one sort. Built once by a function that names every kind in order.
+/// An explicit table of types with a common base. A function that lists every type in order builds it once.
 template <class Base>
 class Registry : public RegistryBase {
  public:
-  /// `noun` is what messages call the sort: "unknown optimizer 'adm'; did you mean 'adam'?"
+  /// `noun` names the base in messages: "unknown optimizer 'adm'; did you mean 'adam'?"
   explicit Registry(std::string noun) : RegistryBase(std::move(noun)) {}
 
-  /// Impl is made from its options: std::make_shared<const Impl>(options).
+  /// Adds a type whose objects are made by std::make_shared<const Impl>(options).
   template <class Impl, class Options>
   Registry& add(std::string name, Schema<Options> schema);
-  /// A kind whose object is made by a function: std::shared_ptr<const Base>(const Options&, const
+  /// Adds a type whose objects are made by a function: std::shared_ptr<const Base>(const Options&, const
   /// ConfigNode&).
   template <class Options, class Make>
   Registry& add_with(std::string name, Schema<Options> schema, Make make);
-  /// A bare number stands for this kind with `field` set to it: `learning_rate: 0.001` is {constant: {value:
-  /// 0.001}}.
+  /// Makes a bare number mean this type with `field` set to it: `learning_rate: 0.001` means {constant:
+  /// {value: 0.001}}.
   Registry& number_as(std::string name, std::string field);
 
-  /// Reports and returns an empty one on a mistake, unless it is in details (Schema::details) only.
+  /// Parses a choice. On an error, reports it and returns an empty one, unless all errors are in details
+  /// (Schema::details).
   Configured<Base> parse(const ConfigNode& node, Diagnostics& diagnostics) const;
-  /// The same with name and options already apart (a layer's common keys taken off).
+  /// Like parse() above, for a name and options already split (after a layer's common keys were removed).
   Configured<Base> parse(const ConfigNode& name, const ConfigNode& options, Diagnostics& diagnostics) const;
-  /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that
-  /// is not here.
+  /// Returns a type with its default options, for defaults in option structs. Throws std::logic_error if the
+  /// name is unknown.
   Configured<Base> make(const std::string& name) const;
 };
 
-/// For Codec<Configured<Base>>: every Base that options refer to has a specialisation that returns its table
-/// (template <> const Registry<Optimizer>& registry<Optimizer>();).
+/// The table used by Codec<Configured<Base>>. Every Base used in options specializes this function (template
+/// <> const Registry<Optimizer>& registry<Optimizer>();).
 template <class Base>
 const Registry<Base>& registry();
 
 }  // namespace dtrain
 
-#include "config/registry_impl.h"  // the templates' definitions
+#include "config/registry_impl.h"  // template definitions

@@ -1,4 +1,4 @@
-// The definitions for registry.h; include that.
+// Definitions for registry.h; include registry.h instead.
 #pragma once
 
 namespace dtrain {
@@ -13,7 +13,7 @@ class KindOf final : public RegisteredKind {
     Options read{};
     if (schema_.read(options, name, read, diagnostics) == Reading::wrong) return nullptr;
     resolved = schema_.write(read);
-    // A void pointer comes back as what it was made from, so it is made from a pointer to Base.
+    // The void pointer will be cast to a pointer to Base, so it must be made from one.
     return std::shared_ptr<const Base>(make_(read, options));
   }
   const SchemaBase& schema() const override { return schema_; }

@@ -1,4 +1,4 @@
-// What the text of a plain (unquoted) YAML scalar means.
+// The meaning of plain (unquoted) YAML scalars.
 #pragma once
 
 #include <charconv>
@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// Reads all of `text` as a decimal number. Returns std::errc() if it fits V, result_out_of_range if it is a
-/// number that V cannot hold (infinities included), invalid_argument if it is none.
+/// Parses all of `text` as a decimal number. Returns std::errc() if it fits in V, result_out_of_range if it
+/// is a number outside V's range (including infinities), and invalid_argument if it is not a number.
 template <class V>
 std::errc parse_number(std::string_view text, V& out) {
   if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
@@ -25,23 +25,23 @@ std::errc parse_number(std::string_view text, V& out) {
   return error;
 }
 
-/// As parse_number, of a number or of one divided by another: 1/255.
+/// Like parse_number, but also accepts a quotient such as 1/255.
 std::errc parse_real(std::string_view text, double& out);
 std::errc parse_real(std::string_view text, float& out);
-/// The shortest text that reads back as this (finite) value, also where YAML 1.1 is read: 1.0e-07.
+/// Returns the shortest text that reads back as this finite value, also in YAML 1.1: 1.0e-07.
 std::string real_text(double value);
 std::string real_text(float value);
 
-/// true, True, TRUE, false, False and FALSE, as YAML 1.2 has them.
+/// Parses true, True, TRUE, false, False and FALSE, as in YAML 1.2.
 std::optional<bool> parse_bool(std::string_view text);
-/// Whether text is a finite decimal number, or one divided by another.
+/// Returns true if the text is a finite decimal number or a quotient of two.
 bool reads_as_number(std::string_view text);
-/// Whether text is "", "~", or "null" in one of its capitalisations.
+/// Returns true if the text is "", "~", or "null" in one of its capitalizations.
 bool reads_as_null(std::string_view text);
-/// Whether text, unquoted, is no string, here or to other YAML readers (yes, on, .inf, ...), or begins like a
-/// number.
+/// Returns true if the unquoted text is not a string here or in other YAML readers (yes, on, .inf, ...), or
+/// begins like a number.
 bool reads_as_other_than_string(std::string_view text);
-/// Whether text can stand unquoted, also inside [] and {}, and reads back as the same scalar.
+/// Returns true if the text may be unquoted, also inside [] and {}, and reads back as the same scalar.
 bool plain_is_safe(std::string_view text);
 
 }  // namespace dtrain

@@ -52,16 +52,16 @@ void report_unknown_keys(const ConfigNode& node, const std::string& what, std::s
   }
 }
 
-/// Whether a positional value, not a mapping of fields, was meant: see Schema::positional.
+/// Returns true if the node is a positional value rather than a mapping of fields; see Schema::positional.
 bool is_positional(const ConfigNode& node, std::span<const std::string> fields) {
   if (!node.is_mapping()) return !node.is_null();
   if (node.entries().size() != 1) return false;
   const std::string& key = node.entries().front().first.text();
-  // A near miss of a field's name is a misspelt field: it gets the better message.
+  // A near match of a field name is treated as a misspelt field, which gives the better message.
   return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
 }
 
-/// The text that Schema::example was given.
+/// Returns the text passed to Schema::example as JSON.
 Json example_json(const std::string& options) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(options, "an example", diagnostics);
@@ -96,7 +96,7 @@ bool SchemaBase::is_detail(std::string_view name) const {
   return details_ && std::find(details_->begin(), details_->end(), name) != details_->end();
 }
 
-/// Whether an unknown key does not look like one that counts.
+/// Returns true if an unknown key does not look like a field outside details().
 bool SchemaBase::is_harmless(const std::string& unknown_key) const {
   const std::string meant = suggestion(unknown_key, field_names());
   return std::none_of(fields_.begin(), fields_.end(), [&](const auto& field) {
@@ -110,8 +110,8 @@ const SchemaField* SchemaBase::find(std::string_view name) const {
   return found == fields_.end() ? nullptr : found->get();
 }
 
-/// The field that a value belongs to which is no mapping of fields: the positional one, else the only
-/// required one. "" where there is none.
+/// Returns the field that a bare value (not a mapping of fields) sets: the positional field, else the only
+/// required one, else "".
 std::string SchemaBase::bare_field() const {
   if (!positional_.empty()) return positional_;
   const auto is_required = [](const auto& field) { return field->required(); };
@@ -119,7 +119,7 @@ std::string SchemaBase::bare_field() const {
   return (*std::find_if(fields_.begin(), fields_.end(), is_required))->name();
 }
 
-/// `node` as a mapping of fields, a bare value written out.
+/// Returns `node` as a mapping of fields, with a bare value written out.
 ConfigNode SchemaBase::spelled_out(const ConfigNode& node) const {
   if (node.is_null()) return ConfigNode::mapping({}, node.mark());
   const std::string field = bare_field();
@@ -137,7 +137,7 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
     return Reading::wrong;
   }
   const size_t before = diagnostics.count();
-  bool counts = !details_;  // whether a mistake is in more than details
+  bool counts = !details_;  // whether an error is outside details
   report_unknown_keys(fields, what, field_names(), diagnostics);
   if (diagnostics.count() != before && !counts)
     for (const auto& [key, value] : fields.entries())
@@ -200,7 +200,7 @@ thread_local SchemaDefinitions* living = nullptr;
 }
 
 SchemaDefinitions::SchemaDefinitions() {
-  if (living) throw std::logic_error("SchemaDefinitions live already");
+  if (living) throw std::logic_error("a SchemaDefinitions object already exists");
   living = this;
 }
 
@@ -212,7 +212,7 @@ Json SchemaDefinitions::define(std::string name, const std::function<Json()>& ma
   if (!living) return make();
   std::replace(name.begin(), name.end(), ' ', '_');
   if (!living->definitions_.find(name)) {
-    living->definitions_.set(name, Json());  // for what refers to itself
+    living->definitions_.set(name, Json());  // for recursive schemas
     Json made = make();
     living->definitions_.set(name, std::move(made));
   }

@@ -1,4 +1,4 @@
-// One description of an options struct gives its parsing, its defaults, its diagnostics and its JSON schema.
+// A Schema describes an options struct; it provides parsing, defaults, diagnostics and the JSON schema.
 //
 //   struct DenseOptions { int64_t units = 0; bool use_bias = true; };
 //   const auto schema = Schema<DenseOptions>("A fully connected layer: activation(x W + b).")
@@ -24,11 +24,11 @@
 
 namespace dtrain {
 
-/// What reading a mapping of fields came to; in_details: all mistakes are in Schema::details, which keep
-/// their defaults then.
+/// The result of reading a mapping of fields. in_details: all errors are in Schema::details, which keep their
+/// defaults.
 enum class Reading { good, in_details, wrong };
 
-/// One field of an options struct of whatever type: the struct is handed over as a void*.
+/// One field of an options struct of any type; the struct is passed as a void*.
 class SchemaField {
  public:
   SchemaField(std::string name, std::string doc, bool required)
@@ -37,7 +37,7 @@ class SchemaField {
   const std::string& name() const { return name_; }
   const std::string& doc() const { return doc_; }
   bool required() const { return required_; }
-  /// Reads `node` into the field of `object`; returns false after reporting a mistake.
+  /// Reads `node` into the field of `object`. Returns false after reporting an error.
   virtual bool parse(const ConfigNode& node, const std::string& where, void* object,
                      Diagnostics& diagnostics) const = 0;
   virtual ConfigNode write(const void* object) const = 0;
@@ -49,12 +49,12 @@ class SchemaField {
   const bool required_;
 };
 
-/// All of a Schema that does not depend on the struct's type, so that it is compiled once.
+/// The part of a Schema that does not depend on the struct's type, so that it is compiled once.
 class SchemaBase {
  public:
   const std::string& doc() const { return doc_; }
   std::vector<std::string> field_names() const;
-  /// Whether some field must be written.
+  /// Returns true if at least one field is required.
   bool has_required() const;
 
  protected:
@@ -78,7 +78,7 @@ class SchemaBase {
   ConfigNode write_fields(const void* object) const;
   bool is_short_by_default() const { return short_by_default_; }
   static bool are_equal(const ConfigNode& a, const ConfigNode& b);
-  /// `defaults` points to a struct as its type's constructor leaves it.
+  /// `defaults` points to a default-constructed struct.
   Json json_schema_of(const void* defaults) const;
 
  private:
@@ -102,41 +102,40 @@ class Schema : public SchemaBase {
  public:
   explicit Schema(std::string doc) : SchemaBase(std::move(doc)) {}
 
-  /// A field that must be written. `T{}` need not be meaningful there.
+  /// Adds a required field. Its value in `T{}` is not used.
   template <class V>
   Schema& required(std::string name, V T::*member, std::string doc, Check<V> check = {});
-  /// A field whose default is what `T{}` holds.
+  /// Adds a field that defaults to its value in `T{}`.
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
-  /// Options that are not written as a mapping of fields belong to this field: `images: flowers`,
-  /// `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here). Without
-  /// this call a scalar or a list belongs to the required field, where there is one only: `dense: 2`,
-  /// `rescale: 1/255`.
+  /// Makes this the field of options that are not a mapping of fields: `images: flowers`, `activation:
+  /// {leaky_relu: {negative_slope: 0.1}}` (a mapping with one key that is not a field). Without this call, a
+  /// scalar or list sets the required field if there is exactly one: `dense: 2`, `rescale: 1/255`.
   Schema& positional(std::string name);
-  /// A check over several fields, run when each of them was well formed; it reports by itself at `node`.
+  /// Adds a check of several fields, run if every field is valid. The check itself reports errors at `node`.
   Schema& rule(std::function<void(const T&, const ConfigNode& node, Diagnostics&)> rule);
-  /// Names the fields that do not decide what others see of the object (for a layer: its output's shape). The
-  /// object is of use to further checks even where these fields are wrong, or keys are not known. A schema
-  /// without this call has no such fields.
+  /// Names the fields that do not affect what other code sees of the object (for a layer, its output shape).
+  /// If only these fields are wrong, or keys are unknown, the object is still good enough for further checks.
+  /// Without this call there are no such fields.
   Schema& details(std::vector<std::string> names);
-  /// Options as a user might write them, in YAML, for the reference: "{units: 64, activation: relu}".
+  /// Sets example options in YAML, for the reference: "{units: 64, activation: relu}".
   Schema& example(std::string options);
-  /// Makes write() return an empty mapping if every field has its default, so that the kind is written as its
+  /// Makes write() return an empty mapping if every field has its default, so that the type is written as its
   /// bare name.
   Schema& short_by_default();
 
-  /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
-  /// checks are all reported, each at its place; `what` names the kind in messages ("conv2d"). True if
-  /// nothing was reported.
+  /// Parses `node` (null means an empty mapping). Reports all unknown keys, missing fields, wrong types and
+  /// failed checks, each at its location; `what` names the type in messages ("conv2d"). Returns true if there
+  /// were no errors.
   bool parse(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read(node, what, out, diagnostics) == Reading::good;
   }
-  /// Parses as parse() does, and tells mistakes in details() from others.
+  /// Like parse(), but distinguishes errors in details() from others.
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }
-  /// Returns all fields, defaults included (see short_by_default), as a mapping that `parse` reads back to an
-  /// equal struct.
+  /// Returns all fields, including defaults (see short_by_default), as a mapping that `parse` reads back as
+  /// an equal struct.
   ConfigNode write(const T& value) const {
     ConfigNode written = write_fields(&value);
     if (!is_short_by_default()) return written;
@@ -149,16 +148,16 @@ class Schema : public SchemaBase {
   }
 };
 
-/// While one lives (in its thread), a JSON schema that comes again stands once, under "$defs", and is
-/// referred to from elsewhere.
+/// While an object exists (per thread), a repeated JSON schema is written once under "$defs" and referenced
+/// elsewhere.
 class SchemaDefinitions {
  public:
   SchemaDefinitions();
   ~SchemaDefinitions();
   SchemaDefinitions(const SchemaDefinitions&) = delete;
   SchemaDefinitions& operator=(const SchemaDefinitions&) = delete;
-  /// A reference to what `make` makes, under this name (blanks become '_'); the schema itself where no
-  /// SchemaDefinitions live.
+  /// Defines the schema that `make` returns under this name (spaces become '_') and returns a reference.
+  /// Returns the schema itself if no SchemaDefinitions object exists.
   static Json define(std::string name, const std::function<Json()>& make);
   Json take() { return std::move(definitions_); }
 
@@ -166,9 +165,9 @@ class SchemaDefinitions {
   Json definitions_ = Json::object();
 };
 
-/// The value as JSON: plain scalars by what they read as.
+/// Returns the value as JSON. Plain scalars become booleans or numbers if they read as such.
 Json to_json(const ConfigNode& node);
 
 }  // namespace dtrain
 
-#include "config/schema_impl.h"  // the templates' definitions
+#include "config/schema_impl.h"  // template definitions

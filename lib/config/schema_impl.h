@@ -1,9 +1,9 @@
-// The definitions for schema.h; include that.
+// Definitions for schema.h; include schema.h instead.
 #pragma once
 
 namespace dtrain {
 
-/// A field of type V, whatever struct it belongs to.
+/// A field of type V, independent of the struct that contains it.
 template <class V>
 class FieldOf : public SchemaField {
  public:
@@ -15,14 +15,14 @@ class FieldOf : public SchemaField {
     V& field = in(object);
     V value = field;
     const bool well_formed = Codec<V>::parse(node, where, value, diagnostics);
-    // A value that fails the check is not taken, for nobody else may rely on it.
+    // A value that fails its check is not stored: other code relies on the check.
     if (well_formed && check_.holds && !check_.holds(value))
       return report_unexpected(node, where, check_.expected, diagnostics);
-    field = std::move(value);  // of a list, what is good even where the rest is not
+    field = std::move(value);  // of a list, keeps the valid items
     return well_formed;
   }
   ConfigNode write(const void* object) const override {
-    return Codec<V>::write(in(const_cast<void*>(object)));  // which is only read
+    return Codec<V>::write(in(const_cast<void*>(object)));  // only reads
   }
   Json json_schema() const override {
     Json json = Codec<V>::schema();
@@ -48,7 +48,7 @@ class MemberField final : public FieldOf<V> {
   V T::*member_;
 };
 
-// The most usual ones are compiled once, in schema.cpp.
+// The most common types are compiled once, in schema.cpp.
 extern template class FieldOf<bool>;
 extern template class FieldOf<int64_t>;
 extern template class FieldOf<double>;
@@ -104,7 +104,7 @@ Schema<T>& Schema<T>::short_by_default() {
   return *this;
 }
 
-/// A struct inside a struct: its own schema says how it is written.
+/// A nested struct: its own schema defines how it is written.
 template <class T>
 requires requires {
   { T::schema() } -> std::same_as<const Schema<T>&>;

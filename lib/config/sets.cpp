@@ -1,4 +1,4 @@
-// apply_sets: the assignments of --set.
+// apply_sets: --set assignments.
 #include <algorithm>
 #include <optional>
 
@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// The keys of "a.b.0" and of "a.b[0]". One of them is empty where the text is no such path.
+/// Splits "a.b.0" or "a.b[0]" into keys. At least one key is empty if the syntax is wrong.
 std::vector<std::string> keys_of(std::string_view text) {
   std::vector<std::string> keys(1);
   bool in_brackets = false;
@@ -36,8 +36,7 @@ std::vector<std::string> keys_of(std::string_view text) {
   return keys;
 }
 
-/// One assignment, on its way down the tree: every step makes a changed copy of the collection that it
-/// passes.
+/// Applies one assignment: walks down the tree and copies every collection on the path with the change.
 class Assignment {
  public:
   Assignment(const Mark& mark, std::vector<std::string> keys, ConfigNode value, Diagnostics& diagnostics)
@@ -51,10 +50,10 @@ class Assignment {
     if (node.is_sequence()) return into_sequence(node, level);
     if (node.is_mapping()) return into_mapping(node, level);
     if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
-    // A kind without options, `adam`, is `adam: {}` as soon as one of its options is set.
+    // A bare type name, `adam`, becomes `adam: {}` when one of its options is set.
     if (node.text() == keys_[level] && level + 1 < keys_.size())
       return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
-    fail(fmt::format("'{}' is {} and has nothing under it", path(level), node.describe()));
+    fail(fmt::format("'{}' is {}, not a mapping or a list", path(level), node.describe()));
     return node;
   }
 
@@ -80,13 +79,14 @@ class Assignment {
       }
       known.push_back(key.text());
     }
-    // A new last key is checked by the schema, which knows more than the tree does. So is a key on the way
-    // that looks like none of those here: `checkpoint.keep=2` where nothing was written under checkpoint.
+    // A new last key is checked by the schema, which knows the valid keys. A new key before the last is, too,
+    // unless it looks like an existing one: `checkpoint.keep=2` works if nothing was written under
+    // checkpoint.
     if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;
     }
-    // As beside keys of a base: the kind `sgd` takes the place of an `adam` that is there.
+    // As with keys from a base, a new type `sgd` replaces an existing `adam`.
     for (auto& [key, value] : entries) key = key.as_inherited();
     entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
                          descend(ConfigNode::null(mark_), level + 1));
@@ -107,7 +107,7 @@ class Assignment {
   Diagnostics& diagnostics_;
 };
 
-/// The value after the equals sign; nothing is null.
+/// Parses the value after the equals sign; an empty one is null.
 std::optional<ConfigNode> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
                                       Diagnostics& diagnostics) {
   if (text.find_first_not_of(' ') == std::string_view::npos) return ConfigNode::null(mark);

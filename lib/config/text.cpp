@@ -10,9 +10,9 @@ namespace dtrain {
 
 namespace {
 
-/// yaml-cpp holds the tokens of a whole flow collection in memory before it hands out the first.
+/// yaml-cpp buffers the tokens of a whole flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
-constexpr size_t kShown = 60;  // characters of a text in a message
+constexpr size_t kShown = 60;  // characters of a text shown in a message
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
@@ -27,7 +27,7 @@ std::string with_blank(std::string_view text) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
       text[end] != ':')
     return "";
-  constexpr std::string_view kOther = " \t:/";  // a key with a value, a namespace, an address
+  constexpr std::string_view kOther = " \t:/";  // a key with a value, a namespace, a URL
   if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
   return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));
 }
@@ -35,7 +35,7 @@ std::string with_blank(std::string_view text) {
 std::string advice_for_colon(const ConfigNode& node) {
   const std::string meant = node.is_scalar() && !node.quoted() ? with_blank(node.text()) : "";
   return meant.empty() ? ""
-                       : fmt::format("; a blank is missing behind the colon: '{}'", shortened(meant, kShown));
+                       : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShown));
 }
 
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
@@ -52,7 +52,7 @@ std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
       found.clear();
     else
       found.push_back({number, static_cast<int>(first) + 1,
-                       fmt::format("a blank is missing behind the colon: '{}'", shortened(meant, kShown))});
+                       fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShown))});
   }
   return found;
 }
@@ -101,7 +101,7 @@ std::optional<TextMistake> find_text_mistake(std::string_view text) {
     }
     if (c == '\t' && indentation) tab = true;
     if (c != ' ' && c != '\t') {
-      // A tab on a blank or comment line hurts nobody.
+      // A tab on a blank or comment line is harmless.
       if (indentation && tab && c != '\n' && c != '\r' && c != '#')
         return here("a tab in the indentation; use spaces");
       indentation = false;

@@ -1,4 +1,4 @@
-// Checks on the bytes of a configuration file before any parser sees them.
+// Checks the bytes of a configuration file before parsing.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,30 @@ namespace dtrain {
 
 constexpr size_t kMaxConfigBytes = 8u << 20;
 
-/// What is wrong with a text, and where.
+/// An error in a text, and its location.
 struct TextMistake {
   int line;
   int column;
   std::string message;
 };
 
-/// "seed: 1" of "seed:1", a key of letters whose colon has no blank behind it; "" of any other text.
+/// Returns "seed: 1" for "seed:1", where a key is followed by a colon without a space; else "".
 std::string with_blank(std::string_view text);
-/// What a message adds about such a scalar: "; a blank is missing behind the colon: 'seed: 1'"; "" of any
-/// other.
+/// Returns the advice that a message about such a scalar adds: "; a space is missing after the colon: 'seed:
+/// 1'". Returns "" for any other scalar.
 std::string advice_for_colon(const ConfigNode& node);
 
-/// The keys without a blank behind their colon in the last of the first `count` lines: a parser takes them
-/// for a text that goes on.
+/// Returns the keys without a space after their colon in the last of the first `count` lines. A parser reads
+/// them as a continued scalar.
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count);
-/// Where the quote opens of a scalar that begins at byte `at`, anchors aside; npos where it has no quotes.
+/// Returns the position of the opening quote of the scalar at byte `at`, skipping anchors and tags; npos if
+/// it is not quoted.
 size_t quote_of_scalar(std::string_view text, size_t at);
-/// Where the quote closes that opens at byte `first`; npos where none does.
+/// Returns the position of the quote that closes the one at byte `first`; npos if there is none.
 size_t closing_quote(std::string_view text, size_t first);
 
-/// The first thing that keeps `text` from being a configuration: too large, not UTF-8, control characters,
-/// tabs as indentation, or more brackets and commas than the parser can take in bounded memory.
+/// Returns the first error that makes `text` invalid: too large, not UTF-8, control characters, tabs as
+/// indentation, or more brackets and commas than the parser can handle in bounded memory.
 std::optional<TextMistake> find_text_mistake(std::string_view text);
 
 }  // namespace dtrain

@@ -22,20 +22,20 @@ namespace {
 
 constexpr int kMaxDepth = 100;
 constexpr size_t kMaxNodes = 1'000'000;
-constexpr size_t kMaxKeyBytes = 1024;  // what YAML allows a key that is written in one line
+constexpr size_t kMaxKeyBytes = 1024;  // YAML's limit for keys on one line
 
-/// A finished value, with what its aliases will cost.
+/// A finished value, with its size and height for the limits on aliases.
 struct Subtree {
   ConfigNode node;
   size_t nodes = 1;
   int height = 1;
 };
 
-/// Builds the tree from the parser's events. An alias shares its anchor's finished subtree. Mistakes after
-/// which the rest can still be read are reported, others thrown as the parser's own exception.
+/// Builds the tree from the parser's events. An alias shares its anchor's finished subtree. Reports errors
+/// after which parsing can continue; throws the parser's own exception for others.
 class Builder final : public YAML::EventHandler {
  public:
-  /// Marks are in the file of `place`, or (`is_fixed`) are `place`.
+  /// If `is_fixed`, all marks are `place`; otherwise they are locations in its file.
   Builder(const ByteEscapes& escapes, Mark place, bool is_fixed, Diagnostics& diagnostics)
       : escapes_(escapes),
         text_(escapes.text()),
@@ -46,18 +46,18 @@ class Builder final : public YAML::EventHandler {
   const ConfigNode& root() const { return root_.node; }
   bool found_anything() const { return found_; }
 
-  /// For a mistake in the syntax: where the bracket stands in which it was found.
+  /// Returns text for a syntax error: the location of the bracket in which it was found.
   std::string context() const {
     if (stack_.empty() || !stack_.back().in_brackets || is_fixed_) return {};
     const YAML::Mark& open = stack_.back().mark;
     const bool has_variable =
         text_.find("${", static_cast<size_t>(std::max(open.pos, 0))) != std::string_view::npos;
-    return fmt::format(" (in the brackets that open at {}{})", place(open).str(),
-                       has_variable ? "; in brackets a ${...} stands in quotes" : "");
+    return fmt::format(" (in the brackets opened at {}{})", place(open).str(),
+                       has_variable ? "; in brackets ${...} must be quoted" : "");
   }
 
-  /// Where the last quoted text begins that goes over several lines and ends in this one; null where there is
-  /// none. A missing quote ends at the next one, which was to begin another text.
+  /// Returns the start of the last quoted scalar that spans several lines and ends in this line, or null. A
+  /// missing closing quote makes a scalar end at the next quote, which was meant to open another one.
   YAML::Mark quoted_up_to(int line) const {
     return quote_end_line_ == line ? quote_ : YAML::Mark::null_mark();
   }
@@ -80,8 +80,7 @@ class Builder final : public YAML::EventHandler {
         mark.pos >= 0 && at < text_.size() && (text_[at] == '~' || text_[at] == 'n' || text_[at] == 'N');
     if (stack_.empty()) {
       found_ = written;
-    } else if (!written &&
-               stack_.back().key) {  // nothing after a key: it is the key that a message should point at
+    } else if (!written && stack_.back().key) {  // no value after a key: messages should point at the key
       return add({ConfigNode::null(stack_.back().key->mark())}, mark, anchor);
     }
     add({ConfigNode::null(place(mark))}, mark, anchor);
@@ -97,8 +96,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end())
-      throw YAML::ParserException(mark, "an alias within the value that it stands for");
+    if (found == anchors_.end()) throw YAML::ParserException(mark, "an alias inside its own anchor's value");
     add(found->second, mark, YAML::NullAnchor, found->second.nodes);
   }
 
@@ -114,14 +112,14 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  /// A collection that is still being read.
+  /// A collection that is being read.
   struct Frame {
     YAML::Mark mark;
     YAML::anchor_t anchor;
     bool is_mapping, in_brackets;
     std::vector<ConfigNode> items;
     std::vector<ConfigNode::Entry> entries;
-    std::vector<ConfigNode> merged;  // the mappings of a merge key
+    std::vector<ConfigNode> merged;  // the mappings under a merge key
     std::optional<ConfigNode> key;
     std::unordered_set<std::string> keys;
     size_t nodes = 1;
@@ -134,8 +132,7 @@ class Builder final : public YAML::EventHandler {
     if (!tag.empty() && tag != "?") refuse_tag(mark, tag);
     if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, too_deep());
     if (!stack_.empty() && stack_.back().is_mapping && !stack_.back().key)
-      throw YAML::ParserException(
-          mark, "expected a key that is a scalar, found a collection, or a bracket without its end");
+      throw YAML::ParserException(mark, "expected a scalar key, found a collection or an unclosed bracket");
     Frame frame;
     frame.mark = mark;
     frame.anchor = anchor;
@@ -155,12 +152,12 @@ class Builder final : public YAML::EventHandler {
     add(std::move(tree), frame.mark, frame.anchor);
   }
 
-  /// `cost`: how many values this is beyond those that were added for its own parts.
+  /// `cost` is the number of values added beyond those already counted for the subtree's parts.
   void add(Subtree tree, const YAML::Mark& mark, YAML::anchor_t anchor, size_t cost = 1) {
     nodes_ += cost;
     if (nodes_ > kMaxNodes)
       throw YAML::ParserException(mark,
-                                  fmt::format("more than {} values, aliases counted in full", kMaxNodes));
+                                  fmt::format("more than {} values, counting expanded aliases", kMaxNodes));
     if (anchor != YAML::NullAnchor) anchors_[anchor] = tree;
     if (stack_.empty()) {
       root_ = std::move(tree);
@@ -185,8 +182,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void take_key(Frame& frame, ConfigNode key, const YAML::Mark& mark) {
-    if (!key.is_scalar())
-      throw YAML::ParserException(mark, "expected a key that is a scalar, found " + key.describe());
+    if (!key.is_scalar()) throw YAML::ParserException(mark, "expected a scalar key, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
       throw YAML::ParserException(mark, fmt::format("a key of more than {} bytes", kMaxKeyBytes));
     if (!frame.keys.insert(key.text()).second)
@@ -209,8 +205,8 @@ class Builder final : public YAML::EventHandler {
     for (const ConfigNode& one : value.items()) take(one);
   }
 
-  /// Puts the entries of merged mappings before the mapping's own, as PyYAML does. Its own keys win, then
-  /// those of earlier mappings.
+  /// Inserts the entries of merged mappings before the mapping's own, as PyYAML does. Its own keys take
+  /// precedence, then those of earlier mappings.
   static void merge(Frame& frame) {
     std::vector<ConfigNode::Entry> all;
     for (const ConfigNode& one : frame.merged)
@@ -220,7 +216,7 @@ class Builder final : public YAML::EventHandler {
     frame.entries = std::move(all);
   }
 
-  /// Reports a quoted scalar without an end, which the parser takes to the end of the file.
+  /// Reports a quoted scalar without a closing quote, which the parser extends to the end of the file.
   void check_quotes(const YAML::Mark& mark) {
     const size_t first = quote_of_scalar(text_, static_cast<size_t>(std::max(mark.pos, 0)));
     if (first == std::string_view::npos) return;
@@ -247,7 +243,7 @@ class Builder final : public YAML::EventHandler {
   bool is_fixed_;
   Diagnostics& diagnostics_;
   YAML::Mark quote_ = YAML::Mark::null_mark();
-  int quote_end_line_ = -1;  // from 0; -1: the last quoted scalar is in one line
+  int quote_end_line_ = -1;  // counts from 0; -1 if the last quoted scalar is on one line
   bool is_unclosed_ = false;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Subtree> anchors_;
@@ -256,7 +252,7 @@ class Builder final : public YAML::EventHandler {
   bool started_ = false, found_ = false;
 };
 
-/// Reads from a string that somebody else owns.
+/// A stream buffer over a string owned elsewhere.
 class ViewBuffer final : public std::streambuf {
  public:
   explicit ViewBuffer(std::string_view text) {
@@ -265,7 +261,7 @@ class ViewBuffer final : public std::streambuf {
   }
 };
 
-/// Reports what kept the parser from going on: where it began, as far as that can be told.
+/// Reports a syntax error at the place where it probably began.
 void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::string_view text,
                    Diagnostics& diagnostics) {
   if (builder.has_unclosed_quote()) return;
@@ -274,9 +270,9 @@ void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::
   if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
     return diagnostics.error(
         builder.place(quote),
-        fmt::format("a quote that ends in line {} only, where this follows: {}; is the text "
-                    "to end here?",
-                    mark.line + 1, mistake.msg));
+        fmt::format(
+            "a quoted string that ends in line {}, where an error follows: {}; is its closing quote missing?",
+            mark.line + 1, mistake.msg));
   std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
   if (keys.empty()) keys = keys_without_blank(text, mark.line);
   for (const TextMistake& key : keys) {

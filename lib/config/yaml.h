@@ -1,4 +1,4 @@
-// YAML text to a tree.
+// Parses YAML text into a tree.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace dtrain {
 
-/// Parses one YAML document, merge keys (`<<: *other`, `<<: [*one, *other]`) applied. Hostile input (size
-/// over 8 MiB, nesting over 100 levels, more than a million nodes, aliases that expand beyond that or contain
-/// themselves, duplicate keys, keys that are no scalars, several documents, bytes that are no text) becomes
-/// an error with a position, in bounded time and memory; then the result is null. Never throws for bad text.
+/// Parses one YAML document and applies merge keys (`<<: *other`, `<<: [*one, *other]`). Hostile input is
+/// reported as an error with a position, in bounded time and memory, and the result is null: more than 8 MiB,
+/// nesting over 100 levels, more than a million nodes (aliases expanded), aliases that contain themselves,
+/// duplicate keys, keys that are not scalars, several documents, or bytes that are not text. Never throws for
+/// invalid text.
 ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
 
-/// As parse_yaml, for text that is no file (a --set, a variable): every value and mistake has the mark
+/// Like parse_yaml, for text that is not in a file (a --set, a variable): all values and errors have the mark
 /// `place`.
 ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
 

@@ -12,14 +12,15 @@ namespace dtrain {
 
 namespace {
 
-/// References of variable length to opaque elements of their size: nothing to do.
+/// H5T conversion of variable-length references to opaque elements of the same size: keeps the bytes.
 herr_t as_stored(hid_t from, hid_t to, H5T_cdata_t* data, size_t, size_t, size_t, void*, void*, hid_t) {
   if (data->command != H5T_CONV_INIT) return 0;
   data->need_bkg = H5T_BKG_NO;
   return H5Tget_size(from) == H5Tget_size(to) ? 0 : -1;
 }
 
-/// A value of variable length to an empty one: zeros, in a file and in memory.
+/// H5T conversion of variable-length values to empty ones: writes zeros, which mean "empty" in files and in
+/// memory.
 herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride, size_t, void* values, void*,
                 hid_t) {
   if (data->command == H5T_CONV_INIT) data->need_bkg = H5T_BKG_NO;
@@ -30,12 +31,12 @@ herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride,
   return 0;
 }
 
-/// Bytes of a file, of which those that are asked for one after the other are read a block at a time.
+/// Reads small pieces of a file through a one-block cache, for sequential access.
 class Blocks {
  public:
   Blocks(const ReadAt& read, uint64_t file_bytes) : read_(read), file_bytes_(file_bytes) {}
 
-  /// A few bytes of the file, all within it.
+  /// Returns `bytes` bytes at `offset`, which must be within the file and at most a block.
   std::span<const std::byte> at(uint64_t offset, size_t bytes) {
     if (offset < begin_ || offset + bytes > begin_ + held_) {
       begin_ = offset;
@@ -49,10 +50,10 @@ class Blocks {
   const ReadAt& read_;
   uint64_t file_bytes_, begin_ = 0;
   size_t held_ = 0;
-  std::array<std::byte, 4096> block_{};  // what libhdf5 makes the least collection of
+  std::array<std::byte, 4096> block_{};  // libhdf5's minimum collection size
 };
 
-/// Headers and objects in a heap begin at multiples of 8 bytes.
+/// Rounds up to a multiple of 8 bytes, the alignment of headers and objects in a heap.
 uint64_t padded(uint64_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
@@ -65,8 +66,8 @@ Hdf5Conversion::Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_
 }
 
 Hdf5Conversion::~Hdf5Conversion() {
-  // Whatever the types: with types, only the conversions of these very ones would go, and not those of others
-  // of their classes that libhdf5 has come to since.
+  // No types are passed: given types, libhdf5 would remove only the conversion between exactly these, and
+  // keep those that it has since derived for other types of the same classes.
   H5Tunregister(H5T_PERS_SOFT, name_, H5I_INVALID_HID, H5I_INVALID_HID, convert_);
 }
 
@@ -84,7 +85,7 @@ Hdf5Heap::Hdf5Heap(hid_t file, const std::string& path, int64_t file_bytes, Read
   checked(H5Pget_sizes(properties, &address_bytes_, &length_bytes_), "look at the file");
   if (address_bytes_ > 8 || length_bytes_ > 8)
     refuse(path, "an HDF5 file with addresses and lengths of at most 8 bytes",
-           fmt::format("ones of {} and {}", address_bytes_, length_bytes_));
+           fmt::format("{} and {} bytes", address_bytes_, length_bytes_));
   base_ = std::min<uint64_t>(user_block, file_bytes_);
 }
 
@@ -97,7 +98,7 @@ Hdf5Handle Hdf5Heap::reference_type() const {
 }
 
 Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::string& where) const {
-  // The length counts elements, which are bytes wherever dtrain reads them.
+  // The length counts elements; every array that dtrain reads has elements of one byte.
   Cursor parts(reference, "reference");
   const uint64_t length = parts.number(4), address = parts.number(address_bytes_), wanted = parts.number(4);
   if (length == 0 || address == 0) return {0, 0};
@@ -120,21 +121,22 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
 
   const uint64_t end = begin + size, object_header = padded(2 + 2 + 4 + length_bytes_);
   uint64_t at = begin + collection_header;
-  constexpr int kMostObjects = 65536;  // their numbers have 16 bits
+  constexpr int kMostObjects = 65536;  // object numbers have 16 bits
   for (int i = 0; i <= kMostObjects && at < end && end - at >= object_header; ++i) {
     Cursor object(blocks.at(at, object_header), "global heap object");
     const uint64_t number = object.number(2);
     object.skip(2 + 4);
     const uint64_t bytes = object.number(length_bytes_), room = end - at - object_header;
-    const bool is_free = number == 0;  // then its size counts the header, else neither that nor the padding
+    const bool is_free =
+        number == 0;  // the size of free space includes the header; an object's excludes header and padding
     if (is_free ? bytes < object_header || bytes > end - at : bytes > room)
       refuse(where,
              fmt::format("a size within the global heap collection of {} bytes at byte {}", size, begin),
              fmt::format("{} of {} bytes at byte {}", is_free ? "free space" : "an object", bytes, at));
     if (number == wanted && !is_free) {
       if (bytes != length)
-        refuse(where, fmt::format("{} bytes, as the reference says", length),
-               fmt::format("an object of {} at byte {}", bytes, at));
+        refuse(where, fmt::format("{} bytes, the length in the reference", length),
+               fmt::format("an object of {} bytes at byte {}", bytes, at));
       return {static_cast<int64_t>(at + object_header), static_cast<int64_t>(bytes)};
     }
     at += is_free ? bytes : object_header + padded(bytes);

@@ -1,11 +1,11 @@
-// Values of variable length in HDF5 files, which dtrain reads itself.
+// Reads variable-length values of HDF5 files without libhdf5.
 //
-// An array of them holds global heap IDs (here: references; not HDF5's object references), and the values lie
-// elsewhere, in collections that make up the file's global heap (HDF5 File Format Specification, III.E).
-// libhdf5 trusts what a collection says: 1.10 to 2.0 run for ever where free space has no size, and 1.10
-// writes beyond its memory where a value is longer than its reference says. So libhdf5 reads the references,
-// whatever way they are packed, and no more, and each value is checked where it lies as it is read. The file
-// is not searched for collections: a picture's bytes could look like one.
+// An array of such values holds global heap IDs (called references here; not HDF5's object references). The
+// values are stored elsewhere, in collections that make up the file's global heap (HDF5 File Format
+// Specification, III.E). libhdf5 trusts the contents of a collection: versions 1.10 to 2.0 loop forever if
+// free space has size 0, and 1.10 writes out of bounds if a value is longer than its reference says. So
+// libhdf5 only reads the references (it handles all packings of arrays), and this code validates each value's
+// location as it reads it. It does not search the file for collections: an image's bytes could look like one.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace dtrain {
 
-/// A conversion of values that libhdf5 prefers to its own for these classes of types, while this lives.
+/// Registers a conversion that libhdf5 prefers to its own for these classes of types, for the lifetime of the
+/// object.
 class Hdf5Conversion {
  public:
   Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_t convert);
@@ -31,9 +32,9 @@ class Hdf5Conversion {
   H5T_conv_t convert_;
 };
 
-/// While this lives, within a session, libhdf5 follows no reference. H5Dread and H5Aread give references as
-/// the file has them when they are asked for Hdf5Heap::reference_type(); a fill value of
-/// variable length counts as empty. Nothing of variable length can be written meanwhile.
+/// While an object exists, within a session, libhdf5 follows no references. H5Dread and H5Aread return
+/// references as stored in the file if asked for Hdf5Heap::reference_type(). A variable-length fill value
+/// reads as empty. Variable-length data cannot be written meanwhile.
 class Hdf5References {
  public:
   Hdf5References();
@@ -43,35 +44,35 @@ class Hdf5References {
   Hdf5Conversion as_stored_, as_empty_;
 };
 
-/// Puts so many bytes of a file, from `offset` on, into `dst`; throws where it cannot.
+/// Reads `bytes` bytes of a file at `offset` into `dst`. Throws on failure.
 using ReadAt = std::function<void(int64_t offset, void* dst, size_t bytes)>;
 
-/// The global heap of a file. Safe to use from several threads, if `read` is.
+/// The global heap of a file. Thread-safe if `read` is.
 class Hdf5Heap {
  public:
-  /// Of the file that libhdf5 has open as `file`, which has `file_bytes` bytes. Needs a session. Throws
-  /// UserError, with the path, where addresses have more than 8 bytes, as no file's have.
+  /// `file` is the file as opened by libhdf5, and `file_bytes` its size. Needs a session. Throws UserError,
+  /// with the path, if addresses have more than 8 bytes, which real files never have.
   Hdf5Heap(hid_t file, const std::string& path, int64_t file_bytes, ReadAt read);
 
   int64_t file_bytes() const { return static_cast<int64_t>(file_bytes_); }
   size_t reference_bytes() const;
-  /// The type in memory of a reference. Needs a session.
+  /// Returns the in-memory type of a reference. Needs a session.
   Hdf5Handle reference_type() const;
 
   struct Place {
     int64_t offset, bytes;
   };
-  /// Where the value lies that a reference of reference_bytes() bytes leads to: all of it is within the file.
-  /// An empty value may be anywhere. `where` is what messages call the value. Throws UserError where there is
-  /// none, or a collection that is malformed on the way to it. The collection's 65536 objects at most are
-  /// gone over, so this comes to an end, and one block of 4 KiB is read for the usual collection.
+  /// Returns the location of the value for a reference of reference_bytes() bytes; all of it is within the
+  /// file. The location of an empty value is meaningless. `where` names the value in messages. Throws
+  /// UserError if the value does not exist or its collection is malformed. Visits at most the 65536 objects
+  /// of a collection, so it always terminates; for a typical collection it reads one block of 4 KiB.
   Place find(std::span<const std::byte> reference, const std::string& where) const;
-  /// The value itself.
+  /// Returns the value itself.
   std::string text(std::span<const std::byte> reference, const std::string& where) const;
 
  private:
-  uint64_t file_bytes_, base_ = 0;               // addresses count from the end of the user block
-  size_t address_bytes_ = 0, length_bytes_ = 0;  // what the file's superblock gives addresses and lengths
+  uint64_t file_bytes_, base_ = 0;               // addresses are relative to the end of the user block
+  size_t address_bytes_ = 0, length_bytes_ = 0;  // sizes of addresses and lengths, from the file's superblock
   ReadAt read_;
 };
 

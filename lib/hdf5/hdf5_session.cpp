@@ -19,7 +19,7 @@ std::mutex& hdf5_mutex() {
 
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
   // Without this the library's exit handler crashes after a failed write. Only the first call can succeed,
-  // and has to come before anything else.
+  // and it must come before any other HDF5 call.
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5Eclear2(H5E_DEFAULT);
@@ -41,7 +41,7 @@ bool hdf5_said(std::string_view words) {
 }
 
 void throw_hdf5_error(std::string_view doing) {
-  std::string reason = "for no given reason";
+  std::string reason = "unknown reason";
   const auto first = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
     if (error->desc) *static_cast<std::string*>(out) = error->desc;
     return 1;

@@ -1,5 +1,5 @@
-// What every use of libhdf5 needs, in whichever folder: the lock, silence, handles that close themselves,
-// errors as exceptions.
+// Shared basics for all code that calls libhdf5: the lock, silenced error output, RAII handles and errors as
+// exceptions.
 #pragma once
 
 #include <mutex>
@@ -10,9 +10,9 @@
 
 namespace dtrain {
 
-/// Holds the process's lock on libhdf5, which is not thread safe as most systems build it, and keeps the
-/// library from printing on this thread (each thread has a stack of errors of its own, and says itself
-/// whether it is printed). Nobody calls the library without a session.
+/// Holds the process-wide lock on libhdf5, which most systems build without thread safety, and disables its
+/// error output on this thread (the error stack and this setting are per thread). Every call of the library
+/// needs a session.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -21,27 +21,27 @@ class Hdf5Session {
   std::scoped_lock<std::mutex> lock_;
 };
 
-/// Whether these words are in what libhdf5 said as the last call failed.
+/// Returns true if libhdf5's error stack of the last failed call contains these words.
 bool hdf5_said(std::string_view words);
 
-/// Throws Error: what was being done, and libhdf5's innermost reason for its failure.
+/// Throws Error with the attempted action and libhdf5's innermost reason for the failure.
 [[noreturn]] void throw_hdf5_error(std::string_view doing);
 
-/// Throws Error with libhdf5's innermost reason when `result`, of any of its calls, says that it failed.
+/// Returns the result of a libhdf5 call, or throws Error with the innermost reason if it is negative.
 template <class Result>
 Result checked(Result result, std::string_view doing) {
   if (result < 0) throw_hdf5_error(doing);
   return result;
 }
 
-/// Owns an identifier of any kind (file, group, dataset, attribute, type, space, property list), or none.
-/// Whoever makes or destroys a handle holds a session.
+/// Owns an identifier of any type (file, group, dataset, attribute, type, space, property list), or none.
+/// Creating or destroying a handle needs a session.
 class Hdf5Handle {
  public:
   Hdf5Handle() = default;
-  /// A negative identifier is none.
+  /// A negative identifier means none.
   explicit Hdf5Handle(hid_t id) : id_(id) {}
-  /// Throws Error, as checked() does, where the identifier is negative.
+  /// Throws Error, as checked() does, if the identifier is negative.
   Hdf5Handle(hid_t id, std::string_view doing) : id_(checked(id, doing)) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept : id_(other.release()) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
@@ -53,7 +53,7 @@ class Hdf5Handle {
   }
   operator hid_t() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  /// Gives the identifier up, to a caller that closes it and looks whether that fails.
+  /// Releases the identifier to the caller, who closes it and checks for errors.
   hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
  private:

@@ -12,11 +12,11 @@ namespace dtrain {
 namespace {
 
 struct Filter {
-  H5Z_filter_t number;  // negative: it could not be asked for
+  H5Z_filter_t number;  // negative if the query failed
   std::string name;
 };
 
-/// In the order in which they are applied to a chunk that is written.
+/// Returns the filters in the order in which they are applied on writing.
 std::vector<Filter> filters_of(const Hdf5Handle& properties) {
   std::vector<Filter> filters;
   for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
@@ -30,7 +30,8 @@ std::vector<Filter> filters_of(const Hdf5Handle& properties) {
   return filters;
 }
 
-/// What a zlib stream unpacks to, counted no further than a little past `most`; nothing for what is none.
+/// Returns the unpacked size of a zlib stream, or nullopt if it is invalid. Stops counting shortly after
+/// `most`.
 std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) {
   inflate_state state;
   isal_inflate_init(&state);
@@ -51,8 +52,8 @@ std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) 
   return bytes;
 }
 
-/// By how many bytes the filters ahead of deflate lengthen a chunk; nothing where the only deflate is not
-/// among filters that are known.
+/// Returns by how many bytes the filters before deflate lengthen a chunk. Returns nullopt unless there is
+/// exactly one deflate and all other filters are known.
 std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
   std::optional<size_t> added;
   size_t checksums = 0;
@@ -75,11 +76,11 @@ UserError why_not_opened(const std::string& path) {
     return UserError(fmt::format("{}: another program has the file open for writing", path));
   if (hdf5_said("unable to lock file"))
     return UserError(
-        fmt::format("{}: the file system gives no locks, which libhdf5 wants; set "
-                    "HDF5_USE_FILE_LOCKING=FALSE where nobody writes the file",
+        fmt::format("{}: the file system does not support the locks that libhdf5 requires; set "
+                    "HDF5_USE_FILE_LOCKING=FALSE if no program writes the file",
                     path));
   if (hdf5_said("truncated file"))
-    return UserError(fmt::format("{}: expected a whole HDF5 file, found one that was cut short", path));
+    return UserError(fmt::format("{}: expected a complete HDF5 file, found a truncated one", path));
   return UserError(fmt::format("{}: expected an HDF5 file, found something else or a damaged one", path));
 }
 
@@ -98,12 +99,12 @@ void refuse_foreign_storage(hid_t dataset, const std::string& where) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
     throw UserError(
-        fmt::format("{}: expected data in the file itself, found a dataset kept in other files", where));
+        fmt::format("{}: expected data in the file itself, found a dataset stored in other files", where));
   for (const auto& [number, name] : filters_of(properties)) {
     if (number >= 0 && H5Zfilter_avail(number) > 0) continue;
     throw UserError(
-        fmt::format("{}: expected data packed by deflate or not at all, found the filter {} ({}), which this "
-                    "libhdf5 does not have; write the file anew with compression='gzip'",
+        fmt::format("{}: expected data compressed by deflate or uncompressed, found the filter {} ({}), "
+                    "which this libhdf5 does not have; write the file again with compression='gzip'",
                     where, number, name.empty() ? "without a name" : name));
   }
 }
@@ -120,17 +121,16 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
       expected = HSIZE_UNDEF;
   hsize_t indexed = 0;
   if (H5Dget_num_chunks(dataset, space, &indexed) < 0)
-    throw UserError(fmt::format("{}: expected an index of its chunks, found it damaged", where));
+    throw UserError(fmt::format("{}: expected a valid chunk index, found a damaged one", where));
   if (indexed < expected) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
     throw UserError(fmt::format(
-        "{}: expected {} chunks, as its extents say, found {}: the others were never written, or the "
-        "file is damaged; create the dataset with a fill value (h5py: fillvalue=0) where they are to be "
-        "that",
+        "{}: expected {} chunks for its extents, found {}: the others were never written, or the file is "
+        "damaged; if missing chunks are intended, create the dataset with a fill value (h5py: fillvalue=0)",
         where, expected, indexed));
   }
-  // The search for a chunk by its place may miss what a walk over the index finds.
+  // Looking up a chunk by its coordinates may miss chunks that a walk over the index finds.
   hsize_t found = 0;
   std::vector<hsize_t> at(static_cast<size_t>(rank), 0);
   for (hsize_t i = 0; i < expected; ++i) {
@@ -144,8 +144,8 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
   }
   if (indexed != expected || found != expected)
     throw UserError(
-        fmt::format("{}: expected {} chunks, as its extents say, found {} in its index, {} of them at "
-                    "their places (damaged)",
+        fmt::format("{}: expected {} chunks for its extents, found {} in its index, {} of them at their "
+                    "coordinates (damaged)",
                     where, expected, indexed, found));
 }
 
@@ -174,9 +174,8 @@ void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_byt
   uint32_t mask = 0;
   if (H5Dread_chunk(dataset, H5P_DEFAULT, origin.data(), &mask, packed.data()) < 0) return;
   if (const auto found = unpacked_bytes(packed, expected); found && *found != expected)
-    throw UserError(
-        fmt::format("{}: expected chunks of {} bytes, as its extents say, found one of {} (damaged)", where,
-                    expected, *found));
+    throw UserError(fmt::format("{}: expected chunks of {} bytes for its extents, found one of {} (damaged)",
+                                where, expected, *found));
 }
 
 }  // namespace dtrain

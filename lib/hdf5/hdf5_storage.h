@@ -1,5 +1,5 @@
-// How HDF5 files keep what is read out of them: what libhdf5 would read from elsewhere, or wrongly, is
-// refused ahead of it.
+// Checks how an HDF5 file stores its data, and rejects storage that libhdf5 would read from other files or
+// read incorrectly.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace dtrain {
 
-/// What is wrong with a file that libhdf5 has just failed to open.
+/// Returns an error that explains why libhdf5 just failed to open the file.
 UserError why_not_opened(const std::string& path);
 
-/// Each step of `name` from `group` on must be a link inside the file: an external one would open whatever
-/// file the data name. Throws UserError for another one; a step that is not there is nobody's link.
+/// Throws UserError unless every component of `name`, starting at `group`, is a hard link: an external link
+/// would open any file that the data name. Stops at the first missing component.
 void refuse_links(hid_t group, const std::string& path, const std::string& name);
 
-/// Throws UserError for a dataset that is kept in other files, or packed by a filter that this libhdf5 lacks.
+/// Throws UserError if the dataset is stored in other files or uses a filter that this libhdf5 lacks.
 void refuse_foreign_storage(hid_t dataset, const std::string& where);
 
-/// Throws UserError where the index of a dataset's chunks is damaged or lacks chunks: libhdf5 1.10 gives
-/// zeros for what it does not find there. A dataset with a fill value of its user's may lack chunks.
+/// Throws UserError if a dataset's chunk index is damaged or lacks chunks; libhdf5 1.10 returns zeros for
+/// chunks that it does not find. A dataset with a user-defined fill value may lack chunks.
 void check_chunk_index(hid_t dataset, const std::string& where);
 
-/// Throws UserError where the first packed chunk of a dataset of numbers holds less or more than a chunk
-/// does: libhdf5 gives what lies behind it in memory for the rest. The extents of the chunks may be damaged,
-/// which the first of them shows. `file_bytes`: of the whole file.
+/// Throws UserError if the first compressed chunk of a numeric dataset does not unpack to the size of a
+/// chunk; libhdf5 would fill the rest with adjacent memory. Detects damaged chunk extents, for which the
+/// first chunk suffices. `file_bytes` is the size of the file.
 void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_bytes);
 
 }  // namespace dtrain

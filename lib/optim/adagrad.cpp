@@ -18,7 +18,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
     return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
   }
   OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
-  /// With a schedule it has no form that both Kerases read.
+  /// Returns null with a schedule: Keras 2 and 3 have no common form for it.
   Json keras_config(const RunLength& run, const Json& schedule) const override {
     return learning_rate().keras_config(run, schedule).is_number()
                ? OptimizerWith::keras_config(run, schedule)
@@ -39,11 +39,12 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
 void add_adagrad(Registry<Optimizer>& table) {
   using Options = AdagradOptions;
   table.add<Adagrad>(
-      "adagrad", optimizer_schema<Options>("Steps divided by the root of the sum of all squared gradients.")
-                     .example("{learning_rate: 0.01}")
-                     .optional("initial_accumulator_value", &Options::initial_accumulator_value,
-                               "where the sum begins", at_least(0.0))
-                     .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
+      "adagrad",
+      optimizer_schema<Options>("Divides steps by the square root of the sum of all squared gradients.")
+          .example("{learning_rate: 0.01}")
+          .optional("initial_accumulator_value", &Options::initial_accumulator_value,
+                    "initial value of the sum", at_least(0.0))
+          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
 }
 
 }  // namespace dtrain

@@ -5,8 +5,8 @@ namespace dtrain {
 
 void add_adam(Registry<Optimizer>& table) {
   table.add<AdamWith<AdamOptions>>(
-      "adam", adam_schema<AdamOptions>("Kingma and Ba 2015: steps by the gradients' running mean, divided by "
-                                       "the root of that of their squares.")
+      "adam", adam_schema<AdamOptions>("Kingma and Ba 2015: steps along the gradients' running mean, divided "
+                                       "by the square root of the running mean of their squares.")
                   .example("{learning_rate: 0.001}"));
 }
 

@@ -1,4 +1,4 @@
-// What adam and adamw have in common, which is all but the default of the weight decay.
+// The parts that adam and adamw share: everything except the default weight decay.
 #pragma once
 
 #include "ops/math/optimizers.h"
@@ -14,7 +14,7 @@ struct AdamOptions : OptimizerOptions {
 };
 
 /// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form before section
-/// 2.1, where epsilon is added to the root that is not corrected for its bias.
+/// 2.1: epsilon is added to the root without bias correction.
 template <class Options>
 class AdamWith : public OptimizerWith<Options> {
  public:
@@ -44,9 +44,9 @@ class AdamWith : public OptimizerWith<Options> {
 template <class Options>
 Schema<Options> adam_schema(std::string doc) {
   return optimizer_schema<Options>(std::move(doc))
-      .template optional<double>("beta_1", &Options::beta_1, "of the gradients' running mean",
+      .template optional<double>("beta_1", &Options::beta_1, "decay of the gradients' running mean",
                                  between_excluding_high(0.0, 1.0))
-      .template optional<double>("beta_2", &Options::beta_2, "of their squares' running mean",
+      .template optional<double>("beta_2", &Options::beta_2, "decay of the running mean of squared gradients",
                                  between_excluding_high(0.0, 1.0))
       .template optional<double>("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0));
 }

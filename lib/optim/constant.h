@@ -1,11 +1,11 @@
-// The learning rate that stays the same.
+// A constant learning rate.
 #pragma once
 
 #include "optim/schedule.h"
 
 namespace dtrain {
 
-/// A constant schedule, for the defaults of optimizers.
+/// Returns a constant schedule, for optimizers' defaults.
 Configured<Schedule> constant_rate(double value);
 
 }  // namespace dtrain

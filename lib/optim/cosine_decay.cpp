@@ -33,7 +33,7 @@ class CosineDecay : public Schedule {
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
-  /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
+  /// Keras's initial_learning_rate is the rate of step 0, with or without a warm-up.
   Json keras_config(const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
     const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
@@ -58,18 +58,19 @@ void add_cosine_decay(Registry<Schedule>& table) {
   using Options = CosineDecayOptions;
   table.add<CosineDecay>(
       "cosine_decay",
-      Schema<Options>("Keras's CosineDecay: from warmup_initial to initial in a straight line, then down to "
-                      "alpha * initial along a cosine over `steps` more steps, which do not count the "
-                      "warm-up, and constant from there.")
+      Schema<Options>(
+          "Keras's CosineDecay: a linear warm-up from warmup_initial to initial, then a cosine down to alpha "
+          "* initial over `steps` steps, not counting the warm-up; constant afterwards.")
           .example("{initial: 0.1, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
-          .optional("steps", &Options::steps,
-                    "of the cosine, warm-up not counted; or '5 epochs'; auto: to the end of the training",
-                    or_auto(some_time()))
-          .optional("alpha", &Options::alpha, "the last rate as a part of initial", between(0.0, 1.0))
+          .optional(
+              "steps", &Options::steps,
+              "length of the cosine, without the warm-up; or '5 epochs'; auto: to the end of the training",
+              or_auto(some_time()))
+          .optional("alpha", &Options::alpha, "the final rate as a fraction of initial", between(0.0, 1.0))
           .optional("warmup_steps", &Options::warmup_steps,
-                    "steps, or '1 epoch', of the warm-up before the cosine")
-          .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 where there is a warm-up",
+                    "length of the warm-up before the cosine, in steps, or '1 epoch'")
+          .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 if there is a warm-up",
                     at_least(0.0)));
 }
 

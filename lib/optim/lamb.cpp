@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-/// No AdamWith: the rate is the learning rate as it is, and the rule reads the corrections of both biases.
+/// Not an AdamWith: the rate is the plain learning rate, and the rule reads both bias corrections.
 class Lamb : public OptimizerWith<AdamOptions> {
  public:
   using OptimizerWith::OptimizerWith;
@@ -27,10 +27,10 @@ class Lamb : public OptimizerWith<AdamOptions> {
 }  // namespace
 
 void add_lamb(Registry<Optimizer>& table) {
-  table.add<Lamb>("lamb", adam_schema<AdamOptions>(
-                              "You et al. 2020, for large batches: Adam's directions, with steps as long "
-                              "beside each weight's norm as the learning rate says.")
-                              .example("{learning_rate: 0.002, weight_decay: 0.01}"));
+  table.add<Lamb>(
+      "lamb", adam_schema<AdamOptions>("You et al. 2020, for large batches: Adam's direction for each weight "
+                                       "tensor, with a step length of learning_rate times the tensor's norm.")
+                  .example("{learning_rate: 0.002, weight_decay: 0.01}"));
 }
 
 }  // namespace dtrain

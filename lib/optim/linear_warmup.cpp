@@ -13,7 +13,7 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// The state is that of the schedule behind it.
+/// Its state is the state of the schedule after the warm-up.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
@@ -28,13 +28,13 @@ class LinearWarmup : public Schedule {
     return options_.then->after_epoch(std::move(state), metric, message);
   }
   std::string monitor() const override { return options_.then->monitor(); }
-  /// Keras has a warm-up before a cosine only: what it is given is the schedule behind this one.
+  /// Returns the schedule after the warm-up: Keras has a warm-up only before a cosine.
   Json keras_config(const RunLength& run, const Json& state) const override {
     return options_.then->keras_config(run_after(run), state);
   }
 
  private:
-  /// The run as the schedule after the warm-up has it.
+  /// Returns the length of the run without the warm-up, as the following schedule sees it.
   RunLength run_after(const RunLength& run) const {
     const int64_t steps = options_.steps.steps(run.steps_per_epoch);
     return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};
@@ -49,14 +49,13 @@ void add_linear_warmup(Registry<Schedule>& table) {
   using Options = LinearWarmupOptions;
   table.add<LinearWarmup>(
       "linear_warmup",
-      Schema<Options>(
-          "In a straight line to the rate that another schedule begins with, and then that schedule, "
-          "whose steps are counted from there.")
+      Schema<Options>("A linear warm-up to the initial rate of another schedule, followed by that schedule, "
+                      "whose steps count from the end of the warm-up.")
           .example("{steps: 500, then: {exponential_decay: {initial: 0.1, decay_steps: 1 epoch, decay_rate: "
                    "0.9}}}")
-          .required("steps", &Options::steps, "of the warm-up; or '1 epoch'", some_time())
+          .required("steps", &Options::steps, "length of the warm-up in steps, or '1 epoch'", some_time())
           .optional("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("then", &Options::then, "a number, or a schedule"));
+          .required("then", &Options::then, "the following schedule, or a number"));
 }
 
 }  // namespace dtrain

@@ -26,12 +26,12 @@ void add_lion(Registry<Optimizer>& table) {
   table.add<Lion>(
       "lion",
       optimizer_schema<LionOptions>(
-          "Chen et al. 2023: every weight moves by the learning rate, against the "
-          "sign of the gradients' running mean. A good rate is a third to a tenth of Adam's.")
+          "Chen et al. 2023: moves every weight by the learning rate, against the sign "
+          "of the gradients' running mean. A good rate is a third to a tenth of Adam's.")
           .example("{learning_rate: 0.0001, weight_decay: 0.1}")
-          .optional("beta_1", &LionOptions::beta_1, "how much of the running mean is in a step's direction",
+          .optional("beta_1", &LionOptions::beta_1, "weight of the running mean in a step's direction",
                     between_excluding_high(0.0, 1.0))
-          .optional("beta_2", &LionOptions::beta_2, "of the gradients' running mean",
+          .optional("beta_2", &LionOptions::beta_2, "decay of the gradients' running mean",
                     between_excluding_high(0.0, 1.0)));
 }
 

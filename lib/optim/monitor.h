@@ -1,4 +1,4 @@
-// Watching one of an epoch's numbers.
+// Monitoring a value of each epoch.
 #pragma once
 
 #include <functional>
@@ -9,36 +9,34 @@
 
 namespace dtrain {
 
-/// One of an epoch's numbers, and which way it gets better.
+/// A value of an epoch, and whether it improves upwards.
 struct MonitoredNumber {
   double value = 0;
   bool larger_is_better = false;
 };
 
-/// Looks up one of an epoch's numbers by name: "loss", "val_loss", a metric's.
+/// Looks up a value of an epoch by name: "loss", "val_loss", or a metric's name. Returns nullopt if unknown.
 using MetricLookup = std::function<std::optional<MonitoredNumber>(const std::string&)>;
 
-/// Whether smaller or larger is better; `automatic` is as the number has it.
+/// Whether smaller or larger values are better; `automatic` takes the value's own direction.
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
     {MonitorMode::automatic, "auto"}, {MonitorMode::min, "min"}, {MonitorMode::max, "max"}};
 
-/// The option `mode` in the reference.
+/// Documentation of the option `mode`.
 inline constexpr auto kMonitorMode =
-    "whether smaller (min) or larger (max) is better; auto: as the metric has it, and losses are better "
-    "smaller";
+    "whether smaller (min) or larger (max) is better; auto: the metric's own direction; smaller for losses";
 
-/// `mode` with min or max in the place of `automatic`.
+/// Returns `mode` with `automatic` replaced by min or max.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);
 
-/// What a best value is the best of: "min val_loss". A state that keeps a best value keeps this beside it,
-/// since a resumed run may be asked to watch another metric, or to watch it the other way. `mode` is
-/// resolved.
+/// Describes what a best value is the best of: "min val_loss". State with a best value also stores this text,
+/// because a resumed run may monitor another metric or direction. `mode` must be resolved.
 std::string watched(MonitorMode mode, const std::string& monitor);
 
-/// True if `value` is better than `best` by more than `min_delta`; anything is better than NaN. `mode` is
-/// resolved.
+/// Returns true if `value` is better than `best` by more than `min_delta`; any number is better than NaN.
+/// `mode` must be resolved.
 bool improves(double value, double best, MonitorMode mode, double min_delta = 0);
 
 }  // namespace dtrain

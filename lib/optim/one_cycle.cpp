@@ -17,12 +17,13 @@ struct OneCycleOptions {
   double final_div_factor = 10000;
 };
 
-/// Along a cosine from `from` (done: 0) to `to` (done: 1).
+/// Interpolates along a cosine from `from` (done = 0) to `to` (done = 1).
 double cosine_between(double from, double to, double done) {
   return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
-/// As torch.optim.lr_scheduler.OneCycleLR has it, with two phases and cosines; the momentum stays as it is.
+/// Like torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing, but without cycling the
+/// momentum.
 class OneCycle : public Schedule {
  public:
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}
@@ -35,7 +36,8 @@ class OneCycle : public Schedule {
     if (now < top) return cosine_between(initial, max, now / top);
     return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);
   }
-  /// Keras has no such schedule: where an optimizer of Keras goes on, it does so at the lowest rate.
+  /// Returns the lowest rate: Keras has no such schedule, so training that continues in Keras uses this
+  /// constant rate.
   Json keras_config(const RunLength&, const Json&) const override {
     return options_.max / options_.div_factor / options_.final_div_factor;
   }
@@ -50,19 +52,18 @@ void add_one_cycle(Registry<Schedule>& table) {
   using Options = OneCycleOptions;
   table.add<OneCycle>(
       "one_cycle",
-      Schema<Options>(
-          "Smith and Topin 2018, as PyTorch's OneCycleLR: up to max along a cosine, then down along "
-          "another one far below where it began. The momentum stays as it is.")
+      Schema<Options>("Smith and Topin 2018, like PyTorch's OneCycleLR: a cosine up to max, then a cosine "
+                      "down to far below the initial rate. The momentum stays constant.")
           .example("{max: 0.1}")
           .required("max", &Options::max, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "of the whole cycle; or '30 epochs'; auto: to the end of the training",
+                    "length of the whole cycle; or '30 epochs'; auto: to the end of the training",
                     or_auto(some_time()))
-          .optional("warmup", &Options::warmup, "the part of the cycle in which the rate goes up",
+          .optional("warmup", &Options::warmup, "the fraction of the cycle in which the rate increases",
                     between(0.0, 1.0))
-          .optional("div_factor", &Options::div_factor, "the first rate is max divided by it", at_least(1.0))
+          .optional("div_factor", &Options::div_factor, "the initial rate is max / div_factor", at_least(1.0))
           .optional("final_div_factor", &Options::final_div_factor,
-                    "the last rate is the first one divided by it", at_least(1.0)));
+                    "the final rate is the initial rate / final_div_factor", at_least(1.0)));
 }
 
 }  // namespace dtrain

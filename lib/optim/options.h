@@ -1,4 +1,4 @@
-// What every optimizer has, written once.
+// The options and behavior shared by all optimizers.
 #pragma once
 
 #include "optim/constant.h"
@@ -6,14 +6,14 @@
 
 namespace dtrain {
 
-/// The options that all optimizers share; each optimizer's own derive from it.
+/// Options shared by all optimizers; each optimizer's options derive from it.
 struct OptimizerOptions {
   explicit OptimizerOptions(double rate) : learning_rate(constant_rate(rate)) {}
   Configured<Schedule> learning_rate;
   double weight_decay = 0;
 };
 
-/// An optimizer that holds its options; the rate of its steps is the learning rate as it is.
+/// An optimizer with its options. Steps use the learning rate unchanged.
 template <class Options>
 class OptimizerWith : public Optimizer {
  public:
@@ -23,9 +23,9 @@ class OptimizerWith : public Optimizer {
     return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
             static_cast<float>(learning_rate * options_.weight_decay), static_cast<float>(learning_rate)};
   }
-  /// Null with a weight decay. In an .h5 file Keras 2 looks an optimizer up by its class name among those of
-  /// TensorFlow 2.10, which have no weight decay. It finds the newer classes only by names ("Custom>AdamW")
-  /// and with an option (is_legacy_optimizer) that Keras 3 refuses.
+  /// Returns null if there is a weight decay. In an .h5 file Keras 2 looks up an optimizer by class name
+  /// among TensorFlow 2.10's classes, which have no weight decay. It finds the newer classes only under names
+  /// such as "Custom>AdamW" and with an option (is_legacy_optimizer) that Keras 3 rejects.
   Json keras_config(const RunLength& run, const Json& schedule) const override {
     if (options_.weight_decay != 0 || keras_class().empty()) return {};
     Json config = keras_options();
@@ -34,24 +34,24 @@ class OptimizerWith : public Optimizer {
   }
 
  protected:
-  /// "" where Keras 2 and 3 do not both know the optimizer.
+  /// Returns the class name in Keras, or "" if Keras 2 and 3 do not both have the optimizer.
   virtual std::string keras_class() const { return ""; }
-  /// The options less the common ones, with numbers as floats: Keras 3 refuses a momentum that is the integer
-  /// 0.
+  /// Returns the options except the shared ones, with numbers as floats: Keras 3 rejects a momentum that is
+  /// the integer 0.
   virtual Json keras_options() const { return Json::object(); }
 
   Options options_;
 };
 
-/// A schema that begins with the common options of `Options`.
+/// Returns a schema that starts with the shared options.
 template <class Options>
 Schema<Options> optimizer_schema(std::string doc) {
   return Schema<Options>(std::move(doc))
       .template optional<Configured<Schedule>>("learning_rate", &Options::learning_rate,
-                                               "a number, or how the rate goes with the steps")
-      .template optional<double>("weight_decay", &Options::weight_decay,
-                                 "every step first takes learning_rate * weight_decay of each weight away",
-                                 at_least(0.0));
+                                               "a number, or a schedule")
+      .template optional<double>(
+          "weight_decay", &Options::weight_decay,
+          "every step first subtracts learning_rate * weight_decay * weight from each weight", at_least(0.0));
 }
 
 }  // namespace dtrain

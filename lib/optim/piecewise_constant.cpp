@@ -36,7 +36,8 @@ class PiecewiseConstant : public Schedule {
   }
 
  private:
-  /// A boundary in epochs is their end: the next value begins with the step after it.
+  /// Returns the last step of a value. A boundary in epochs is the end of an epoch: the next value starts one
+  /// step later.
   static int64_t last_step(const StepCount& boundary, int64_t steps_per_epoch) {
     return boundary.steps(steps_per_epoch) - (boundary.in_epochs ? 1 : 0);
   }
@@ -71,13 +72,12 @@ void add_piecewise_constant(Registry<Schedule>& table) {
   table.add<PiecewiseConstant>(
       "piecewise_constant",
       Schema<Options>(
-          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], the "
-          "last value from then on. Steps count from 0; with boundaries in epochs a value changes "
-          "with the first step behind them.")
+          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], then the last "
+          "value. Steps count from 0; a boundary in epochs is the end of that epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
           .required("boundaries", &Options::boundaries,
-                    "the last step of each value but the last; or '5 epochs', ...")
-          .required("values", &Options::values, "the rates, one more than boundaries")
+                    "the last step of each value except the last; or '5 epochs', ...")
+          .required("values", &Options::values, "the rates; one more than boundaries")
           .rule(check));
 }
 

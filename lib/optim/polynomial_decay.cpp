@@ -45,18 +45,18 @@ void add_polynomial_decay(Registry<Schedule>& table) {
   using Options = PolynomialDecayOptions;
   table.add<PolynomialDecay>(
       "polynomial_decay",
-      Schema<Options>("Keras's PolynomialDecay: from initial to end over `steps` steps, along (1 - step / "
-                      "steps)^power, and constant from there.")
+      Schema<Options>("Keras's PolynomialDecay: from initial to end over `steps` steps, following (1 - step "
+                      "/ steps)^power; constant afterwards.")
           .example("{initial: 0.1, end: 0.001, power: 2}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .optional("steps", &Options::steps,
                     "until the rate is `end`; or '5 epochs'; auto: to the end of the training",
                     or_auto(some_time()))
-          .optional("end", &Options::end, "the last rate", at_least(0.0))
-          .optional("power", &Options::power, "1 is a straight line", at_least(0.0))
-          .optional(
-              "cycle", &Options::cycle,
-              "whether the decay begins again, over as many steps more, each time it has come to its end"));
+          .optional("end", &Options::end, "the final rate", at_least(0.0))
+          .optional("power", &Options::power, "1 is linear", at_least(0.0))
+          .optional("cycle", &Options::cycle,
+                    "each time the decay ends, extend its length to the next multiple of `steps`, so that "
+                    "the rate rises again"));
 }
 
 }  // namespace dtrain

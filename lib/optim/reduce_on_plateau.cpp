@@ -20,13 +20,13 @@ struct ReduceOnPlateauOptions {
   double min = 0;
 };
 
-/// What is kept from epoch to epoch.
+/// The state between epochs.
 struct PlateauState {
-  double scale = 1;            // the product of all reductions so far
-  std::optional<double> best;  // none before the first finite value
+  double scale = 1;            // product of all reductions so far
+  std::optional<double> best;  // empty before the first finite value
   int64_t wait = 0;            // epochs without improvement
-  int64_t cooldown = 0;        // epochs left in which none are counted
-  std::string watched;         // what `best` is of
+  int64_t cooldown = 0;        // remaining epochs that are not counted
+  std::string watched;         // the value and direction of `best`, from watched()
 
   static PlateauState from(const Json& json) {
     PlateauState state;
@@ -48,7 +48,7 @@ struct PlateauState {
   }
 };
 
-/// Keras's callback of that name, step by step.
+/// Follows Keras's ReduceLROnPlateau callback step by step.
 class ReduceOnPlateau : public Schedule {
  public:
   explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {}
@@ -57,7 +57,7 @@ class ReduceOnPlateau : public Schedule {
     return rate(PlateauState::from(state));
   }
   std::string monitor() const override { return options_.monitor; }
-  /// A callback in Keras, which leaves the optimizer with the rate that it has come to.
+  /// Returns the current rate: in Keras this is a callback, which leaves the rate in the optimizer.
   Json keras_config(const RunLength&, const Json& state) const override {
     return rate(PlateauState::from(state));
   }
@@ -68,7 +68,7 @@ class ReduceOnPlateau : public Schedule {
     const MonitorMode mode = resolved(options_.mode, number->larger_is_better);
     PlateauState state = PlateauState::from(json);
     if (const std::string now = watched(mode, options_.monitor); state.watched != now) {
-      state.best.reset();  // but the rate stays where it is
+      state.best.reset();  // the rate itself is kept
       state.wait = state.cooldown = 0;
       state.watched = now;
     }
@@ -89,7 +89,7 @@ class ReduceOnPlateau : public Schedule {
  private:
   double rate(const PlateauState& state) const {
     const double reduced = std::max(options_.initial * state.scale, options_.min);
-    return std::min(options_.initial, reduced);  // `min` does not raise it
+    return std::min(options_.initial, reduced);  // `min` must not raise it
   }
 
   bool better(double value, const std::optional<double>& best, MonitorMode mode) const {
@@ -113,19 +113,19 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
   using Options = ReduceOnPlateauOptions;
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",
-      Schema<Options>("Keras's ReduceLROnPlateau: the rate falls when a metric no longer improves.")
+      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric no longer improves.")
           .example("{initial: 0.01, factor: 0.5, patience: 3}")
           .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
           .optional("monitor", &Options::monitor, "the metric, as metrics.jsonl names it")
-          .optional("factor", &Options::factor, "what the rate is multiplied with",
-                    between_excluding_high(0.0, 1.0))
-          .optional("patience", &Options::patience, "epochs without improvement until then",
+          .optional("factor", &Options::factor, "the factor of a reduction", between_excluding_high(0.0, 1.0))
+          .optional("patience", &Options::patience, "epochs without improvement before a reduction",
                     at_least<int64_t>(0))
-          .optional("min_delta", &Options::min_delta, "a smaller change is no improvement", at_least(0.0))
+          .optional("min_delta", &Options::min_delta, "the smallest change that counts as an improvement",
+                    at_least(0.0))
           .optional("mode", &Options::mode, kMonitorMode)
           .optional("cooldown", &Options::cooldown, "epochs after a reduction that are not counted",
                     at_least<int64_t>(0))
-          .optional("min", &Options::min, "the rate does not fall below", at_least(0.0)));
+          .optional("min", &Options::min, "the lowest rate", at_least(0.0)));
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The learning rate as a function of the step.
+// Learning rate schedules.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,32 @@
 
 namespace dtrain {
 
-/// How long a run is, in steps.
+/// The length of a run, in steps.
 struct RunLength {
   int64_t steps_per_epoch = 1;
-  int64_t steps = 1;  // of all of its epochs (train.epochs)
+  int64_t steps = 1;  // in all epochs (train.epochs)
 };
 
-/// A schedule has no state but what `state` carries (null at the start), which the checkpoint keeps.
+/// A schedule keeps no state except `state` (null at the start), which the checkpoint stores.
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of step `step`, from 0.
+  /// Returns the rate of step `step`, counted from 0.
   virtual double at(int64_t step, const RunLength& run, const Json& state) const = 0;
-  /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
-  /// there is none. `message` is set where the user should hear of a change.
+  /// Returns the state after an epoch. `metric` looks up a value by name ("val_loss"); nullopt if unknown.
+  /// Sets `message` if the user should be notified of a change.
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
     return state;
   }
-  /// The metric that the schedule watches (reduce_on_plateau), to be checked before the run; "" for none.
+  /// Returns the metric that the schedule monitors (reduce_on_plateau), to be checked before the run; "" for
+  /// none.
   virtual std::string monitor() const { return ""; }
-  /// What an optimizer of Keras has for its learning_rate: a number, or a schedule's {module, class_name,
-  /// config}, which counts steps.
+  /// Returns the learning_rate of a Keras optimizer: a number, or the {module, class_name, config} of a
+  /// schedule, which counts steps.
   virtual Json keras_config(const RunLength& run, const Json& state) const = 0;
 };
 
-/// A schedule of keras.optimizers.schedules.
+/// Returns the config of a schedule in keras.optimizers.schedules.
 Json keras_schedule(const std::string& class_name, Json config);
 
 template <>

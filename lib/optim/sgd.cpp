@@ -35,9 +35,9 @@ void add_sgd(Registry<Optimizer>& table) {
   table.add<Sgd>(
       "sgd", optimizer_schema<SgdOptions>("Gradient descent, with momentum: v = momentum v - rate g; w += v.")
                  .example("{learning_rate: 0.1, momentum: 0.9, nesterov: true}")
-                 .optional("momentum", &SgdOptions::momentum, "how much of the last step is repeated",
-                           between(0.0, 1.0))
-                 .optional("nesterov", &SgdOptions::nesterov, "Nesterov's momentum: looks ahead along v"));
+                 .optional("momentum", &SgdOptions::momentum,
+                           "fraction of the previous step that is added to a step", between(0.0, 1.0))
+                 .optional("nesterov", &SgdOptions::nesterov, "use Nesterov momentum"));
 }
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@
 namespace dtrain {
 
 namespace {
-constexpr double kMost = 9.2e18;  // what an integer holds
+constexpr double kMost = 9.2e18;  // just below the limit of int64_t
 }
 
 int64_t StepCount::steps(int64_t steps_per_epoch) const {

@@ -1,4 +1,4 @@
-// How long a part of a schedule is: 400, "400 steps" or "5 epochs".
+// Durations in schedules: 400, "400 steps" or "5 epochs".
 #pragma once
 
 #include "config/or_auto.h"
@@ -7,18 +7,18 @@
 
 namespace dtrain {
 
-/// A count is at least 0; a count of steps is whole, one of epochs need not be.
+/// A nonnegative count. Steps are whole numbers; epochs need not be.
 struct StepCount {
   double count = 0;
   bool in_epochs = false;
 
-  /// The count in steps, rounded to the nearest.
+  /// Returns the count in steps, rounded to the nearest.
   int64_t steps(int64_t steps_per_epoch) const;
-  /// The same, for what lasts a step at least.
+  /// Like steps(), but at least 1.
   int64_t steps_at_least_one(int64_t steps_per_epoch) const;
 };
 
-/// How many steps a decay lasts, at least 1; `auto` lasts from step `begin` to the end of the run.
+/// Returns the length of a decay in steps, at least 1. `auto` means from step `begin` to the end of the run.
 int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);
 
 template <>
@@ -29,7 +29,7 @@ struct Codec<StepCount> {
   static Json schema();
 };
 
-/// The check that a count is more than 0.
+/// Checks that a count is positive.
 inline Check<StepCount> some_time() {
   return {"more than 0 steps", [](const StepCount& count) { return count.count > 0; }};
 }

@@ -1,4 +1,4 @@
-// Each function adds one kind to its registry; registry.cpp calls them all.
+// Each function adds one type to its registry. registry.cpp calls all of them.
 #pragma once
 
 #include "optim/optimizer.h"

@@ -25,7 +25,7 @@ bool has_name_of_id(const ColumnProfile& column) {
          (column.name.size() > 2 && column.name.ends_with("Id"));
 }
 
-/// Returns whether every row has a value and all values differ.
+/// Returns true if every row has a value and all values differ.
 bool is_all_different(const ColumnProfile& column) {
   return column.distinct && column.missing == 0 && column.kind != ColumnKind::empty;
 }
@@ -106,7 +106,7 @@ std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning) {
     case ColumnMeaning::row_number:
       return "it numbers the rows";
     case ColumnMeaning::id:
-      return "it names the rows";
+      return "it identifies the rows";
     case ColumnMeaning::odd_numbers:
       return why_no_numbers(column);
     case ColumnMeaning::free_text:
@@ -140,7 +140,7 @@ std::string why_no_numbers(const ColumnProfile& column) {
   if (column.kind != ColumnKind::text || column.odd_text.empty()) return "";
   const std::string odd = fmt::format("{} in line {}", quoted_value(column.odd_text), column.odd_line);
   if (!is_most(column.numbers, column))
-    return fmt::format("its numbers are written with commas ({}), those of other columns with points", odd);
+    return fmt::format("its numbers have decimal commas ({}), but other columns have decimal points", odd);
   return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
                      format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
 }

@@ -10,39 +10,39 @@ namespace dtrain {
 
 enum class ColumnMeaning {
   empty,
-  constant,    // all rows that have a value have the same one
+  constant,    // all rows with a value have the same value
   row_number,  // counts the rows, or is the index that pandas writes
-  id,          // names the rows: all values differ
+  id,          // identifies the rows: all values differ
   date,
-  odd_numbers,  // numbers, but for a few texts or commas
+  odd_numbers,  // numbers with a few texts or commas
   free_text,    // sentences
-  many_texts,   // more different texts than a feature each would be good for
+  many_texts,   // too many different texts for one feature each
   categories,
   number,
-  amount,  // numbers with a currency, a percent sign or commas between thousands
+  amount,  // numbers with a currency, a percent sign or thousands separators
 };
 
 ColumnMeaning meaning_of(const TableProfile& table, size_t column);
 /// Returns the name of a meaning for the printed table of columns: "number", "free text".
 const char* kind_of(ColumnMeaning meaning);
-/// Why a column of this meaning is no feature: "it is empty"; "" where it is one.
+/// Returns why a column with this meaning is not a feature, e.g. "it is empty", or "" if it is one.
 std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
 
-/// The features to make of a column of dates, as the csv reader calls them; those that would be the same in
-/// all rows are left out.
+/// Returns the features of a date column, by their names in the csv reader. Omits features that would be
+/// constant.
 std::vector<std::string> parts_of_dates(const DateSpan& dates);
 
-/// What keeps a column of numbers from being one: "it has 981 numbers and 1 text ('unknown' in line 602)"; ""
-/// for any other column.
+/// Returns why a column of mostly numbers is not numeric: "it has 981 numbers and 1 text ('unknown' in line
+/// 602)". Returns "" for any other column.
 std::string why_no_numbers(const ColumnProfile& column);
 
-/// The text as --target calls a column.
+/// Returns the column as --target names it.
 std::string shown(const TableProfile& table, size_t column);
 /// Returns the column's name for use in a sentence: "'age'", "column 3".
 std::string called(const TableProfile& table, size_t column);
 /// Returns the column as the configuration writes it: its name, or its index in a table without a header.
 std::string yaml_column(const TableProfile& table, size_t column);
-/// The value as a sentence quotes it: of a long one the beginning.
+/// Returns the value in quotes for a sentence, shortened if it is long.
 std::string quoted_value(const std::string& value);
 
 }  // namespace dtrain

@@ -25,7 +25,7 @@ int64_t words_of(std::string_view text) {
   return words;
 }
 
-/// Whether a column's name is that of a time: Unix times look like other large numbers.
+/// Returns true if a column's name suggests times: Unix times look like any other large numbers.
 bool has_name_of_time(const std::string& name) {
   constexpr std::array<std::string_view, 9> kParts{"time",    "date",    "stamp",    "epoch", "unix",
                                                    "created", "updated", "modified", "when"};
@@ -35,8 +35,8 @@ bool has_name_of_time(const std::string& name) {
                      [&](std::string_view part) { return small.find(part) != std::string::npos; });
 }
 
-/// Whether a text says that a value is missing, in a way that the csv reader knows by `na_values` only. An
-/// infinite number counts as missing, because the reader takes finite ones only.
+/// Returns true if a text marks a missing value in a form that the csv reader needs in `na_values`. Infinity
+/// counts as missing, because the reader accepts only finite numbers.
 bool is_name_of_missing(std::string_view text) {
   constexpr std::array<std::string_view, 20> kNames{
       "unknown", "missing", "not available", "not applicable", "undefined", "unspecified", "n.a.",
@@ -70,7 +70,7 @@ bool is_comma_number(std::string_view text) {
   const std::string_view whole = text.substr(0, comma), fraction = text.substr(comma + 1);
   if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return false;
   if (std::all_of(whole.begin(), whole.end(), is_digit)) return true;
-  // Points between thousands: "1.234.567".
+  // Points as thousands separators: "1.234.567".
   for (size_t i = 0; i < whole.size(); ++i)
     if ((whole.size() - i) % 4 == 0 ? whole[i] != '.' : !is_digit(whole[i])) return false;
   return is_digit(whole.front());
@@ -81,14 +81,14 @@ void ColumnProfiler::add(std::string_view text, const char* at) {
   ++rows_;
 }
 
-/// Returns the value's element of the sample.
+/// Returns the value's entry in the sample.
 double ColumnProfiler::add_value(std::string_view text, const char* at) {
   double value = std::numeric_limits<double>::quiet_NaN();
   if (values_->is_missing_name(text)) {
     ++column_.missing;
     return value;
   }
-  // Among numbers it is a missing value, among texts a name like others.
+  // A missing value among numbers, but an ordinary name among texts.
   if (values_->is_gap(text)) {
     ++missing_numbers_;
     value = hash_of(text);
@@ -153,7 +153,7 @@ double ColumnProfiler::add_text(std::string_view text, const char* at) {
   return hash_of(text);
 }
 
-/// Texts are dates, or amounts, only where all of them are.
+/// Counts dates and amounts while every text so far was one.
 void ColumnProfiler::add_date_or_amount(std::string_view text) {
   const int64_t before = column_.texts - named_missing_ - 1;
   if (column_.amounts == before && values_->amount(text)) ++column_.amounts;
@@ -162,7 +162,7 @@ void ColumnProfiler::add_date_or_amount(std::string_view text) {
     if (const auto date = read_date(text, {.day_first = day_first})) return column_.dates.add(*date);
 }
 
-/// Adds one row's value to the sample, and drops every other element once the sample is full.
+/// Adds one row's value to the sample. Drops every other entry once the sample is full.
 void ColumnProfiler::add_to_sample(double value) {
   std::vector<double>& sample = column_.sample;
   if (rows_ % stride_ != 0) return;

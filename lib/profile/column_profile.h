@@ -17,9 +17,9 @@
 
 namespace dtrain {
 
-/// The range of the dates in a column. It decides which features the dates become.
+/// The range of the dates in a column, which determines their features.
 struct DateSpan {
-  int64_t days = 0, months = 0;  // values with a day, and names of months alone
+  int64_t days = 0, months = 0;  // values with a day, and bare month names
   int least_year = 0, most_year = 0, least_month = 0, most_month = 0;
   bool has_times = false;
 
@@ -38,48 +38,49 @@ struct ColumnProfile {
 
   std::string name;  // "" without a header
   Kind kind = Kind::empty;
-  int64_t missing = 0;                                  // rows without a value, as the csv reader takes it
-  bool whole = true;                                    // all numbers are whole
+  int64_t missing = 0;                                  // rows without a value for the csv reader
+  bool whole = true;                                    // all numbers are integers
   bool counts_up = true;                                // by one, from 0 or 1, from the first row to the last
   double least = 0, most = 0, mean = 0, deviation = 0;  // of the numbers
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a gap
-  int64_t comma_numbers = 0;                            // of the texts: "5,1", "1,234"
-  int64_t amounts = 0;                                  // of the texts: "$62,199", "4.2%"
-  bool are_amounts = false;                             // all texts
-  bool is_amount = false;                               // they were read as numbers
+  int64_t comma_numbers = 0;                            // texts like "5,1" or "1,234"
+  int64_t amounts = 0;                                  // texts like "$62,199" or "4.2%"
+  bool are_amounts = false;                             // whether all texts are amounts
+  bool is_amount = false;                               // whether amounts were read as numbers
   bool has_points = false;                              // some number has a decimal point
   bool has_comma_thousands = false;                     // some number has points and a comma: "1.234,56"
-  DateSpan dates;                                       // of a column of dates
-  double words = 0;                                     // of a text, on average
-  std::string odd_text;  // the first text in a column of which most are numbers; "" elsewhere
+  DateSpan dates;                                       // for a column of dates
+  double words = 0;                                     // average number of words of a text
+  std::string odd_text;  // the first text in a column of mostly numbers; "" for others
   int64_t odd_line = 0;  // the line of odd_text
-  /// The texts among numbers, dates or amounts that say that a value is missing: "unknown", or any text that
-  /// is repeated among numbers. Empty in a column that has other texts as well.
+  /// Texts among numbers, dates or amounts that mark missing values: "unknown", or any text that is repeated
+  /// among numbers. Empty if the column has other texts too.
   std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
   std::vector<int64_t> counts;      // the rows of each value
-  bool many_values = false;         // there are more than kMostValues
-  bool distinct = true;             // no value comes twice
-  /// One element for each of some rows, the same rows in every column: the number, a hash of the text, or NaN
-  /// for a missing value. At least kMostSampled / 2 rows, evenly spread, or all where there are fewer.
+  bool many_values = false;         // more than kMostValues different values
+  bool distinct = true;             // no value is repeated
+  /// One entry for each sampled row, the same rows in every column: the number, a hash of the text, or NaN
+  /// for a missing value. Contains at least kMostSampled / 2 evenly spaced rows, or all if there are fewer.
   std::vector<double> sample;
 };
 
-/// Whether at least 9 of 10 of a column's values are such.
+/// Returns true if `values` is at least 9 of 10 of the column's values.
 bool is_most(int64_t values, const ColumnProfile& column);
 
-/// Digits with a comma among them, and perhaps points: "5,1", "-1.234,56", "1,234".
+/// Returns true for digits with a decimal comma or commas and points between them: "5,1", "-1.234,56",
+/// "1,234".
 bool is_comma_number(std::string_view text);
 
-/// Collects a column's values, row by row.
+/// Collects statistics of a column's values, row by row.
 class ColumnProfiler {
  public:
-  /// `values` reads the column's texts, amounts as well where `is_amount`.
+  /// `values` parses the column's texts; if `is_amount`, amounts too.
   ColumnProfiler(const CsvValues& values, bool is_amount) : values_(&values), is_amount_(is_amount) {}
-  /// `at`: the value's place in the file.
+  /// `at` is the value's position in the file.
   void add(std::string_view text, const char* at);
-  /// `file`: the one that the values are from.
+  /// `file` is the file that contains the values.
   ColumnProfile finish(std::string name, const CsvText& file);
 
  private:
@@ -96,22 +97,22 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Whether one text, repeated among numbers, must mark missing values, whatever its name.
+  /// Returns true if one repeated text among numbers must mark missing values, whatever its name.
   bool has_marker() const;
 
   const CsvValues* values_;
   bool is_amount_;
   ColumnProfile column_;
-  int64_t rows_ = 0, stride_ = 1;  // of the sample: every stride_-th row
+  int64_t rows_ = 0, stride_ = 1;  // the sample has every stride_-th row
   int64_t missing_numbers_ = 0, words_ = 0, named_missing_ = 0;
   DateSpan compact_, seconds_;  // of numbers: 20260131, and Unix times
-  double squares_ = 0;          // the sum of the squared distances of the numbers from their mean
-  std::string other_text_;      // the first text that is no usual name of a missing value
+  double squares_ = 0;          // sum of squared distances of the numbers from their mean
+  std::string other_text_;      // the first text that is not a common name of a missing value
   bool has_one_other_text_ = true;
   Cell text_, comma_;  // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
-  std::set<double> gaps_;  // hashes of the gaps that are names among texts
+  std::set<double> gaps_;  // hashes of missing-value names that are names among texts
 };
 
 }  // namespace dtrain

@@ -39,14 +39,14 @@ std::string one_line(std::string_view text) {
 
 std::string yaml_string(const std::string& text) {
   std::string yaml = escape_environment(string_node(text)).to_yaml();
-  yaml.pop_back();  // the end of the line
+  yaml.pop_back();  // the line break
   return yaml;
 }
 
 std::string config_head(const NewOptions& options, const NewConfig& config) {
   std::string text = options.schema.empty() ? "" : comment("yaml-language-server: $schema=" + options.schema);
   const std::string train = options.schema.empty() ? "" : " Train:  dtrain fit " + options.file;
-  text += comment(fmt::format("Made by `dtrain new {}`.{}", options.data, train));
+  text += comment(fmt::format("Written by `dtrain new {}`.{}", options.data, train));
   for (const std::string& note : config.notes) text += comment(note + ".");
   if (!config.table.empty()) text += "#\n";
   for (size_t at = 0; at < config.table.size();) {

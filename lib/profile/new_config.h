@@ -1,4 +1,4 @@
-// What `dtrain new` writes: one text for a table, one for pictures.
+// Generates the configuration files of `dtrain new`: one template for tables, one for images.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,41 @@ namespace dtrain {
 struct TableProfile;   // table_profile.h
 struct NamedPictures;  // picture_look.h
 
-/// The paths are as they were given.
+/// Options of `dtrain new`. Paths are as given by the user.
 struct NewOptions {
   std::string data;    // a CSV file or a folder
-  std::string target;  // the column to predict; "" where the guess is good
-  std::string file;    // the configuration that is to be written
-  std::string
-      schema;  // the JSON schema's file, beside it; "" where the configuration goes to standard output
-  std::string folder;  // where the configuration will stand, absolute: its paths are relative to it
+  std::string target;  // the column to predict; "" to guess it
+  std::string file;    // the configuration to write
+  std::string schema;  // the JSON schema file next to it; "" if the configuration goes to standard output
+  std::string folder;  // the configuration's folder, absolute; its paths are relative to it
 };
 
-/// A configuration, and what its user is told. The text repeats all of it in comments.
+/// A configuration and the messages about it, which the text repeats in comments.
 struct NewConfig {
   std::string text;
   std::vector<std::string> notes;
-  std::string table;                  // of a table's columns, in lines; "" for pictures
-  Json columns = Json::array();       // the same for --json
-  std::vector<std::string> warnings;  // faults of the data
+  std::string table;                  // table of columns, several lines; "" for images
+  Json columns = Json::array();       // the table of columns for --json
+  std::vector<std::string> warnings;  // problems in the data
 };
 
-/// A text as one line of UTF-8 without control characters, whatever stands in it.
+/// Returns any text as one line of UTF-8 without control characters.
 std::string one_line(std::string_view text);
-/// A string as the configuration has to say it, also within brackets: in quotes where something else could be
-/// meant by it, and with `$$` for a dollar that would begin a variable.
+/// Returns a string as written in the configuration, also inside brackets: quoted if it could be read as
+/// something else, and with `$$` for a dollar that would start a variable.
 std::string yaml_string(const std::string& text);
-/// The first lines, all of them comments: how the configuration was made, its notes, table and warnings.
+/// Returns the first lines, all comments: how the configuration was made, its notes, table and warnings.
 std::string config_head(const NewOptions& options, const NewConfig& config);
-/// "cat (3), dog (12)", by class names and how many samples each has; of many classes the first ones.
+/// Returns "cat (3), dog (12)": class names with their numbers of samples. Shows only the first of many
+/// classes.
 std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);
-/// `path` as the configuration will name it.
+/// Returns `path` relative to the configuration's folder.
 std::string path_from_config(const NewOptions& options, const std::string& path);
 
-/// Both look at the data, and throw UserError where those are not what a network can be trained on.
+/// Both analyze the data, and throw UserError if a network cannot be trained on them.
 NewConfig table_config(const NewOptions& options);
 NewConfig picture_config(const NewOptions& options);
-/// The configuration for a table that names pictures; throws as the two above.
+/// Returns the configuration for a table of image paths. Throws like the two above.
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures);
 

@@ -1,4 +1,4 @@
-// dtrain new, for pictures: a folder a class, or those that a table names.
+// dtrain new for images: a folder per class, or images listed in a table.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -19,16 +19,17 @@ namespace dtrain {
 
 namespace {
 
-/// A side of pictures that a small network takes.
+/// Returns an image size that suits a small network.
 int64_t side_for(const PictureLook& look) {
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
   const int64_t smaller = std::min(look.height, look.width);
   for (const int64_t side : kSides)
     if (smaller <= side && look.has_pictures()) return side;
-  return kSides[4];  // larger ones cost much and are seldom needed
+  return kSides[4];  // larger sizes are expensive and rarely needed
 }
 
-/// Convolutions that halve the picture until little of it is left, and `last`, the line of the last layer.
+/// Returns convolutions that halve the image until it is small, followed by `last`, the line of the last
+/// layer.
 std::string picture_model(int64_t side, int channels, const std::string& last) {
   std::string text = fmt::format(
       "model:\n"
@@ -38,7 +39,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
       "      parameters: {{filters: 32}}\n"
       "      layers:\n"
       "        - conv2d: {{filters: $filters, kernel_size: 3, padding: same, use_bias: false}}\n"
-      "        - batch_normalization: {{momentum: 0.9}}  # 0.99, the default, is for epochs of many hundred "
+      "        - batch_normalization: {{momentum: 0.9}}  # the default, 0.99, suits epochs of many hundred "
       "steps\n"
       "        - activation: relu\n"
       "        - max_pooling2d: {{pool_size: 2}}\n"
@@ -56,21 +57,21 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
 
 constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
-/// What is said of all files that `look` was for: "", where all of them are pictures. `where`: "in DIR".
+/// Describes unreadable files; "" if all are images. `where`: "in DIR".
 std::string describe_bad(const PictureLook& look, const std::string& where) {
   if (look.bad == 0) return "";
   const std::string of = look.looked == look.files
                              ? format_plural(look.files, "file")
-                             : fmt::format("{} that {} looked at, of {}", format_plural(look.looked, "file"),
+                             : fmt::format("{} that {} examined (of {})", format_plural(look.looked, "file"),
                                            look.looked == 1 ? "was" : "were", format_count(look.files));
   std::string text =
       fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
-                  look.bad == 1 ? "is no picture" : "are no pictures", fmt::join(look.first, ", "));
+                  look.bad == 1 ? "is not a picture" : "are not pictures", fmt::join(look.first, ", "));
   if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
-  return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
+  return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
 }
 
-/// The options of a reader of such pictures.
+/// Returns the reader options for such images.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
@@ -81,21 +82,21 @@ std::string drawn_split(const char* name, bool stratify) {
                      stratify ? ", stratify: true" : "");
 }
 
-/// Small grey pictures are often digits and letters, which a mirror would make others of.
+/// Small gray images are often digits or letters, which mirroring would change into others.
 std::string picture_transforms(int64_t side, int channels) {
   constexpr int64_t kSmall = 32;
   std::string text =
       "  transforms:\n    - rescale: {scale: 1/255}\n"
       "  augment:                            # training only\n";
   text += channels == 1 && side <= kSmall
-              ? "    # - random_flip: {mode: horizontal} # where left and right do not matter\n"
+              ? "    # - random_flip: {mode: horizontal} # if left and right do not matter\n"
               : "    - random_flip: {mode: horizontal}   # not for digits and letters\n";
   text += "    - random_translation: {height_factor: 0.1, width_factor: 0.1, fill_mode: nearest}\n";
   if (side > kSmall) text += "    - random_zoom: {height_factor: 0.15, fill_mode: nearest}\n";
   return text + "\n";
 }
 
-/// Splits that have no folder are drawn from the training split.
+/// Splits without a folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const LookedAtPictures::Split& found) {
@@ -118,15 +119,15 @@ std::string picture_training(int64_t pictures, bool regression, bool has_rare_cl
   return text + schedule_text(length);
 }
 
-/// What is wrong with the files that a table names; "" where nothing is.
+/// Describes problems with the files that a table lists; "" if there are none.
 std::string describe_named(const TableProfile& table, const NamedPictures& pictures) {
   const PictureLook& look = pictures.look;
   const std::string column = called(table, pictures.column);
   if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
   return fmt::format(
-      "none of the {} that {} names is there, or is a picture (JPEG, PNG, BMP): the first was looked for at "
-      "{}; say which folder the paths begin in, beside 'csv': 'directory: FOLDER', and correct the size, "
-      "which is a guess",
+      "none of the {} that {} names exists and is a picture (JPEG, PNG, BMP): the first was expected at {}; "
+      "add the folder of the paths next to 'csv': 'directory: FOLDER', and correct the size, which is a "
+      "guess",
       format_plural(look.files, "file"), column, look.first.front());
 }
 
@@ -141,7 +142,7 @@ NewConfig picture_config(const NewOptions& options) {
   const int channels = look.grey ? 1 : 3;
   const std::string count = look.looked == look.files
                                 ? format_plural(pictures, "picture")
-                                : fmt::format("{}, of which {} were looked at",
+                                : fmt::format("{}, of which {} were examined",
                                               format_plural(pictures, "file"), format_count(look.looked));
   NewConfig config;
   config.notes = {fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
@@ -158,8 +159,8 @@ NewConfig picture_config(const NewOptions& options) {
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures) {
   if (table.columns.size() < 2)
-    throw UserError(
-        fmt::format("{}: expected a column of what the pictures show, found their names only", options.data));
+    throw UserError(fmt::format("{}: expected a column that describes the pictures, found only their names",
+                                options.data));
   const TargetPlan plan = choose_target(table, options.target, pictures.column);
   const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);
@@ -187,7 +188,7 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   if (target.missing > 0)
-    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will refuse: remove these rows",
+    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will reject: remove these rows",
                                           called(table, plan.column), format_plural(target.missing, "row")));
   config.warnings.push_back(plan.rare_warning);
   config.warnings.push_back(describe_named(table, pictures));

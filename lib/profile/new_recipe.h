@@ -1,4 +1,4 @@
-// How long and with which learning rates `dtrain new` lets networks train. bench/templates.py measures it.
+// Training lengths and learning rates in `dtrain new` configurations. bench/templates.py measures them.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@ namespace dtrain {
 
 struct TrainingLength {
   int64_t epochs = 0, batch_size = 0;
-  int64_t patience = 0;  // epochs without improvement that end the training
+  int64_t patience = 0;  // epochs without improvement before early stopping
 };
 
 TrainingLength length_for_rows(int64_t rows);
 TrainingLength length_for_pictures(int64_t pictures);
 
-/// The lines `epochs` and `batch_size` of the section `train`.
+/// Returns the lines `epochs` and `batch_size` of the section `train`.
 std::string epochs_text(const TrainingLength& length);
-/// The rest of `train` behind loss and metrics (a learning rate that falls over all epochs, early stopping),
-/// and the section `checkpoint`.
+/// Returns the rest of `train` after loss and metrics (a learning rate that decays over all epochs, early
+/// stopping), and the section `checkpoint`.
 std::string schedule_text(const TrainingLength& length);
 
 inline constexpr const char* kClassWeightText =

@@ -1,4 +1,4 @@
-// dtrain new, for a CSV file.
+// dtrain new for a CSV file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& c
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-/// Whether a feature that is a number or a date has rows without one.
+/// Returns true if a numeric or date feature has missing values.
 bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   const std::vector<size_t> features = plan.places(Use::feature);
   return std::any_of(features.begin(), features.end(), [&](size_t i) {
@@ -31,7 +31,7 @@ bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   });
 }
 
-/// The options that say how the file is written: between what, with which numbers and missing values.
+/// Returns the options for the file's format: delimiter, number format and missing values.
 std::string notation_text(const TableProfile& table) {
   const auto quoted = [](char c) { return Json(std::string(1, c)).dump(); };
   std::string text;
@@ -45,12 +45,12 @@ std::string notation_text(const TableProfile& table) {
   std::vector<std::string> names;
   for (const std::string& name : table.notation.na_values) names.push_back(yaml_string(name));
   if (!names.empty())
-    text += fmt::format("      na_values: [{}]  # missing values, besides the usual ones\n",
+    text += fmt::format("      na_values: [{}]  # missing values, in addition to the usual ones\n",
                         fmt::join(names, ", "));
   return text;
 }
 
-/// The options of columns of dates and amounts, and of missing numbers.
+/// Returns the options for columns of dates and amounts, and for missing numbers.
 std::string columns_text(const TableProfile& table, const TablePlan& plan) {
   std::string text;
   std::vector<std::string> dates;
@@ -62,9 +62,9 @@ std::string columns_text(const TableProfile& table, const TablePlan& plan) {
   if (table.columns[plan.target.column].is_amount) amounts.push_back(plan.target.column);
   if (!amounts.empty()) text += fmt::format("      amounts: {}\n", yaml_columns(table, amounts));
   if (has_missing_numbers(table, plan))
-    text += "      fill: median                      # takes the place of a number that is missing\n";
+    text += "      fill: median                      # replaces missing numbers\n";
   if (const auto marked = plan.indicators(table); !marked.empty())
-    text += fmt::format("      indicators: {}  # a feature of 0 and 1 says where a number is missing\n",
+    text += fmt::format("      indicators: {}  # adds a 0/1 feature that marks missing numbers\n",
                         yaml_columns(table, marked));
   if (table.columns[plan.target.column].missing > 0)
     text += "      missing_target: skip              # rows without a target are left out\n";
@@ -80,20 +80,21 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
       fmt::format("      target: {:<24}  # what is predicted\n",
                   !table.header && target + 1 == table.columns.size() ? "-1" : yaml_column(table, target));
   for (const size_t id : plan.places(Use::id))
-    text += fmt::format("      id: {:<28}  # no feature: `dtrain predict` writes it beside the predictions\n",
-                        yaml_column(table, id));
+    text +=
+        fmt::format("      id: {:<28}  # not a feature: `dtrain predict` writes it with the predictions\n",
+                    yaml_column(table, id));
   if (const auto drop = plan.places(Use::left_out); !drop.empty())
     text += fmt::format("      drop: {}\n", yaml_columns(table, drop));
   std::vector<size_t> categories = plan.features(ColumnMeaning::categories);
   const bool has_categories = !categories.empty();
   if (plan.target.names_are_numbers) categories.push_back(target);
   if (!categories.empty())
-    text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
+    text += fmt::format("      categories: {}  # names: a 0/1 feature for each value\n",
                         yaml_columns(table, categories));
   if (has_categories)
     text +=
-        "      unknown: other                    # a value that this file lacks is none of them; error: "
-        "refused\n";
+        "      unknown: other                    # a value that this file lacks counts as none of them; "
+        "error: rejected\n";
   return text + columns_text(table, plan);
 }
 
@@ -108,7 +109,8 @@ std::string described(const TableProfile& table, const TargetPlan& plan) {
 
 std::string model_text(const TargetPlan& target) {
   std::string text =
-      "model:\n  inputs: {features: auto}              # as many as the dataset below has\n  layers:\n";
+      "model:\n  inputs: {features: auto}              # the number of features in the dataset below\n"
+      "  layers:\n";
   for (int layer = 0; layer < 2; ++layer)
     text += "    - dense: {units: 128, activation: relu}\n    - dropout: {rate: 0.3}\n";
   return text + fmt::format("    - dense: {{units: auto}}              # {}\n\n",
@@ -118,21 +120,20 @@ std::string model_text(const TargetPlan& target) {
 std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
-             "  # Drawn by their own seed, so runs with other seeds have the same; rows of one are in no "
-             "other.\n"
+             "  # Disjoint splits, drawn with their own seed, so that runs with other seeds use the same.\n"
              "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
              "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
              "  transforms:\n",
              plan.target.stratify ? ", stratify: true" : "") +
          (plan.target.regression
-              ? "    # All have mean 0 and deviation 1, whatever their unit. Predictions are in the target's "
-                "own.\n"
+              ? "    # All columns get mean 0 and deviation 1. Predictions are in the target's original "
+                "unit.\n"
                 "    - standardize: {of: [features, target]}\n"
-              : "    - standardize                   # every feature has mean 0 and deviation 1\n") +
+              : "    - standardize                   # every feature gets mean 0 and deviation 1\n") +
          "  cache: memory\n\n";
 }
 
-/// The lines of the loss and the metrics for a target that is a number.
+/// Returns the lines of the loss and the metrics for a numeric target.
 std::string regression_losses(const TableProfile& table, size_t target) {
   const std::string unit = fmt::format(
       "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",

@@ -20,15 +20,15 @@ namespace dtrain {
 
 namespace {
 
-/// The folder's own folder of one of these names, where that has folders itself, as a split has one for each
-/// class; else "".
+/// Returns the subfolder with one of these names, if it has subfolders itself, as a split has one per class;
+/// else "".
 std::string split_called(const std::string& folder, std::span<const std::string_view> names) {
   for (const std::string_view name : names)
     if (std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
   return "";
 }
 
-/// Whether a folder has pictures in folders for splits that have none for classes.
+/// Returns true if a folder has split folders with images but without class folders.
 bool has_flat_splits(const std::string& folder) {
   const std::vector<std::string> names = folders_in(folder);
   const auto is_among = [](const std::string& name, const auto& all) {
@@ -49,11 +49,11 @@ int64_t middle_of(std::vector<int64_t> values) {
   return *middle;
 }
 
-/// What the header of one file says; nothing where it is no picture.
+/// The image headers of files; nullopt for a file that is not an image.
 using Found = std::vector<std::optional<PictureHeader>>;
 
-/// The file that is looked at of the i-th `stride` files: not the same one of each, as files may come in
-/// pairs.
+/// Returns the file to sample from the i-th group of `stride` files. Its position in the group varies,
+/// because files may come in pairs.
 int64_t place_of(int64_t i, int64_t stride, int64_t files) {
   return std::min(i * stride + i * 40'503 / 16 % stride, files - 1);
 }
@@ -63,14 +63,14 @@ Found read_headers(const PictureSource& files, int64_t stride) {
   run_blocks(static_cast<int64_t>(found.size()), [&](int64_t i) {
     try {
       found[static_cast<size_t>(i)] = header_of_picture(files, place_of(i, stride, files.size()));
-    } catch (const UserError&) {  // stays without one
+    } catch (const UserError&) {  // not an image
     }
   });
   return found;
 }
 
-/// Looks at all of them, where they are not very many. `is_bad`, where given, gets a flag for each file,
-/// which is set where all are looked at and this one is no picture.
+/// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to
+/// one flag per file: true if all files were read and this one is not an image.
 PictureLook look_at_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr) {
   constexpr int64_t kMostLooks = 20'000;
   constexpr size_t kMostNames = 3;
@@ -99,8 +99,8 @@ PictureLook look_at_files(const PictureSource& files, std::vector<bool>* is_bad 
   return look;
 }
 
-/// The first column of what ends as pictures' names do, where the table has at most one other column that is
-/// neither empty nor different in each row: what the pictures show.
+/// Returns the first column whose values have image file extensions, if at most one other column is neither
+/// empty nor distinct in every row. That other column describes the images.
 std::optional<size_t> find_names_of_pictures(const TableProfile& table) {
   std::optional<size_t> names;
   int64_t others = 0;
@@ -153,13 +153,13 @@ std::optional<NamedPictures> find_named_pictures(const TableProfile& table, cons
 
 namespace {
 
-/// A folder of a split beside the training split's.
+/// Analyzes the folder of a split other than training.
 LookedAtPictures::Split look_at_split(const std::string& path) {
   if (path.empty()) return {};
   return {path, look_at_files(*picture_files(list_pictures(path)))};
 }
 
-/// How many of a folder's files are pictures of each class.
+/// Counts a folder's images of each class.
 std::vector<int64_t> count_classes(const std::string& folder, const PictureClasses& list,
                                    const std::vector<bool>& is_bad) {
   std::vector<int64_t> counts(list.class_names.size(), 0), files = counts;
@@ -183,10 +183,10 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
   if (!train.empty()) {
     looked.validation = look_at_split(split_called(folder, kValidationFolders));
     looked.test = look_at_split(split_called(folder, kTestFolders));
-  } else {  // a class may be called "train", beside "bus"
+  } else {  // a class may be called "train", next to "bus"
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
-          "{}: expected a folder of pictures for each class, found folders of splits that have none",
+          "{}: expected a folder of pictures for each class, found folders of splits without class folders",
           folder));
     train = folder;
   }

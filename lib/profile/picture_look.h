@@ -1,4 +1,4 @@
-// What a folder of pictures, or a table that names some, seems to hold, for `dtrain new`.
+// Analyzes a folder of images, or a table that lists images, for `dtrain new`.
 #pragma once
 
 #include <cstdint>
@@ -10,45 +10,45 @@
 
 namespace dtrain {
 
-/// What the headers of files say that are to be pictures.
+/// Statistics from the headers of presumed image files.
 struct PictureLook {
-  int64_t files = 0;               // all of them
-  int64_t looked = 0;              // those whose headers were read: of many only some, evenly spread
-  int64_t bad = 0;                 // of these, what is no picture, or is not there
-  std::vector<std::string> first;  // the first of the bad ones: their paths
-  int64_t height = 0, width = 0;   // medians over those that are pictures
-  bool grey = false;               // all of them
+  int64_t files = 0;               // total number
+  int64_t looked = 0;              // number of headers read; an evenly spaced sample if there are many files
+  int64_t bad = 0;                 // of these, files that are missing or not images
+  std::vector<std::string> first;  // paths of the first bad files
+  int64_t height = 0, width = 0;   // medians over the images
+  bool grey = false;               // whether all images are gray
 
   bool has_pictures() const { return bad < looked; }
 };
 
-/// A column of a table that names pictures.
+/// A column of a table that lists images.
 struct NamedPictures {
   size_t column = 0;
-  std::string folder;     // where they are; "" where that is the table's own
-  std::string extension;  // that the names lack
-  PictureLook look;       // at those that the profile of the table has the names of
+  std::string folder;     // folder of the images; "" for the table's own folder
+  std::string extension;  // extension missing in the names
+  PictureLook look;       // at the files listed in the table's profile
 };
 
-/// The first column whose values name pictures in the table's folder or in a folder of that. Where there is
-/// none: a column of what ends as names of pictures do, in a table that has little else, though none of these
-/// is there. Else nothing.
+/// Returns the first column whose values name images in the table's folder or a subfolder. If there is none,
+/// returns a column of values with image file extensions whose files are missing, if the table has little
+/// else. Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
 
 struct LookedAtPictures {
-  /// A folder of class folders; path "" where there is none.
+  /// A folder of class folders; `path` is "" if there is none.
   struct Split {
     std::string path;
     PictureLook look;
   };
-  Split train, validation, test;     // the others beside `train`
+  Split train, validation, test;     // validation and test are next to `train`
   std::vector<std::string> classes;  // sorted
-  std::vector<int64_t> counts;       // pictures of each, in `train`; files where not all were looked at
-  std::string warning;               // what seems wrong with the classes; "" where nothing does
+  std::vector<int64_t> counts;       // images of each class in `train`; files if only a sample was read
+  std::string warning;               // suspected problems with the classes; "" if none
 };
 
-/// Lists the files, and reads their headers. Throws UserError where the folder has no folders with pictures
-/// (JPEG, PNG, BMP), or a single one, and for a class without any.
+/// Lists the files and reads their headers. Throws UserError if the folder does not have at least two class
+/// folders with images (JPEG, PNG, BMP), or if a class has no images.
 LookedAtPictures look_at_pictures(const std::string& folder);
 
 }  // namespace dtrain

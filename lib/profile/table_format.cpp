@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Lines that are not blank; of many the first ones.
+/// Returns at most the first 50 lines that are not blank.
 std::vector<std::string_view> first_lines(const CsvText& text) {
   constexpr size_t kMost = 50;
   std::vector<std::string_view> lines;
@@ -29,7 +29,7 @@ std::vector<std::string_view> first_lines(const CsvText& text) {
   return lines;
 }
 
-/// Whether all commas of a line are those of numbers between delimiters: "5,1;3,5;setosa".
+/// Returns true if all commas of a line are in numbers between delimiters: "5,1;3,5;setosa".
 bool has_decimal_commas(std::string_view line, char delimiter) {
   if (line.find(delimiter) == std::string_view::npos || line.find(',') == std::string_view::npos)
     return false;
@@ -43,7 +43,7 @@ bool has_decimal_commas(std::string_view line, char delimiter) {
   }
 }
 
-/// Values between blanks; a quoted one may have blanks in it.
+/// Counts values separated by blanks. Quoted values may contain blanks.
 size_t count_between_blanks(std::string_view line) {
   size_t count = 0;
   bool is_quoted = false, is_value = false;
@@ -56,7 +56,8 @@ size_t count_between_blanks(std::string_view line) {
   return count;
 }
 
-/// Whether every line has as many values between blanks; the first may have one fewer, as R writes a header.
+/// Returns true if all lines have the same number of blank-separated values. The first may have one less,
+/// like a header written by R.
 bool is_between_blanks(const std::vector<std::string_view>& lines) {
   if (lines.size() < 2) return false;
   const size_t count = count_between_blanks(lines[1]), first = count_between_blanks(lines[0]);
@@ -65,7 +66,7 @@ bool is_between_blanks(const std::vector<std::string_view>& lines) {
                      [&](std::string_view line) { return count_between_blanks(line) == count; });
 }
 
-/// The most frequent one of the first line.
+/// Returns the most frequent delimiter of the first line.
 char delimiter_of(const std::vector<std::string_view>& lines) {
   if (lines.empty()) return ',';
   const std::string_view line = lines.front();
@@ -104,17 +105,16 @@ TableFormat look_at_format(const std::string& path) {
     std::erase_if(rows, [&](std::string_view line) { return line.front() == c; });
     const size_t comments = lines.size() - rows.size();
     const char delimiter = delimiter_of(rows);
-    // A header may begin so, too.
+    // A single such line may be a header.
     if (comments == 0 || rows.empty() ||
         (comments == 1 && lines.front().front() == c &&
          values_of(lines.front(), delimiter) == values_of(rows.front(), delimiter)))
       continue;
     for (const std::string_view row : rows)
       if (const size_t at = row.find(c); at != std::string_view::npos)
-        text.fail(row.data() + at,
-                  fmt::format("expected a value without '{0}', as other lines begin with it and look like "
-                              "comments; remove these lines: {1}",
-                              c, piped(fmt::format("grep -v '^{}'", c), path, "rows.csv")));
+        text.fail(row.data() + at, fmt::format("expected a value without '{0}', because other lines start "
+                                               "with it and look like comments; remove these lines: {1}",
+                                               c, piped(fmt::format("grep -v '^{}'", c), path, "rows.csv")));
     return {delimiter, c};
   }
   return {delimiter_of(lines), std::nullopt};

@@ -1,4 +1,4 @@
-// How the text of a table is cut into rows and values, for `dtrain new`.
+// Detects how a table's text is split into rows and values, for `dtrain new`.
 #pragma once
 
 #include <optional>
@@ -8,17 +8,17 @@ namespace dtrain {
 
 struct TableFormat {
   char delimiter = ',';         // or kBlanksDelimit (data/readers/csv_text.h)
-  std::optional<char> comment;  // begins lines that are passed over
+  std::optional<char> comment;  // starts lines to skip
 };
 
-/// A guess by the first lines. Throws UserError where lines look like comments and their first character is
-/// part of values, too.
+/// Guesses the format from the first lines. Throws UserError if lines look like comments but their first
+/// character also occurs in values.
 TableFormat look_at_format(const std::string& path);
 
-/// A delimiter as the configuration writes it.
+/// Returns a delimiter as written in the configuration.
 std::string yaml_delimiter(char delimiter);
 
-/// A shell command that reads a file, unpacked, and writes another: `command` is what filters it.
+/// Returns a shell command that reads and unpacks a file, filters it by `command`, and writes the file `to`.
 std::string piped(const std::string& command, const std::string& file, const std::string& to);
 
 }  // namespace dtrain

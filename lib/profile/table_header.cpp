@@ -19,7 +19,7 @@ bool is_number_or_date(const TableCell& cell) {
   return csv_number(cell.text) || is_csv_date(cell.text) || is_comma_number(cell.text);
 }
 
-/// The first cell whose text an earlier cell has; null where all differ.
+/// Returns the first cell with the same text as an earlier cell, or null if all differ.
 const TableCell* find_again(const TableRow& row) {
   std::unordered_set<std::string> met;
   for (const TableCell& cell : row)
@@ -27,7 +27,7 @@ const TableCell* find_again(const TableRow& row) {
   return nullptr;
 }
 
-/// The cells of a column, without gaps, of which all are numbers or dates; empty where some are not.
+/// Returns the nonempty cells of a column if all are numbers or dates, else nothing.
 std::vector<const TableCell*> numbers_below(const std::vector<TableRow>& rows, size_t column) {
   std::vector<const TableCell*> cells;
   for (const TableRow& row : rows) {
@@ -38,7 +38,8 @@ std::vector<const TableCell*> numbers_below(const std::vector<TableRow>& rows, s
   return cells;
 }
 
-/// Whether a number or a date is no value like those below it: a date above numbers, a year above small ones.
+/// Returns true if a number or date is unlike the values below it: a date above numbers, a year above small
+/// numbers.
 bool is_unlike(const TableCell& cell, const std::vector<const TableCell*>& below) {
   constexpr size_t kEnough = 10;
   const auto number = csv_number(cell.text);
@@ -58,7 +59,7 @@ bool has_value(const std::vector<TableRow>& rows, size_t column, const std::stri
                      [&](const TableRow& row) { return column < row.size() && row[column].text == text; });
 }
 
-/// Names may be numbers, such as years, but these are whole and all differ.
+/// Names may be numbers such as years, but then they are integers and all different.
 bool may_be_names(const TableRow& row) {
   return std::all_of(row.begin(), row.end(),
                      [](const TableCell& cell) {
@@ -98,11 +99,10 @@ TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p) 
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below) {
   if (!is_header(first, below)) return false;
   if (const TableCell* again = find_again(first))
-    text.fail(
-        again->at,
-        fmt::format("{} in the header, which the first line is taken for; give each column its own name",
-                    again->text.empty() ? "a second column has no name"
-                                        : "the column '" + again->text + "' appears twice"));
+    text.fail(again->at,
+              fmt::format("{} in the first line, which looks like a header; give each column its own name",
+                          again->text.empty() ? "a second column has no name"
+                                              : "the column '" + again->text + "' appears twice"));
   return true;
 }
 

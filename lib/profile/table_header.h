@@ -1,4 +1,4 @@
-// Whether the first row of a table holds the names of its columns, for `dtrain new`.
+// Detects whether the first row of a table contains column names, for `dtrain new`.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace dtrain {
 
 struct TableCell {
   std::string text;
-  const char* at = nullptr;  // its place in the file
+  const char* at = nullptr;  // position in the file
 };
 using TableRow = std::vector<TableCell>;
 
-/// Calls visit(field) for each field of the row at `p`; returns the place of the next row.
+/// Calls visit(field) for each field of the row at `p`. Returns the position of the next row.
 template <class Visit>
 const char* read_table_row(const CsvText& text, CsvFields& fields, const char* p, const Visit& visit) {
   for (CsvField field; !field.last;) {
@@ -24,11 +24,11 @@ const char* read_table_row(const CsvText& text, CsvFields& fields, const char* p
   return text.skip_blank(p);
 }
 
-/// The row at `p`, which becomes the place of the next row.
+/// Returns the row at `p` and advances `p` to the next row.
 TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p);
 
-/// Whether `first` is a header, judged by the rows below it. Throws UserError where it is one that has a name
-/// twice.
+/// Returns true if `first` is a header, judging by the rows below it. Throws UserError if it is a header with
+/// a repeated name.
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below);
 
 }  // namespace dtrain

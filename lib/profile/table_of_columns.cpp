@@ -1,4 +1,4 @@
-// The table of a table's columns that `dtrain new` prints.
+// The table of columns that `dtrain new` prints.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,14 +15,14 @@ namespace {
 
 using Use = ColumnRole::Use;
 
-/// Of a feature that is a number or a date.
+/// Describes a numeric or date feature.
 std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   std::string text = "feature";
   if (plan.columns[place].meaning == ColumnMeaning::date)
     text = fmt::format("{}", fmt::join(parts_of_dates(column.dates), ", "));
   const std::vector<size_t> marked = plan.indicators(table);
-  if (column.missing > 0) text += "; the median where it is missing";
+  if (column.missing > 0) text += "; the median if it is missing";
   if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", and an indicator";
   return text;
 }
@@ -36,7 +36,7 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
                                      : fmt::format("target: {} classes", format_count(plan.target.classes))) +
              (column.missing > 0 ? "; rows without it are left out" : "");
     case Use::id:
-      return "id: goes along to predictions";
+      return "id: written with predictions";
     case Use::left_out:
       return "left out: " + planned.why;
     case Use::feature:
@@ -58,7 +58,7 @@ std::string name_of(const TableProfile& table, size_t place) {
   return one_line(shortened(shown(table, place), kShown));
 }
 
-/// A row of the table, for one column or for several that are alike.
+/// A row of the table, for one column or several similar ones.
 struct ColumnRow {
   std::string name, kind, missing, distinct, use;
 

@@ -21,7 +21,7 @@ ColumnRole role_of_column(const TableProfile& table, size_t place) {
   return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
 }
 
-/// The first column that names the rows is the id of predictions.
+/// Makes the first column that identifies the rows the id of predictions.
 void choose_id(const TableProfile& table, TablePlan& plan) {
   const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
     return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
@@ -31,10 +31,10 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
   found->why = "";
   const auto place = static_cast<size_t>(found - plan.columns.begin());
   if (const std::string odd = why_no_numbers(table.columns[place]); !odd.empty())
-    plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
+    plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
-/// Columns that would be numbers but for a few texts.
+/// Warns about columns that would be numeric except for a few texts.
 void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   for (size_t i = 0; i < plan.columns.size(); ++i) {
     const ColumnRole& column = plan.columns[i];
@@ -51,7 +51,7 @@ void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   }
 }
 
-/// "'a'", "'a' and 'b'", "'a', 'b', 'c' and 4 more".
+/// Formats lists as "'a'", "'a' and 'b'" or "'a', 'b', 'c' and 4 more".
 std::string list_of(const TableProfile& table, const std::vector<size_t>& places) {
   constexpr size_t kMostShown = 3;
   std::vector<std::string> names;
@@ -67,8 +67,8 @@ std::string list_of(const TableProfile& table, const std::vector<size_t>& places
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-/// Points out features that say what the target is. Those that are the target under another name are left
-/// out, if there are other features.
+/// Warns about features that reveal the target. Leaves out features that are the target under another name,
+/// if there are other features.
 void settle_giveaways(const TableProfile& table, TablePlan& plan) {
   const size_t target = plan.target.column;
   std::vector<size_t> same, determining, determined;
@@ -93,7 +93,7 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
     }
     plan.warnings.push_back(
         fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
-                    "value of the other; to train on it all the same, remove it from 'drop'",
+                    "value of the other; to train on it anyway, remove it from 'drop'",
                     list_of(table, same), name));
   }
   if (!determining.empty())
@@ -110,19 +110,18 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
 void check_rows(const TableProfile& table) {
   constexpr int64_t kLeast = 10;
   if (table.rows < kLeast)
-    throw UserError(
-        fmt::format("the table has {}, too few to draw training, validation and test rows from; {} are the "
-                    "least",
-                    format_plural(table.rows, "row"), kLeast));
+    throw UserError(fmt::format(
+        "the table has {}, too few to draw training, validation and test rows from; at least {} are needed",
+        format_plural(table.rows, "row"), kLeast));
 }
 
-/// One warning about few rows says enough about rare classes as well.
+/// Warns about few rows, or else about rare classes: one warning is enough.
 void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
   constexpr int64_t kFew = 50;
   const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);
   if (table.rows < kFew)
     plan.warnings.push_back(
-        fmt::format("the table has {}, of which the test split is {}: what is measured there says little",
+        fmt::format("the table has {}, of which the test split has {}: results on it say little",
                     format_plural(table.rows, "row"), of_test));
   else if (!plan.target.rare_warning.empty())
     plan.warnings.push_back(plan.target.rare_warning);

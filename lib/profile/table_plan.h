@@ -1,4 +1,4 @@
-// What `dtrain new` makes of each column of a table.
+// Plans the role of each column of a table for `dtrain new`.
 #pragma once
 
 #include <optional>
@@ -15,26 +15,26 @@ struct ColumnRole {
   enum class Use { target, id, feature, left_out };
   ColumnMeaning meaning = ColumnMeaning::empty;
   Use use = Use::left_out;
-  std::string why;  // it is left out; "" for other uses
+  std::string why;  // why it is left out; "" for other uses
 };
 
 struct TablePlan {
   TargetPlan target;
-  std::vector<ColumnRole> columns;    // of the table, in its order
-  std::vector<std::string> warnings;  // faults of the data
+  std::vector<ColumnRole> columns;    // in the order of the table's columns
+  std::vector<std::string> warnings;  // problems in the data
 
   std::vector<size_t> places(ColumnRole::Use use) const;
-  /// The features of this meaning.
+  /// Returns the features with this meaning.
   std::vector<size_t> features(ColumnMeaning meaning) const;
-  /// The features that are numbers and miss at least a twentieth of the rows' values, so that these rows are
-  /// marked by a feature of their own.
+  /// Returns the numeric features with missing values in at least a twentieth of the rows. An additional
+  /// indicator feature marks these rows.
   std::vector<size_t> indicators(const TableProfile& table) const;
 };
 
-/// Throws UserError where the table has nothing to predict, or nothing to predict it from.
+/// Throws UserError if the table has no possible target or no features.
 TablePlan plan_table(const TableProfile& table, const std::string& wanted_target);
 
-/// The plan as a table of text: kind, missing values, different values and use of each column.
+/// Returns the plan as a text table: kind, missing values, distinct values and use of each column.
 std::string table_of_columns(const TableProfile& table, const TablePlan& plan);
 Json json_of_columns(const TableProfile& table, const TablePlan& plan);
 

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError for what is often given in place of a table of text.
+/// Throws UserError for file formats that are often given instead of a text table.
 void refuse_other_formats(const CsvText& text) {
   const std::string_view start(text.begin(),
                                static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));
@@ -27,7 +27,7 @@ void refuse_other_formats(const CsvText& text) {
   if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
   if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
-    refuse("a picture; give the folder that has a folder of pictures for each class");
+    refuse("a picture; give the folder with a subfolder of pictures for each class");
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }
@@ -37,7 +37,7 @@ void refuse_binary(const CsvText& text) {
   if (zero != text.end()) text.fail_line(zero, "expected text in columns, found binary data");
 }
 
-/// The first line that is no UTF-8; null where all are.
+/// Returns the first line that is not UTF-8, or null if there is none.
 const char* find_not_utf8(const CsvText& text) {
   for (const char *line = text.begin(), *next = nullptr; line < text.end(); line = next) {
     next = text.next_line(line);
@@ -47,11 +47,11 @@ const char* find_not_utf8(const CsvText& text) {
 }
 
 std::string warn_of_bytes(const CsvText& text, const char* at) {
-  return fmt::format("{}:{}: this is not UTF-8; where it is Latin-1, convert it: {}", text.path(),
+  return fmt::format("{}:{}: this is not UTF-8; if it is Latin-1, convert it: {}", text.path(),
                      text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
 }
 
-/// Rows from `p` on; of many the first ones.
+/// Returns at most the first 200 rows from `p`.
 std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
   constexpr size_t kMost = 200;
   CsvFields fields(text);
@@ -60,7 +60,7 @@ std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
   return rows;
 }
 
-/// Profiles the rows from `p` on, each of which must have as many fields as there are profilers.
+/// Profiles the rows from `p` on. Each must have as many fields as there are profilers.
 void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler>& profilers, int64_t& rows) {
   CsvFields fields(text);
   for (; p < text.end(); ++rows) {
@@ -72,14 +72,14 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
     });
     if (found != profilers.size())
       text.fail_line(
-          line, fmt::format("expected {} columns, as the first line has, found {}", profilers.size(), found));
+          line, fmt::format("expected {} columns as in the first line, found {}", profilers.size(), found));
   }
 }
 
-/// As the csv reader calls the column of the rows' names, for which R writes no name.
+/// The csv reader's name for the column of row names, which R leaves without a name.
 constexpr const char* kRowNames = "row.names";
 
-/// The header, if `first` is one.
+/// Returns true if `first` is a header. Inserts the missing name of a row name column.
 bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableRow& first) {
   const bool has_row_names =
       !below.empty() && below.front().size() == first.size() + 1 && !below.front().back().text.empty();
@@ -87,10 +87,10 @@ bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableR
   return is_table_header(text, first, below) || has_row_names;
 }
 
-/// How texts are read that are no plain numbers.
+/// How to parse texts that are not plain numbers.
 struct TableReading {
   CsvNotation notation;
-  std::set<size_t> amounts;  // columns
+  std::set<size_t> amounts;  // column indices
 };
 
 TableProfile profile_text(const CsvText& text, const TableReading& reading) {
@@ -110,7 +110,7 @@ TableProfile profile_text(const CsvText& text, const TableReading& reading) {
   return table;
 }
 
-/// Whether some column has decimal commas, and none has decimal points.
+/// Returns true if some column has decimal commas and none has decimal points.
 bool has_only_decimal_commas(const TableProfile& table) {
   bool has_commas = false;
   for (const ColumnProfile& column : table.columns) {
@@ -122,7 +122,7 @@ bool has_only_decimal_commas(const TableProfile& table) {
   return has_commas;
 }
 
-/// Adds to the reading what a profile by it shows. Returns whether there was anything.
+/// Extends the reading by what the profile reveals. Returns true if anything changed.
 bool improve(const TableProfile& table, TableReading& reading) {
   if (reading.notation.decimal == '.' && has_only_decimal_commas(table)) {
     reading.notation.decimal = ',';

@@ -1,6 +1,5 @@
-// What a CSV file seems to hold, for `dtrain new`. Values are told apart as the csv reader does it
-// (data/readers/csv_values.h); whether the first line is a header is a guess, which the configuration then
-// states.
+// Analyzes a CSV file for `dtrain new`. Classifies values like the csv reader (data/readers/csv_values.h).
+// Whether the first line is a header is a guess, which the generated configuration states explicitly.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +14,13 @@ namespace dtrain {
 struct TableProfile {
   bool header = false;
   TableFormat format;
-  CsvNotation notation;               // of numbers and missing values
+  CsvNotation notation;               // format of numbers and missing values
   int64_t rows = 0;                   // without the header
-  std::vector<std::string> warnings;  // faults of the file as a whole
+  std::vector<std::string> warnings;  // problems of the whole file
   std::vector<ColumnProfile> columns;
 };
 
-/// Reads the whole file. Throws UserError where it cannot be read as text in columns, where the header has a
-/// name twice.
+/// Reads the whole file. Throws UserError if it is not text in columns, or if the header repeats a name.
 TableProfile profile_csv(const std::string& path);
 
 }  // namespace dtrain

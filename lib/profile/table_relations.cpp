@@ -14,7 +14,7 @@ using Pairs = std::vector<std::pair<double, double>>;
 
 constexpr int64_t kEnoughRows = 20;
 
-/// The probability that two rows differ in the second value.
+/// Returns the probability that two random rows differ in the second value.
 double difference_of_second(const Pairs& pairs) {
   std::vector<double> values;
   for (const auto& pair : pairs) values.push_back(pair.second);
@@ -29,8 +29,9 @@ double difference_of_second(const Pairs& pairs) {
   return 1 - same;
 }
 
-/// Whether the first value determines the second in sorted pairs. If the columns were independent, at least
-/// kEnoughRows pairs of rows with equal first values would be expected to differ in the second.
+/// Returns true if the first value determines the second in sorted pairs. Requires enough evidence: with
+/// independent columns, at least kEnoughRows pairs of rows with equal first values would be expected to
+/// differ in the second.
 bool is_function(const Pairs& sorted) {
   double equal = 0;
   for (auto begin = sorted.begin(); begin != sorted.end();) {
@@ -44,7 +45,7 @@ bool is_function(const Pairs& sorted) {
   return equal * difference_of_second(sorted) >= kEnoughRows;
 }
 
-/// Whether the second value goes up, or down, wherever the first goes up, in sorted pairs.
+/// Returns true if, in sorted pairs, the second value always increases, or always decreases, with the first.
 bool is_monotone(const Pairs& sorted) {
   int64_t ups = 0, downs = 0;
   for (size_t i = 1; i < sorted.size(); ++i) {
@@ -56,7 +57,7 @@ bool is_monotone(const Pairs& sorted) {
   return ups + downs >= kEnoughRows && (ups == 0 || downs == 0);
 }
 
-/// The square of Pearson's correlation.
+/// Returns the square of Pearson's correlation.
 double squared_correlation(std::span<const std::pair<double, double>> pairs) {
   double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
   for (const auto& [x, y] : pairs) {
@@ -71,8 +72,8 @@ double squared_correlation(std::span<const std::pair<double, double>> pairs) {
   return xx > 0 && yy > 0 ? xy / xx * (xy / yy) : 0;
 }
 
-/// Whether all sorted pairs lie on a line, the middle half by itself, too, as a few outliers make a line of
-/// anything.
+/// Returns true if all sorted pairs lie on a line, and the middle half alone does too, because a few outliers
+/// can make any data look linear.
 bool is_line(const Pairs& sorted) {
   constexpr double kLine = 0.9999;
   const std::span<const std::pair<double, double>> all(sorted);

@@ -1,19 +1,19 @@
-// Columns of a table that tell each other's values, for `dtrain new`.
+// Finds columns of a table that determine each other, for `dtrain new`.
 #pragma once
 
 #include "profile/column_profile.h"
 
 namespace dtrain {
 
-/// How two columns depend on each other. Missing values are left out of account.
+/// How two columns depend on each other, ignoring missing values.
 struct ColumnRelation {
-  bool determines = false;     // rows that have the same value in the first have the same in the second
-  bool is_determined = false;  // and the other way round
-  /// Both at once, or each is a multiple of the other plus a constant: two names for the same thing.
+  bool determines = false;     // equal values in the first column imply equal values in the second
+  bool is_determined = false;  // the reverse
+  /// Each determines the other, or each is a linear function of the other: two names for the same thing.
   bool is_same = false;
 };
 
-/// Judged by the samples of both columns. What chance alone may do to so few rows is no relation.
+/// Compares the samples of both columns. Does not report relations that may be due to chance in few rows.
 ColumnRelation relate(const ColumnProfile& one, const ColumnProfile& other);
 
 }  // namespace dtrain

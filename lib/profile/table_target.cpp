@@ -22,34 +22,34 @@ bool has_name(const ColumnProfile& column, std::string_view name) {
   return in_small_letters(column.name) == name;
 }
 
-/// Whether a table has a column of numbers of this name.
+/// Returns true if the table has a numeric column with this name.
 bool has_numbers(const TableProfile& table, std::string_view name) {
   return std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnProfile& column) {
     return column.kind == ColumnKind::number && has_name(column, name);
   });
 }
 
-/// Whether the columns x and y, perhaps with a z, are coordinates and this is one of them. If the table has
-/// no other column, the last of them may well be a function of the others.
+/// Returns true if the column is a coordinate: there are numeric columns x and y, perhaps z, and this is one
+/// of them. If the table has no other columns, the last coordinate may be a function of the others.
 bool is_coordinate(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");
   return named && column.kind == ColumnKind::number && has_numbers(table, "x") && has_numbers(table, "y");
 }
 
-/// Whether a column has each number of a range once, in any order.
+/// Returns true if a column contains each number of a range once, in any order.
 bool has_consecutive_numbers(const TableProfile& table, const ColumnProfile& column) {
   constexpr int64_t kLeastRows = 20;
   return column.kind == ColumnKind::number && column.whole && column.distinct && column.missing == 0 &&
          table.rows >= kLeastRows && column.most - column.least == static_cast<double>(table.rows - 1);
 }
 
-/// Rows that have a value.
+/// Returns the number of rows with a value.
 int64_t known_rows(const TableProfile& table, size_t place) {
   return table.rows - table.columns[place].missing;
 }
 
-/// Whether numbers are labels of classes: few and small, as 0 to 9 or -1 and 1.
+/// Returns true if numbers look like class labels: few and small, such as 0 to 9, or -1 and 1.
 bool are_labels(const ColumnProfile& column, int64_t rows) {
   constexpr double kMostLabel = 20;
   constexpr size_t kMostLabels = 20;
@@ -58,7 +58,7 @@ bool are_labels(const ColumnProfile& column, int64_t rows) {
          ((column.least >= 0 && column.most <= kMostLabel) || (column.least == -1 && column.most == 1));
 }
 
-/// Why texts cannot be classes of at least `rows_each` rows on average; "" where they can.
+/// Returns why texts cannot be classes with at least `rows_each` rows on average, or "" if they can.
 std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows_each) {
   const ColumnProfile& column = table.columns[place];
   const auto classes = static_cast<int64_t>(column.values.size());
@@ -69,26 +69,26 @@ std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows
                      format_plural(rows, "row"));
 }
 
-/// Texts that are classes though most of them are numbers.
+/// Returns true if texts are class labels although most are numbers.
 bool are_odd_labels(const ColumnProfile& column) {
   constexpr size_t kMostLabels = 20;
   return !column.many_values && column.values.size() <= kMostLabels && is_most(column.numbers, column);
 }
 
-/// Why a column cannot be predicted at all; "" where it can.
+/// Returns why a column cannot be predicted at all, or "" if it can.
 std::string why_no_target(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
-  if (column.kind == ColumnKind::empty) return "it holds nothing";
-  if (column.kind == ColumnKind::date) return "it holds dates";
+  if (column.kind == ColumnKind::empty) return "it is empty";
+  if (column.kind == ColumnKind::date) return "it contains dates";
   if (!column.many_values && column.values.size() == 1)
-    return fmt::format("all rows{} have the same there, {}, so that there is nothing to learn",
+    return fmt::format("all rows{} have the same value there, {}, so there is nothing to learn",
                        column.missing > 0 ? " that have a value" : "", quoted_value(column.values[0]));
   if (const std::string why = why_no_numbers(column); !why.empty() && !are_odd_labels(column)) return why;
   constexpr int64_t kLeastRows = 2;
   return column.kind == ColumnKind::text ? why_no_classes(table, place, kLeastRows) : "";
 }
 
-/// Why a column that can be predicted is an unlikely target; "" where it is a likely one.
+/// Returns why a predictable column is an unlikely target, or "" if it is a likely one.
 std::string why_unlikely(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const ColumnMeaning meaning = meaning_of(table, place);
@@ -110,7 +110,7 @@ size_t find_wanted(const TableProfile& table, const std::string& wanted) {
       fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
 }
 
-/// All columns but `other`, the most likely target first.
+/// Returns all columns except `other`, most likely target first.
 std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size_t> other) {
   constexpr std::array<std::string_view, 17> kUsual{
       "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
@@ -120,7 +120,7 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
     if (other != place && std::find(places.begin(), places.end(), place) == places.end())
       places.push_back(place);
   };
-  // Of x, y and z, z is more likely than y.
+  // If there are x, y and z, prefers z to y.
   const bool has_xyz = has_numbers(table, "x") && has_numbers(table, "z");
   for (const std::string_view name : kUsual)
     for (size_t i = 0; i < table.columns.size(); ++i)
@@ -129,7 +129,7 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
   return places;
 }
 
-/// The first of the likely targets that can be predicted, if possible one that is not unlikely.
+/// Returns the first target that is predictable and not unlikely, else the first predictable one.
 size_t guess_target(const TableProfile& table, const std::vector<size_t>& places, std::string& note) {
   const auto find = [&](const auto& why) {
     return std::find_if(places.begin(), places.end(), [&](size_t place) { return why(place).empty(); });
@@ -154,7 +154,7 @@ size_t guess_target(const TableProfile& table, const std::vector<size_t>& places
   return *found;
 }
 
-/// Of classes: how many there are, whether some are rare and whether each has rows for all splits.
+/// Fills in the number of classes, whether some are rare, and whether each has enough rows for all splits.
 void plan_classes(const TableProfile& table, TargetPlan& plan) {
   const ColumnProfile& column = table.columns[plan.column];
   plan.classes = static_cast<int64_t>(column.values.size());
@@ -166,7 +166,7 @@ void plan_classes(const TableProfile& table, TargetPlan& plan) {
   plan.stratify = *least >= kSplits;
   if (!plan.stratify)
     plan.rare_warning = fmt::format(
-        "the class {} has {}, too few for training, validation and test: these are not stratified",
+        "the class {} has {}, too few for training, validation and test: the splits are not stratified",
         quoted_value(column.values[static_cast<size_t>(least - column.counts.begin())]),
         format_plural(*least, "row"));
 }
@@ -182,7 +182,8 @@ TargetPlan choose_target(const TableProfile& table, const std::string& wanted, s
   if (const std::string why = why_no_target(table, plan.column); !why.empty())
     throw UserError(fmt::format("{} cannot be predicted: {}; --target names another column", name, why));
   if (const std::string why = why_no_numbers(column); !why.empty())
-    plan.warnings.push_back(fmt::format("{} is taken for classes, though most are numbers: {}", name, why));
+    plan.warnings.push_back(
+        fmt::format("{} is treated as classes, although most values are numbers: {}", name, why));
   plan.regression = column.kind == ColumnKind::number && !are_labels(column, known_rows(table, plan.column));
   if (!plan.regression) plan_classes(table, plan);
   return plan;

@@ -1,4 +1,4 @@
-// The column of a table that is predicted, for `dtrain new`.
+// Chooses the column of a table to predict, for `dtrain new`.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ struct TargetPlan {
   size_t column = 0;
   bool regression = false;
   int64_t classes = 0;
-  bool names_are_numbers = false;     // the classes' names are numbers, and not 0 to classes - 1
-  bool rare = false;                  // some class has few rows beside another
-  bool stratify = false;              // each class has rows for all splits
-  std::string note;                   // why it is not another column that was more likely; "" as a rule
-  std::string rare_warning;           // "" where `stratify`
-  std::vector<std::string> warnings;  // other faults of the column
+  bool names_are_numbers = false;     // class names are numbers other than 0 to classes - 1
+  bool rare = false;                  // some class has far fewer rows than another
+  bool stratify = false;              // each class has enough rows for all splits
+  std::string note;                   // why a likelier column was not chosen; usually ""
+  std::string rare_warning;           // "" if `stratify`
+  std::vector<std::string> warnings;  // other problems of the column
 };
 
-/// Rows of the largest class for each row of the smallest from which the classes are to be weighted.
+/// Minimum ratio of the largest to the smallest class for which classes are weighted.
 inline constexpr int64_t kRareClass = 10;
 
-/// The target: the column that `wanted` names, else the first that can be predicted of those with a usual
-/// name and of the others from the last to the first. It is not `other`. Throws UserError where there is no
+/// Returns the target: the column named by `wanted`, else the first predictable column, trying common target
+/// names first, then all columns from last to first. Never returns `other`. Throws UserError if there is no
 /// such column.
 TargetPlan choose_target(const TableProfile& table, const std::string& wanted,
                          std::optional<size_t> other = {});

@@ -1,4 +1,4 @@
-// How two arrays of floating point numbers differ.
+// Compares two arrays of floating-point numbers.
 #pragma once
 
 #include <array>
@@ -10,24 +10,24 @@
 
 namespace dtrain {
 
-/// Two numbers are equal if their bits are, or if |a - b| <= tolerance * max(1, |b|); 0 and -0 are equal. A
-/// NaN equals only NaN.
+/// Statistics of the differences. Two numbers are equal if their bits are, or if |a - b| <= tolerance *
+/// max(1, |b|). 0 equals -0, and NaN equals only NaN.
 struct ArrayDifference {
-  /// The numbers of units in the last place by which numbers differ: 1, 2 to 3, 4 to 15, 16 to 255, more; and
-  /// the numbers of which one is NaN.
+  /// Classes of distances in units in the last place (ULPs): 1, 2 to 3, 4 to 15, 16 to 255, more. In the last
+  /// class, one of the two numbers is NaN.
   static constexpr std::array<const char*, 6> kDistances{"1", "2-3", "4-15", "16-255", "more", "NaN"};
 
   int64_t elements = 0;
   int64_t different = 0;                  ///< numbers that are not equal
-  std::array<int64_t, 6> distances = {};  ///< counts of the different numbers, as kDistances
+  std::array<int64_t, 6> distances = {};  ///< number of differences in each class of kDistances
   double largest = 0;   ///< the largest |a - b| of different numbers; infinity if one is NaN
   double relative = 0;  ///< the largest |a - b| / |b| of different numbers
 };
 
-/// Compares arrays of one size.
+/// Compares two arrays of the same size.
 ArrayDifference compare_arrays(std::span<const float> a, std::span<const float> b, double tolerance);
 
-/// The units in the last place between two numbers that are not NaN: 0 for 0 and -0.
+/// Returns the distance in ULPs between two numbers other than NaN: 0 for 0 and -0.
 int64_t ulps_between(float a, float b);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Curves.
+// Curve charts.
 function niceTicks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1), power = 10 ** Math.floor(Math.log10(rough || 1));
   const step = [1, 2, 2.5, 5, 10].map(factor => factor * power).find(size => size >= rough * 0.999) || 10 * power;
@@ -16,19 +16,20 @@ function logTicks(low, high) {
   return ticks.length > 1 ? ticks : [low, high];
 }
 
-const hidden = new Set();  // runs
-let singled = null;        // the run that the legend points at
+const hidden = new Set();  // indices of runs
+let singled = null;        // index of the run that the mouse points at in the legend
 let logarithmic = false;
 const charts = [];
 
-/// What a run's number computes: the same for one metric under two names, as `accuracy` is another's.
+/// Returns the group of a run's series: equal for one metric under two names, e.g. `accuracy` and its full
+/// name.
 function groupOf(run, name) {
   const validation = name.startsWith("val_") && !run.computes[name], base = validation ? name.slice(4) : name;
   return (validation ? "val_" : "") + (run.computes[base] || base);
 }
-/// The name of the series that a run has of a group.
+/// Returns the name of a run's series in a group.
 const seriesIn = (run, group) => Object.keys(run.series).find(name => groupOf(run, name) === group);
-/// The groups of all runs, each with the names that it has.
+/// Returns the groups of all runs, each with its names.
 function metricGroups() {
   const groups = new Map();
   for (const run of runs) for (const name of Object.keys(run.series)) {
@@ -39,8 +40,8 @@ function metricGroups() {
   return groups;
 }
 
-/// lines: [{run, label, epochs, values, thin}]. `axis`: what stands along the chart, where it is not epochs,
-/// from 0 to 1 as the values do.
+/// lines: [{run, label, epochs, values, thin}]. `axis`: label of the horizontal axis if it does not show
+/// epochs; both axes then go from 0 to 1.
 function chart(title, lines, unit, axis) {
   const holder = element("div"), value = element("span", {class: "value"});
   const caption = element("figcaption", {}, element("span", {}, title));
@@ -57,7 +58,7 @@ function chart(title, lines, unit, axis) {
   return element("figure", {}, caption, holder);
 }
 
-/// Where epochs and values are in a drawing that is so wide.
+/// Returns the scales of a chart of this width.
 function scalesOf(width, lines, axis) {
   const height = Math.round(Math.min(260, Math.max(170, width * 0.52)));
   const left = 52, right = 10, top = 10, bottom = 24;
@@ -92,7 +93,7 @@ function drawLine(svg, line, {x, y}) {
   line.values.forEach((each, i) => {
     if (!isNumber(each)) { gap = true; return; }
     path += (gap ? "M" : "L") + x(line.epochs[i]).toFixed(1) + " " + y(each).toFixed(1);
-    // A point without neighbours is no line.
+    // A point without neighbors would draw no line.
     if (gap && !isNumber(line.values[i + 1]))
       svg.append(drawn("circle", {cx: x(line.epochs[i]), cy: y(each), r: 3.5, fill: colour(line.colour)}));
     gap = false;
@@ -104,12 +105,13 @@ function drawLine(svg, line, {x, y}) {
   svg.append(drawn("path", attributes));
 }
 
-/// The best epoch of each run that keeps its checkpoint: a line up the chart of a single run, and a ring on each curve.
+/// Marks the best epoch of each run that keeps its best checkpoint: a vertical line if there is a single run,
+/// and a ring on each curve.
 function markBest(svg, lines, {top, height, bottom, x, y}) {
   for (const line of lines) {
     const best = runs[line.run].kept_best;
     if (!best || (several && line.thin)) continue;
-    // Of a curve that was thinned the nearest point is as good.
+    // On a thinned curve, uses the nearest point.
     let at = 0;
     line.epochs.forEach((epoch, i) => { if (Math.abs(epoch - best.epoch) < Math.abs(line.epochs[at] - best.epoch)) at = i; });
     if (!isNumber(line.values[at])) continue;
@@ -119,7 +121,7 @@ function markBest(svg, lines, {top, height, bottom, x, y}) {
   }
 }
 
-/// Shows the values at the epoch that the pointer is nearest to.
+/// Shows the values at the epoch nearest to the pointer.
 function followPointer(svg, value, lines, unit, axis, {width, height, top, bottom, x, epochAt}) {
   const cursor = drawn("line", {y1: top, y2: height - bottom, stroke: "var(--soft)", "stroke-dasharray": "3 3", visibility: "hidden"});
   svg.append(cursor);
@@ -169,7 +171,7 @@ function redraw() {
   redrawing = requestAnimationFrame(() => charts.forEach(each => each.draw()));
 }
 
-/// The charts of these names, training and validation of one metric in one.
+/// Makes the charts. Each shows the training and validation curves of one metric.
 function curves() {
   const groups = metricGroups();
   const own = ["learning_rate", "seconds", "samples_per_second"];
@@ -183,7 +185,7 @@ function curves() {
     return chart([...groups.get(base)].map(plain).join(", "), [...lines(base, several && validation.length > 0, "training", 0), ...validation]);
   };
   const made = bases.map(of);
-  const titles = {learning_rate: "learning rate", seconds: "seconds an epoch", samples_per_second: "samples a second"};
+  const titles = {learning_rate: "learning rate", seconds: "seconds per epoch", samples_per_second: "samples per second"};
   for (const name of own) if (groups.has(name)) made.push(chart(titles[name], lines(name, false, titles[name], 0), name === "seconds" ? "s" : ""));
   const toggle = element("button", {"aria-pressed": "false", onclick: () => {
     logarithmic = !logarithmic;
@@ -204,11 +206,11 @@ function curves() {
   return section("Curves", element("div", {class: "tools"}, toggle), legend, element("div", {class: "charts"}, ...made), ...marks);
 }
 
-/// The ROC and precision-recall curves of outputs that say yes or no, from the counts of their auc metrics.
+/// Makes the ROC and precision-recall curves of binary outputs, from the counts of their auc metrics.
 function areas() {
   const lines = {roc: [], pr: []};
   runs.forEach((run, index) => {
-    const drawnBefore = new Set();  // two areas may be of one curve
+    const drawnBefore = new Set();  // two auc metrics may have the same curve
     for (const [name, {true_positives: hits, false_positives: misses}] of Object.entries(run.tables)) {
       const validation = name.startsWith("val_");
       if (!hits || (several && !validation && run.tables["val_" + name]) || drawnBefore.has(validation + JSON.stringify([hits, misses]))) continue;
@@ -222,7 +224,7 @@ function areas() {
   if (!lines.roc.length) return [];
   const shown = runs.filter(run => run.kept_best && run.kept_best.epoch === run.tables_epoch).length;
   return [section("ROC and precision-recall", element("div", {class: "charts"},
-    chart("true positives' rate by false positives' rate", lines.roc, "", "rate"), chart("precision by recall", lines.pr, "", "recall")),
-    element("p", {class: "soft"}, several ? "Of the validation split where there is one" + (shown === runs.length ? ", at the best epoch." : ".") : `Of epoch ${number(runs[0].tables_epoch)}${shown ? ", the best one" : ""}.`))];
+    chart("true positive rate over false positive rate", lines.roc, "", "rate"), chart("precision over recall", lines.pr, "", "recall")),
+    element("p", {class: "soft"}, several ? "For the validation split if there is one" + (shown === runs.length ? ", at the best epoch." : ".") : `At epoch ${number(runs[0].tables_epoch)}${shown ? ", the best one" : ""}.`))];
 }
 

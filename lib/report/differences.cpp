@@ -10,13 +10,13 @@ namespace dtrain {
 namespace {
 
 struct Setting {
-  size_t place;  // in the configuration
+  size_t place;  // index in the configuration
   std::string value;
 };
 using Settings = std::map<std::string, Setting>;
 using Row = std::vector<std::optional<std::string>>;
 
-/// A number in place of a schedule is short for {constant: {value: NUMBER}}.
+/// A number instead of a schedule is short for {constant: {value: NUMBER}}.
 std::string without_constant(const std::string& key) {
   constexpr std::string_view kConstant = ".constant.value";
   return key.ends_with(kConstant) ? key.substr(0, key.size() - kConstant.size()) : key;
@@ -29,7 +29,7 @@ Settings settings_of_run(const RunSettings& run) {
   return settings;
 }
 
-/// The settings at and below `key`.
+/// Returns the settings at and below `key`.
 std::map<std::string, Setting> settings_under(const Settings& settings, const std::string& key) {
   const auto begin = settings.lower_bound(key + "."), end = settings.lower_bound(key + "/");
   std::map<std::string, Setting> found(begin, end);
@@ -37,7 +37,7 @@ std::map<std::string, Setting> settings_under(const Settings& settings, const st
   return found;
 }
 
-/// The next parts of the keys below `key`: the kind that was chosen there, or options.
+/// Returns the next components of the keys below `key`: the type chosen there, or its options.
 std::set<std::string> parts_under(const Settings& settings, const std::string& key) {
   std::set<std::string> parts;
   for (const auto& [below, setting] : settings_under(settings, key)) {
@@ -48,8 +48,9 @@ std::set<std::string> parts_under(const Settings& settings, const std::string& k
   return parts;
 }
 
-/// The value of a key. A key with one key below it chooses a kind: its name. A kind with options has the
-/// value of the first, which is the one that a bare value stands for (`dense: 2`).
+/// Returns the value of a key. If there is one key below it, the key chooses a type, and the value is the
+/// type's name. A type with several options has the value of its first option, which is the one that a bare
+/// value sets (`dense: 2`).
 std::optional<std::string> value_of(const Settings& settings, const std::string& key) {
   if (const auto found = settings.find(key); found != settings.end()) return found->second.value;
   const std::set<std::string> parts = parts_under(settings, key);
@@ -76,7 +77,7 @@ class Comparison {
 
   std::vector<Difference> differences() {
     for (const std::string& key : written_) compare(key);
-    std::map<std::string, int> below;  // rows, by written key
+    std::map<std::string, int> below;  // number of rows by written key
     for (const auto& [key, row] : rows_) ++below[written_as(key)];
     std::map<std::string, Row> named;
     for (const auto& [key, row] : rows_)
@@ -87,7 +88,7 @@ class Comparison {
   }
 
  private:
-  /// Adds a row for the key, or for keys below it where all runs chose the same kind.
+  /// Adds a row for the key, or for keys below it if all runs chose the same type.
   void compare(const std::string& key) {
     const std::set<std::string> parts = parts_under(runs_.front(), key);
     const bool same_kind = std::all_of(runs_.begin(), runs_.end(), [&](const Settings& run) {
@@ -103,7 +104,7 @@ class Comparison {
       rows_.emplace(key, std::move(row));
   }
 
-  /// The longest written key that `key` is or is below.
+  /// Returns the longest written key that equals `key` or is a parent of it.
   std::string written_as(std::string key) const {
     while (!written_.contains(key)) key.resize(key.rfind('.'));
     return key;

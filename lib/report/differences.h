@@ -1,4 +1,4 @@
-// How the configurations of several runs differ.
+// Compares the configurations of several runs.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace dtrain {
 
-/// A run's configuration as it was resolved, and the keys that its user wrote.
+/// A run's resolved configuration and the keys written by the user.
 struct RunSettings {
-  Json resolved;  // as settings_of() returns it: text by key
-  Json written;   // a list of keys; null if unknown: then every key counts as written
+  Json resolved;  // from settings_of(): text by key
+  Json written;   // list of keys; null if unknown: every key then counts as written
 };
 
-/// A key with different values. A run without the key has no value.
+/// A key whose value differs between runs. A run without the key has no value.
 struct Difference {
   std::string key;
   std::vector<std::optional<std::string>> values;  // by run
 };
 
-/// The written keys whose resolved values differ, sorted. `learning_rate: 0.01` and `dense: 2` are short for
-/// `learning_rate: {constant: {value: 0.01}}` and `dense: {units: 2}`, but have the key that was written. The
-/// value of a key that chooses a kind is the kind's name. `runs` has one run at least.
+/// Returns the written keys whose resolved values differ, sorted. `learning_rate: 0.01` and `dense: 2` are
+/// short for `learning_rate: {constant: {value: 0.01}}` and `dense: {units: 2}`, but are reported under the
+/// written key. The value of a key that chooses a type is the type's name. `runs` must not be empty.
 std::vector<Difference> find_differences(const std::vector<RunSettings>& runs);
 
 }  // namespace dtrain

@@ -1,9 +1,9 @@
-// The data of the page, and what it is made of: elements, numbers, tables.
+// The page's data and building blocks: elements, numbers, tables.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const runs = data.runs, several = runs.length > 1;
 const main = document.getElementById("main");
-// Runs of one name are told apart by their folders.
+// Runs with the same name are shown by their paths.
 for (const run of runs) run.shown = runs.filter(other => other.name === run.name).length > 1 ? run.path : run.name;
 for (const run of runs) run.name = run.shown;
 
@@ -39,7 +39,7 @@ function bytes(count) {
   for (; count >= 999.5 && unit < 4; ++unit) count /= 1000;
   return (unit && count < 99.95 ? count.toFixed(1) : Math.round(count)) + " " + units[unit];
 }
-/// Of samples a second.
+/// Formats a number of samples per second.
 const speed = value => number(value < 10 ? +value.toPrecision(2) : Math.round(value));
 function duration(seconds) {
   if (!isNumber(seconds)) return "";
@@ -48,7 +48,7 @@ function duration(seconds) {
   return s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + ":" + two(s % 60) + " min"
     : Math.floor(s / 3600) + ":" + two(Math.floor(s / 60) % 60) + ":" + two(s % 60) + " h";
 }
-function moment(text) {  // "2026-11-21T22:39:54+0100", as it was on the clock there
+function moment(text) {  // "2026-11-21T22:39:54+0100", shown in its own time zone
   const found = /^(\d+-\d+-\d+)T(\d+:\d+)/.exec(text || "");
   return found ? found[1] + " " + found[2] : "";
 }
@@ -58,7 +58,7 @@ const plain = name => name.replace(/_/g, " ");
 
 // ---- tables
 
-/// columns: [{title, of(row), text(value), number, sortable}]; rows are anything.
+/// columns: [{title, of(row), text(value), number, sortable}]; rows may be of any type.
 function table(columns, rows, sortable) {
   const body = element("tbody");
   const fill = list => body.replaceChildren(...list.map(row => element("tr", {}, ...columns.map(column => {
@@ -89,7 +89,7 @@ function table(columns, rows, sortable) {
   fill(rows);
   return element("div", {class: "scroll"}, element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body));
 }
-/// A table that leaves columns out, those with the greatest `spare` first, until it is as narrow as its place.
+/// A table that hides columns, those with the greatest `spare` first, until it fits its container.
 function fittedTable(columns, rows) {
   const holder = element("div");
   let all = false;

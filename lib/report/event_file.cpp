@@ -21,12 +21,12 @@ constexpr std::array<uint32_t, 256> kCrcTable = [] {
   return table;
 }();
 
-/// TFRecord's: a CRC of data that hold a CRC would be weak.
+/// Applies TFRecord's masking, because a CRC of data that contains a CRC is weak.
 uint32_t masked(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-// The numbers of tensorflow.Event's fields, and of what is in it.
+// Field numbers of tensorflow.Event and its nested messages.
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraph = 4, kSummary = 5, kSessionLog = 7;
 constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kImage = 4, kHisto = 5;
 constexpr int kStatus = 1, kStart = 1;
@@ -35,7 +35,7 @@ std::string event(double time, int64_t step, const std::string& content) {
   return proto_double(kWallTime, time) + (step != 0 ? proto_varint(kStep, step) : "") + content;
 }
 
-/// One summary with one value, whose field `number` is this message.
+/// Returns an event with one summary that has one value: `message` in its field `number`.
 std::string summary_event(double time, int64_t step, const std::string& tag, int number,
                           const std::string& message) {
   return event(time, step,
@@ -43,7 +43,7 @@ std::string summary_event(double time, int64_t step, const std::string& tag, int
                                                  proto_bytes(kTag, tag) + proto_bytes(number, message))));
 }
 
-/// tensorflow.NodeDef, with attributes that TensorBoard shows.
+/// Encodes a tensorflow.NodeDef with the attributes that TensorBoard shows.
 std::string node_def(const EventGraphNode& node) {
   constexpr int kName = 1, kOp = 2, kInput = 3, kAttribute = 5;
   constexpr int kKey = 1, kValue = 2, kList = 1, kInteger = 3, kShape = 7, kDimension = 2, kSize = 1;
@@ -63,7 +63,7 @@ std::string node_def(const EventGraphNode& node) {
   return text;
 }
 
-/// The step of an event's data; 0 where it has none.
+/// Returns the step in an event's data, or 0 if absent.
 int64_t step_of(std::string_view data) {
   for (uint64_t head = 0, value = 0; take_varint(data, head);) {
     const auto wire = static_cast<ProtoWire>(head & 7);

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// A column's numbers, of whatever type.
+/// Reads a column of any type as floats.
 std::vector<float> read_numbers(const Dataset& samples, size_t column, const Samples& wanted, size_t count) {
   std::vector<float> numbers(count);
   const auto widen = [&]<class V>(std::vector<V> values) {
@@ -30,12 +30,13 @@ std::vector<float> read_numbers(const Dataset& samples, size_t column, const Sam
     case DType::bfloat16:
     case DType::float16:
     case DType::float64:
-      throw std::logic_error("no data set gives columns of this type");
+      throw std::logic_error("no dataset has columns of this type");
   }
   return numbers;
 }
 
-/// Numbers of [0, 1] or of [0, 255] as they are; else black is the least and white the greatest of them.
+/// Keeps values in [0, 1] or [0, 255] as they are. Any other range is scaled: the minimum becomes black and
+/// the maximum white.
 std::vector<uint8_t> pixels_of(const std::vector<float>& numbers) {
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   float black = 0, white = *most <= 1 ? 1.0f : 255.0f;

@@ -1,4 +1,4 @@
-// Inputs of a model that are pictures, as a person may look at them.
+// Renders a model's image inputs for display.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Whether an input is [height, width] or [height, width, 1, 3 or 4], and not empty.
+/// Returns true if an input has shape [height, width] or [height, width, 1, 3 or 4] and is not empty.
 bool is_picture_input(const TensorSpec& spec);
 
 struct Picture {
@@ -17,13 +17,13 @@ struct Picture {
   std::vector<uint8_t> pixels;
 
   std::string png() const;
-  /// Of at most so many pixels a side: every n-th pixel.
+  /// Returns the image with at most `most` pixels per side, by taking every n-th pixel.
   Picture reduced(int64_t most) const;
 };
 
-/// A sample's picture, an input column of `samples` for which is_picture_input() is true, as the model gets
-/// it with this seed in the first epoch. Numbers of [0, 1] or of [0, 255] are taken as they are; of others
-/// the least is black and the greatest white. Throws as Dataset::read_column() does.
+/// Reads a sample's image from an input column of `samples` for which is_picture_input() is true, as the
+/// model receives it with this seed in the first epoch. Values in [0, 1] or [0, 255] are kept; any other
+/// range is scaled from black to white. Throws as Dataset::read_column() does.
 Picture read_picture(const Dataset& samples, size_t column, int64_t row, uint64_t seed);
 
 }  // namespace dtrain

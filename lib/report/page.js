@@ -1,5 +1,5 @@
-// What the page says of a run, or of several.
-// ---- what a run is
+// The content of the page for one or several runs.
+// ---- one run
 
 const stateClass = run => run.state === "finished" ? "good" : ["failed", "stopped"].includes(run.state) ? "bad" : "";
 const kNoMetrics = ["epoch", "step", "learning_rate", "seconds", "samples_per_second"];
@@ -10,13 +10,13 @@ const bestWords = run => `best epoch ${number(run.kept_best.epoch)}, by ${plain(
 function cards(run) {
   const made = [], best = run.kept_best && run.kept_best.epoch !== run.epochs ? run.kept_best : null;
   if (best) made.push(element("h3", {}, `The ${bestWords(run)}`), metricCards(run.at_best));
-  if (run.epochs) made.push(element("h3", {}, `The newest epoch, ${number(run.epochs)}` + (run.kept_best && !best ? ": the best so far" : "")), metricCards(run.last));
+  if (run.epochs) made.push(element("h3", {}, `The latest epoch, ${number(run.epochs)}` + (run.kept_best && !best ? ": the best so far" : "")), metricCards(run.last));
   const facts = [];
   if (run.best && !run.kept_best) facts.push(card(number(run.best.value), `best ${plain(run.best.monitor)}, epoch ${number(run.best.epoch)}`));
   facts.push(card(number(run.epochs) + (run.epochs_configured ? " of " + number(run.epochs_configured) : ""), "epochs"), card(number(run.step), "steps"));
   if (run.parameters) facts.push(card(number(run.parameters), "parameters"));
   facts.push(card(duration(run.seconds), "training and validation"));
-  if (run.last.samples_per_second) facts.push(card(speed(run.last.samples_per_second), "samples a second"));
+  if (run.last.samples_per_second) facts.push(card(speed(run.last.samples_per_second), "samples per second"));
   return element("div", {}, ...made, element("h3", {}, "The run"), cardsOf(facts));
 }
 
@@ -39,10 +39,10 @@ function classTables(run) {
     made.unshift(element("h3", {}, "By class"), table([{title: "class", of: row => label(names, row)},
       ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(count).keys()], true));
   }
-  if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `Of epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
+  if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `At epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
   return made;
 }
-/// Rows are what is true, columns what was predicted.
+/// Rows are true classes, columns predicted classes.
 function matrixTables(name, matrix, names, label) {
   const size = matrix.length, sum = list => list.reduce((a, b) => a + b, 0);
   if (matrix.some(row => row.length !== size)) return [];
@@ -50,13 +50,13 @@ function matrixTables(name, matrix, names, label) {
   const head = element("tr", {}, element("th", {}, "true \\ predicted"), ...matrix.map((_, j) => element("th", {scope: "col"}, label(names, j))));
   const body = matrix.map((row, i) => element("tr", {}, element("th", {scope: "row"}, label(names, i)), ...row.map((count, j) => {
     const share = rows[i] > 0 ? count / rows[i] : 0;
-    return element("td", {title: `${label(names, i)} taken for ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
+    return element("td", {title: `${label(names, i)} predicted as ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
       style: {background: count ? `color-mix(in srgb, var(${i === j ? "--s2" : "--s1"}) ${Math.round(8 + share * 62)}%, transparent)` : ""}}, count ? number(count) : "");
   })));
   return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
     ...measuresByClass(name, matrix.map((row, i) => [rows[i], columns[i], row[i]]), names, label)];
 }
-/// A matrix of many classes, as parse_tables() sums it up.
+/// Shows a matrix of many classes, as summarized by parse_tables().
 function largeMatrixTables(name, {classes, confusions}, names, label) {
   const share = row => row[2] / classes[row[0]][0];
   return [element("h3", {}, plain(name) + ": the most frequent confusions"),
@@ -64,7 +64,7 @@ function largeMatrixTables(name, {classes, confusions}, names, label) {
       {title: "share of the class", number: true, of: share, text: value => (100 * value).toFixed(1) + " %"}], confusions, true),
     ...measuresByClass(name, classes, names, label)];
 }
-/// classes: for each [its rows, rows predicted to be of it, rows that are both].
+/// classes: [true rows, predicted rows, correct rows] for each class.
 function measuresByClass(name, classes, names, label) {
   const measures = classes.map(([support, predicted, hit], i) => {
     const precision = predicted ? hit / predicted : 0, recall = support ? hit / support : 0;
@@ -75,7 +75,7 @@ function measuresByClass(name, classes, names, label) {
     table([{title: "class", of: row => label(names, row.i)}, measure("precision", "precision"), measure("recall", "recall"), measure("f1 score", "f1"), measure("samples", "support")], measures, true)];
 }
 
-/// Pictures with what they are and what the model says.
+/// Shows images with their targets and predictions.
 function pictures(samples) {
   const text = value => isNumber(value) ? number(value) : value === undefined ? "" : String(value);
   const said = ({output, target, prediction}) => element("div", {}, output ? output + ": " : "", text(prediction),
@@ -86,7 +86,7 @@ function pictures(samples) {
 }
 function samplesOf(run) {
   const {split, of, samples, worst, epoch} = run.samples;
-  return [element("p", {class: "soft"}, `Of the ${split === "train" ? "training" : split} split, by the weights of epoch ${number(epoch)}: what the model says, and in brackets the target where it is another.`),
+  return [element("p", {class: "soft"}, `From the ${split === "train" ? "training" : split} split, with the weights of epoch ${number(epoch)}: the prediction, and in brackets the target if it differs.`),
     pictures(samples), element("h3", {}, `The largest losses of ${number(of)} samples`), pictures(worst)];
 }
 
@@ -102,11 +102,11 @@ function memoryTable(run) {
   const part = (title, key) => ({title, number: true, of: row => row[key], text: value => value ? bytes(value) : ""});
   const slots = run.memory.some(row => row.slot) ? [{title: "slot", number: true, of: row => row.slot}] : [];
   return table([{title: "replica", number: true, of: row => row.replica}, ...slots, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
-    {title: "samples a step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
-    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("in all", "total")], run.memory, true);
+    {title: "samples per step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
+    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("total", "total")], run.memory, true);
 }
 function timeShares(run) {
-  const spent = run.time, kinds = [["waiting", "waiting for samples that are read and decoded ahead"], ["copying", "reading and copying batches to the devices"],
+  const spent = run.time, kinds = [["waiting", "waiting for samples to be read and decoded"], ["copying", "reading and copying batches to the devices"],
     ["computing", "computing, forward and backward"], ["updating", "summing gradients, and the optimizer"], ["validating", "validating"], ["saving", "waiting for checkpoints"]];
   const rest = Math.max(0, spent.total - kinds.reduce((sum, [key]) => sum + spent[key], 0));
   const parts = [...kinds.map(([key, text], index) => ({text, seconds: spent[key], index})), {text: "everything else", seconds: rest, index: 7}];
@@ -115,18 +115,18 @@ function timeShares(run) {
     table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
       {title: "time", number: true, of: part => part.seconds, text: duration},
       {title: "share", number: true, of: part => part.seconds, text: value => spent.total ? (100 * value / spent.total).toFixed(1) + " %" : ""}], parts),
-    element("p", {class: "soft"}, "Of the process that trained last, on the thread that leads it. Where GPUs compute, their update counts as computing. " +
-      "Reading and decoding ahead go on beside the steps, so of them only what steps waited for shows here."), ...readingShares(spent.reading)];
+    element("p", {class: "soft"}, "For the last process, measured on its main training thread. On GPUs, the parameter update counts as computing. " +
+      "Reading and decoding run in parallel with the steps; only the time that steps waited for them is shown here."), ...readingShares(spent.reading)];
 }
 function readingShares(spent) {
-  const kinds = [["files", "reading files"], ["decoding", "decoding pictures"], ["rest", "transforms, augmentation, copying"]];
+  const kinds = [["files", "reading files"], ["decoding", "decoding images"], ["rest", "transforms, augmentation, copying"]];
   const total = spent ? kinds.reduce((sum, [key]) => sum + spent[key], 0) : 0;
   if (!(total > 0)) return [];
-  return [element("p", {}, `Threads that read ahead were busy for ${duration(total)}, all together: ` +
+  return [element("p", {}, `Reading threads were busy for ${duration(total)} in total: ` +
     kinds.filter(([key]) => spent[key] > 0).map(([key, text]) => `${text} ${duration(spent[key])} (${(100 * spent[key] / total).toFixed(1)} %)`).join(", ") + ".")];
 }
 function history(run) {
-  return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "begun" : value === "resume" ? "gone on" : value === "end" ? "ended" : String(value)},
+  return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "started" : value === "resume" ? "resumed" : value === "end" ? "ended" : String(value)},
     {title: "epoch", number: true, of: row => row.epoch}, {title: "step", number: true, of: row => row.step},
     {title: "how", wrap: true, of: row => row.how || (row.command || []).join(" ")},
     {title: "machine", of: row => row.machine || ""}, {title: "dtrain", of: row => row.version || ""}], run.events);
@@ -146,21 +146,22 @@ function details(run) {
 function line(run) {
   const parts = [run.state + (run.how && run.how !== "done" ? ": " + run.how : "")];
   if (run.kept_best) parts.push(`${bestWords(run)}: ${number(run.kept_best.value)}`);
-  if (run.began) parts.push("begun " + moment(run.began));
+  if (run.began) parts.push("started " + moment(run.began));
   if (run.devices.length) parts.push("on " + [...new Set(run.devices)].join(", "));
   return parts.join("; ");
 }
 
 // ---- several runs
 
-/// Of the best epoch where the run keeps its checkpoint, else of the epoch with the metric's own best value.
+/// Returns the value at the best epoch if the run keeps its best checkpoint, else the metric's own best
+/// value.
 function shownValue(run, group) {
   const name = seriesIn(run, group);
   return name === undefined ? undefined : run.kept_best ? run.at_best[name] : run.bests[name];
 }
 function comparison() {
   const groups = [...metricGroups().keys()].filter(group => !kNoMetrics.includes(group));
-  // First what the best epochs are chosen by, then the other metrics of the validation split.
+  // Sorts the metrics that choose best epochs first, then other validation metrics.
   const monitors = runs.flatMap(run => run.kept_best ? [groupOf(run, run.kept_best.monitor)] : []);
   const rank = group => monitors.includes(group) ? 0 : group.startsWith("val_") ? 1 : 2;
   groups.sort((a, b) => rank(a) - rank(b));
@@ -184,21 +185,21 @@ function comparison() {
     }),
     {title: "parameters", number: true, of: row => row.run.parameters, spare: 6}, {title: "time", number: true, of: row => row.run.seconds, text: duration, spare: 5},
     {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? speed(value) : "", spare: 91},
-    {title: "begun", of: row => row.run.began, text: moment, spare: 90}], rows);
+    {title: "started", of: row => row.run.began, text: moment, spare: 90}], rows);
   charts.push({draw: made.fit});
-  return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are of the best epoch of each run that keeps its best checkpoint" +
-    (runs.every(run => run.kept_best) ? "." : "; of the others each metric is the best of all epochs."))] : []));
+  return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are from the best epoch of each run that keeps its best checkpoint" +
+    (runs.every(run => run.kept_best) ? "." : "; for the other runs, each metric is its best value over all epochs."))] : []));
 }
 function differences() {
-  const title = "What differs in the configurations";
-  if (!data.differences.length) return section(title, element("p", {}, "Nothing."));
+  const title = "Differences between the configurations";
+  if (!data.differences.length) return section(title, element("p", {}, "None."));
   return section(title, table([{title: "key", wrap: true, of: row => row.key},
     ...runs.map((run, index) => ({title: run.name, wrap: true, of: row => row.values[index], text: value => value === null ? "\u2013" : value}))], data.differences));
 }
 
 // ---- sweeps
 
-/// The keys that sweeps vary; `of` gives a row's values.
+/// Makes columns for the keys that sweeps vary; `of` returns a row's values.
 function variedColumns(all, of) {
   const keys = [...new Set(all.flatMap(values => Object.keys(values)))];
   return keys.map(key => ({title: data.varied[key], wrap: true, of: row => of(row)[key], text: value => value === undefined ? "" : String(value)}));
@@ -221,7 +222,7 @@ if (several) {
   main.append(element("h1", {}, `${runs.length} runs`), comparison(), ...data.sweeps.map(settings), curves(), ...areas(), differences(), element("h2", {}, "Each run"),
     ...runs.map(run => {
       const made = element("details", {}, element("summary", {}, run.name), element("p", {class: "soft"}, line(run)));
-      // What is not looked at is not made.
+      // Creates the content on first use.
       made.fill = () => { if (made.children.length === 2) made.append(cards(run), ...details(run)); };
       made.addEventListener("toggle", () => { if (made.open) made.fill(); });
       return made;
@@ -231,8 +232,8 @@ if (several) {
   document.title = run.name;
   main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...areas(), ...details(run));
 }
-main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
-/// Of a chart where two stand side by side on a sheet: what is laid out on the screen is not as wide as that.
+main.append(element("footer", {}, `Generated by ${data.program}, ${moment(data.made)}.`));
+/// The width of a chart when two are side by side on a printed page, which is narrower than the screen.
 const kPrintedWidth = 320;
 addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw(kPrintedWidth)); });
 addEventListener("afterprint", redraw);

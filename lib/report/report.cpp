@@ -21,10 +21,10 @@ extern const char* const kReportPage;
 
 namespace {
 
-/// Points of all curves of a page together: about a megabyte.
+/// Total number of points of all curves of a page: about a megabyte.
 constexpr size_t kMostPoints = 60'000;
 
-/// Six digits are more than a page shows; null for what JSON has no number for.
+/// Rounds to six digits, more than the page shows. Returns null for numbers that JSON lacks.
 Json shown(double value) {
   if (!std::isfinite(value)) return {};
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
@@ -35,7 +35,7 @@ struct Curve {
   std::vector<double> values;
 };
 
-/// By name, in the order in which the records have them.
+/// Returns the curves by name, in the order of the records.
 std::vector<std::pair<std::string, Curve>> curves_of(const std::vector<Json>& records) {
   std::vector<std::pair<std::string, Curve>> curves;
   std::map<std::string, size_t> places;
@@ -70,7 +70,7 @@ Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   return value ? *value : otherwise;
 }
 
-/// What the page says of the events: of the machines their names, of the commands their words.
+/// Returns the events for the page. Of a machine, it shows only the name.
 Json history_of(const RunFiles& run) {
   Json rows = Json::array();
   for (const Json& event : run.events) {
@@ -92,7 +92,7 @@ std::string machine_of(const Json* begin) {
   return fmt::format("On {}: {}, {} cores.", name->as_string(), cpu->as_string(), cores->as_int());
 }
 
-/// The names of the classes that tables count, by table.
+/// Returns the class names for each table.
 Json class_names_of(const RunFiles& run, const Json& tables) {
   const Json* begin = run.last_begin();
   const Json* by_target = begin ? begin->find("classes") : nullptr;
@@ -105,7 +105,8 @@ Json class_names_of(const RunFiles& run, const Json& tables) {
   return names;
 }
 
-/// What tables.jsonl has of the epoch that is shown: the best one where the run keeps it, else the newest.
+/// Returns the line of tables.jsonl for the shown epoch: the best one if the run keeps its checkpoint, else
+/// the newest.
 const Json* shown_tables(const RunFiles& run) {
   if (run.tables.empty()) return nullptr;
   if (const auto best = kept_best_record(run))
@@ -115,7 +116,7 @@ const Json* shown_tables(const RunFiles& run) {
   return &run.tables.back();
 }
 
-/// Confusion matrices and values by class.
+/// Returns the confusion matrices and per-class values.
 Json tables_of(const RunFiles& run) {
   Json tables = Json::object();
   if (const Json* line = shown_tables(run))
@@ -140,7 +141,7 @@ Json last_of(const std::vector<Json>& records) {
   return last;
 }
 
-/// The numbers of an epoch; an empty object where there is no such.
+/// Returns the numbers of the best epoch; an empty object if there is none.
 Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
   Json numbers = Json::object();
   for (const Json& record : run.records) {
@@ -152,7 +153,7 @@ Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
   return numbers;
 }
 
-/// The keys of the configuration that a person wrote; null where the run does not say.
+/// Returns the configuration keys written by the user, or null if the run did not record them.
 Json written_keys(const RunFiles& run) {
   std::set<std::string> keys;
   bool said = false;
@@ -218,7 +219,7 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   return std::move(json.set("config", run.config_text));
 }
 
-/// [{key, values}]: `values` has null for a run without the key.
+/// Returns [{key, values}]; `values` has null for a run without the key.
 Json differences_json(std::span<const RunFiles> runs) {
   std::vector<RunSettings> settings;
   for (const RunFiles& run : runs) settings.push_back({settings_of(run.config), written_keys(run)});
@@ -231,7 +232,7 @@ Json differences_json(std::span<const RunFiles> runs) {
   return list;
 }
 
-/// The keys that sweeps vary, each with its title.
+/// Returns the keys that sweeps vary, with their titles.
 Json titles_of_varied(std::span<const RunFiles> runs) {
   std::vector<std::string> keys;
   for (const RunFiles& run : runs)
@@ -243,7 +244,7 @@ Json titles_of_varied(std::span<const RunFiles> runs) {
   return all;
 }
 
-/// JSON that may stand in an element <script>: nothing in it can end that.
+/// Escapes JSON for a <script> element, so that nothing in it can end the element.
 std::string for_script(const Json& data) {
   std::string text;
   for (const char c : data.dump()) {
@@ -316,7 +317,7 @@ std::string report_page(std::span<const RunFiles> runs, const std::string& progr
 
 bool is_report_page(const std::string& path) {
   constexpr std::string_view kTitle = "<title>dtrain report</title>";
-  constexpr size_t kHead = 1024;  // bytes that the title stands in
+  constexpr size_t kHead = 1024;  // the title is within these first bytes
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
   std::string start(kHead, '\0');

@@ -45,7 +45,7 @@ bool is_run_directory(const std::string& path) {
   return is_file(path + "/config.yaml") && (is_file(path + "/metrics.jsonl") || is_file(path + "/run.jsonl"));
 }
 
-/// Where the time went of the last process that trained and came to say so; null where none did.
+/// Returns the time breakdown of the last process that trained and recorded one; null if none did.
 const Json* last_seconds(const std::vector<Json>& events) {
   for (auto event = events.rbegin(); event != events.rend(); ++event)
     if (const Json* spent = event->find("seconds")) return spent;
@@ -80,7 +80,7 @@ void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>
       find_runs_below(entry.path(), depth + 1, found);
 }
 
-/// The values of a run that a sweep made, by key.
+/// Returns the varied values of a sweep's run, by key.
 std::vector<std::pair<std::string, std::string>> read_varied(const std::string& path) {
   const fs::path directory = fs::path(path).lexically_normal();
   std::vector<std::pair<std::string, std::string>> values;
@@ -91,7 +91,7 @@ std::vector<std::pair<std::string, std::string>> read_varied(const std::string& 
     if (!run || !run->is_object()) return values;
     for (const auto& [key, value] : run->entries())
       if (value.is_string()) values.emplace_back(key, value.as_string());
-  } catch (const UserError&) {  // there is no such file, or it is another program's
+  } catch (const UserError&) {  // no such file, or a file of another program
   }
   return values;
 }
@@ -100,7 +100,7 @@ std::vector<std::pair<std::string, std::string>> read_varied(const std::string& 
 
 namespace {
 
-/// Whether this is a table of as many rows as columns.
+/// Returns true if this is a table with as many rows as columns.
 bool is_square(const Json& table) {
   if (!table.is_array()) return false;
   const Json::Array& rows = table.items();
@@ -158,7 +158,7 @@ std::vector<Json> parse_json_lines(std::string_view text) {
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) try {
       if (Json record = Json::parse(text.substr(at, end - at)); record.is_object())
         records.push_back(std::move(record));
-    } catch (const UserError&) {  // a line that was cut short by a kill has another one behind it
+    } catch (const UserError&) {  // a line truncated by a kill may have other lines after it
     }
   return records;
 }
@@ -183,7 +183,7 @@ RunFiles read_run_files(const std::string& path) {
   if (!is_run_directory(run.path)) {
     std::error_code unknown;
     throw UserError(fmt::format("{}: expected a run directory (with config.yaml and metrics.jsonl), {}", path,
-                                fs::exists(path, unknown) ? "found something else" : "there is nothing"));
+                                fs::exists(path, unknown) ? "found something else" : "found nothing"));
   }
   run.config_text = text_of(run.path + "/config.yaml");
   Diagnostics diagnostics;
@@ -197,7 +197,7 @@ RunFiles read_run_files(const std::string& path) {
     run.samples = samples.front();
   run.running = RunDirectory(run.path).is_held();
   run.varied = read_varied(run.path);
-  // A process that was killed did not come to say where its time went.
+  // A process that was killed did not record its time breakdown.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
   const Json* seconds = end && begin && end > begin ? last_seconds(run.events) : nullptr;
   if (seconds) run.seconds = *seconds;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kShown = 12, kLookedAt = 1000, kMostPixels = 128;
 
-/// Rows of another data set, spread evenly over it. Refers to it.
+/// Evenly spaced rows of another dataset, which must outlive this.
 class SpreadRows final : public Dataset {
  public:
   SpreadRows(const Dataset& all, int64_t count) : all_(all) {
@@ -63,7 +63,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-/// A class by its name; any other target or prediction as it is.
+/// Replaces a class index by the class's name. Other values are returned unchanged.
 Json named(const Json& value, const std::vector<std::string>& names) {
   if (!value.is_int() || value.as_int() < 0 || value.as_int() >= static_cast<int64_t>(names.size()))
     return value;
@@ -98,7 +98,7 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
       .set("pictures", std::move(pictures));
 }
 
-/// The `count` worst of so many rows; null where it is to end.
+/// Returns the `count` worst of `rows` evenly spaced samples, or null if `is_to_end` returned true.
 Json worst_of(const RunConfig& config, Replicas& replicas, const Dataset& data, int64_t rows, int64_t count,
               bool by_row, const std::function<bool()>& is_to_end) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);

@@ -1,4 +1,4 @@
-// Samples with pictures for the report: what the model says of them, and of which it is most wrong.
+// Image samples for the report: predictions, and the samples with the largest losses.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,11 @@
 
 namespace dtrain {
 
-/// The content of samples.json but for its epoch: {split, of, samples, worst}. `samples` are spread evenly
-/// over the split, `worst` are those with the largest losses among `of` samples that are. Each is {id, loss,
-/// outputs:
-/// [{output, target, prediction}], pictures: [PNG as a data URL]}, classes by their names. Null where no
-/// input is a picture, and where `is_to_end`, which is asked before each batch, says so. The running average
-/// of the weights is taken where there is one. Throws as reading samples does.
+/// Returns the content of samples.json except the epoch: {split, of, samples, worst}. `samples` are evenly
+/// spaced over the split; `worst` has the largest losses among `of` evenly spaced ones. Each sample is {id,
+/// loss, outputs: [{output, target, prediction}], pictures: [PNG as a data URL]}, with class names instead of
+/// indices. Returns null if no input is an image, or if `is_to_end` returns true; it is called before each
+/// batch. Uses the running average of the weights if there is one. Throws if reading samples fails.
 Json show_samples(const RunConfig& config, Replicas& replicas, const Dataset& data, const std::string& split,
                   const std::function<bool()>& is_to_end);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSeed = "seed";
 
-/// The last `count` parts of a key, or the whole key where it has no more.
+/// Returns the last `count` components of a key, or the whole key if it has no more.
 std::string end_of_key(const std::string& key, size_t count) {
   size_t at = key.size();
   for (; count > 0 && at != std::string::npos; --count)
@@ -21,8 +21,8 @@ std::string end_of_key(const std::string& key, size_t count) {
   return at == std::string::npos ? key : key.substr(at + 1);
 }
 
-/// "optimizer.adam.learning_rate.initial" of "optimizer.adam.learning_rate.cosine_decay.initial": what a
-/// schedule's option is of says more than the kind of the schedule. Other keys stay as they are.
+/// Returns "optimizer.adam.learning_rate.initial" for "optimizer.adam.learning_rate.cosine_decay.initial":
+/// "learning_rate" is more informative than the schedule's type. Returns other keys unchanged.
 std::string without_schedule(const std::string& key) {
   constexpr std::string_view kRate = "learning_rate.";
   const size_t rate = key.rfind(kRate);
@@ -42,7 +42,7 @@ void set_statistics(const std::vector<double>& values, SweepSetting& setting) {
   if (values.size() > 1) setting.deviation = std::sqrt(squares / (count - 1));
 }
 
-/// Numbers as numbers, everything else as it is written.
+/// Converts numbers to JSON numbers; other text stays a string.
 Json to_json(const std::string& value) {
   try {
     if (Json number = Json::parse(value); number.is_number()) return number;

@@ -29,7 +29,7 @@ double time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// TensorBoard reads a folder's files in the order of their names.
+/// TensorBoard reads the files of a folder in the order of their names.
 std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
@@ -42,7 +42,7 @@ std::vector<EventGraphNode> nodes_of(const Graph& graph) {
     EventGraphNode made{node.name, node.kind, {}, {}, 0};
     for (const ValueRef input : node.inputs) made.inputs.push_back(graph.spec(input).name);
     for (const TensorSpec& output : node.outputs) {
-      std::vector<int64_t> shape{-1};  // the batch's
+      std::vector<int64_t> shape{-1};  // the batch axis
       for (size_t i = 0; i < output.shape.rank(); ++i) shape.push_back(output.shape[i]);
       made.shapes.push_back(std::move(shape));
     }
@@ -90,7 +90,7 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
   try {
     const std::string path = directory_.tensorboard_directory() + "/" + folder;
     std::string head;
-    // The run directory may have been removed meanwhile, and have another in its place.
+    // The run directory may have been removed and recreated in the meantime.
     if (!begun_[folder] || !fs::exists(path)) {
       fs::create_directories(path);
       head = tf_record(version_event(time_now()));
@@ -100,7 +100,7 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
     append_file(path + "/" + file_name_, head + records);
     begun_[folder] = true;
   } catch (const std::exception& error) {
-    if (!failed_) warn_(fmt::format("{}; TensorBoard will not have it", error.what()));
+    if (!failed_) warn_(fmt::format("{}; TensorBoard's data will be incomplete", error.what()));
     failed_ = true;
   }
 }
@@ -112,7 +112,7 @@ void TensorBoard::add_model(const Graph& graph, const Dataset& samples, uint64_t
     const std::vector<TensorSpec> inputs = graph.input_specs();
     for (size_t i = 0; i < inputs.size(); ++i) add_inputs(inputs[i], i, samples, seed);
   } catch (const std::exception& error) {
-    warn_(fmt::format("{}; TensorBoard will not have inputs", error.what()));
+    warn_(fmt::format("{}; TensorBoard will not show inputs", error.what()));
   }
 }
 

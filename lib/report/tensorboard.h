@@ -1,4 +1,4 @@
-// A run's numbers for TensorBoard, in the run directory's tensorboard/.
+// Writes a run's metrics for TensorBoard to the run directory's tensorboard/.
 #pragma once
 
 #include <chrono>
@@ -18,30 +18,30 @@
 
 namespace dtrain {
 
-/// Writes files of its own, named ...dtrain, one a process, in folders that TensorBoard shows as runs beside
-/// each other: train/ and validation/ (epoch_loss and the like, by epoch, under the same tags, so that they
-/// lie over one another) and steps/ (by global step). Records that an earlier process wrote of later steps
-/// than this one goes on from are cut off, so that all read as if nothing had happened; a TensorBoard that
-/// has read them is told to forget them. Used by the trainer's thread. Whatever cannot be written is told
-/// once, and is not worth a run.
+/// Writes one file per process, named ...dtrain, in each of several folders, which TensorBoard shows as
+/// separate runs: train/ and validation/ (epoch_loss etc. by epoch; the same tags, so that they share charts)
+/// and steps/ (by global step). Removes an earlier process's records of steps after the one from which this
+/// process continues, so that the files read as if there was no interruption; a TensorBoard that has read
+/// them is told to discard them. Used by the trainer's thread. A write failure causes one warning and does
+/// not end the run.
 class TensorBoard {
  public:
   using Warn = std::function<void(const std::string&)>;
-  /// The run goes on after `epoch` and `step`, which are 0 at its beginning.
+  /// The run continues after `epoch` and `step`; both are 0 for a new run.
   TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch, int64_t step,
               Warn warn);
 
-  /// What the options want of it before the first step: the graph, and samples of the training split as the
-  /// model gets them with this seed. Not where the run goes on.
+  /// Writes the optional data before the first step: the graph, and samples of the training split as the
+  /// model receives them with this seed. Does nothing if the run was resumed.
   void add_model(const Graph& graph, const Dataset& samples, uint64_t seed);
-  /// Writes every number of an epoch's record but "epoch" and "step".
+  /// Writes every number of an epoch's record except "epoch" and "step".
   void add_epoch(const Json& record);
-  /// Of each step, or every so many, as the options say.
+  /// Writes a step's numbers at the interval that the options specify.
   void add_step(const Progress& progress);
   bool wants_histograms(int64_t epoch) const;
   bool wants_gradients() const { return options_.write_grads; }
   void add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values);
-  /// Writes what add_step() has put off.
+  /// Writes the steps buffered by add_step().
   void flush();
 
  private:
@@ -57,8 +57,8 @@ class TensorBoard {
   const int64_t epoch_, step_;
   const Warn warn_;
   const std::string file_name_;
-  std::map<std::string, bool> begun_;  // folders that have this process's file
-  std::string steps_;                  // records that are not written yet
+  std::map<std::string, bool> begun_;  // folders that already have this process's file
+  std::string steps_;                  // records not written yet
   Clock::time_point flushed_ = Clock::now();
   bool failed_ = false;
 };

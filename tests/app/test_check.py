@@ -52,7 +52,7 @@ class Memory(Case):
         text = self.dtrain("check", "wide.yaml").out
         self.assertRegex(text, r"replica  stage  device  layers  threads  share  of the last  parameters ")
         self.assertRegex(text, r"\n +0 +1  cpu:1 +\d+ ")
-        self.assertRegex(text, r"\nThe 2 devices cpu:N are logical: all of them share the host's memory, [\d.]+ MB of it\.\n")
+        self.assertRegex(text, r"\nThe 2 cpu:N devices are logical: together they use [\d.]+ MB of the host's memory\.\n")
 
     def test_parts_of_the_state(self):
         single = self.plan("single")
@@ -120,7 +120,7 @@ class Schedule(Case):
     def test_what_is_no_pipeline_has_none(self):
         self.write("config.yaml", CONFIG)
         error = self.dtrain("check", "config.yaml", "--schedule", expect=2).err
-        self.assertRegex(error, r"config.yaml:\d+:\d+: error: --schedule: the strategy 'mirrored' has no stages .*`strategy: pipeline` has")
+        self.assertRegex(error, r"config.yaml:\d+:\d+: error: --schedule: the strategy 'mirrored' is not a pipeline; use `strategy: pipeline`")
 
 
 class Fit(Case):
@@ -184,7 +184,7 @@ class Fit(Case):
             "strategy: {pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 4}}", "strategy: placed"))
         _, by_name, ranked = self.candidates("--devices", 2, config="placed.yaml")
         for candidate in ranked:
-            self.assertIn("# and no `device:` in the model", candidate["yaml"], candidate["name"])
+            self.assertIn("# remove every `device:` from the model", candidate["yaml"], candidate["name"])
         self.assertNotIn("device:", self.candidates("--devices", 2)[1]["mirrored"]["yaml"])
 
     def test_what_is_saved_meanwhile_counts_on_the_host(self):

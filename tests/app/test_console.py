@@ -215,10 +215,10 @@ class Streams(Case):
     def test_a_run_says_what_it_is(self):
         what, data, where = self.fit().err.splitlines()[:3]
         self.assertRegex(what, r"^config: 259 parameters; mirrored, 2 replicas on cpu:0, cpu:1 \(.+, \d+ cores?\)$")
-        self.assertEqual(data, "500 samples, 60 to validate; batches of 16, 32 steps an epoch, 4 epochs")
+        self.assertEqual(data, "500 samples, 60 to validate; batches of 16, 32 steps per epoch, 4 epochs")
         self.assertEqual(where, "saved in run")
         resumed = self.dtrain("resume", "run", "--epochs", 5).err
-        self.assertIn("5 epochs; goes on after epoch 4, step 128\n", resumed)
+        self.assertIn("5 epochs; continues after epoch 4, step 128\n", resumed)
         self.assertEqual(self.dtrain("resume", "run", "--epochs", 6, "--quiet").err, "")
 
     def test_a_long_epoch_says_every_minute_where_it_is(self):

@@ -113,7 +113,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertEqual(three - one, 2 * splits * 16 * sample)
         self.assertGreaterEqual(one, 3 * splits * 16 * sample)
         process = self.dtrain("check", "config.yaml", "--set", "dataset.prefetch=1")
-        self.assertIn("Reading batches ahead takes ", process.out)
+        self.assertIn("Prefetching batches needs another ", process.out)
 
     def test_ulimit(self):
         if "sanitizers" in self.dtrain("--version").out:
@@ -141,7 +141,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         process = subprocess.run(["bash", "-c", f"{command} check config.yaml --set {shlex.quote(many)}"], cwd=self.dir,
                                  capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(process.returncode, 1, process.stderr)
-        self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system gives this process no more threads|out of memory)")
+        self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system cannot start another thread for this process|out of memory)")
 
     def test_no_more_mappings(self):
         """Past the limit of mappings memory may be free: the sentence says so."""

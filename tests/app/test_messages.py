@@ -54,10 +54,10 @@ class Messages(Case):
         self.write("new.yaml", ALONE)
         self.assertIn("`dtrain fit new.yaml` trains it", self.dtrain("evaluate", "new.yaml", expect=2).err)
         for command in ("fit", "check"):
-            self.assertIn("`dtrain resume runs/config` goes on with it", self.dtrain(command, "runs/config", expect=2).err)
-            self.assertIn("`dtrain resume RUN` goes on with one", self.dtrain(command, "runs", expect=2).err)
+            self.assertIn("`dtrain resume runs/config` continues it", self.dtrain(command, "runs/config", expect=2).err)
+            self.assertIn("`dtrain resume RUN` continues one", self.dtrain(command, "runs", expect=2).err)
             self.assertIn("`dtrain new a.csv` writes a configuration", self.dtrain(command, "a.csv", expect=2).err)
-        self.assertIn("'dtrain report RUN...' shows runs", self.dtrain("compare", "runs/config", "runs/other", expect=2).err)
+        self.assertIn("'dtrain report RUN...' compares runs", self.dtrain("compare", "runs/config", "runs/other", expect=2).err)
 
     def test_what_does_not_go_together(self):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err

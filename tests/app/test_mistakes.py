@@ -102,7 +102,7 @@ MISTAKES = [
     ("kernel_size: 3", "kernel_size: 3, padding: same, dilation_rate: 2147483647", "- @conv2d", "reaches over"),
     ("repeat: 2", "repeat: @2147483647", "a number from 1 to 10000"),
     ("batch_size: 16", "batch_size: @2147483647", "and an array may have 2147483647 elements"),
-    ("learning_rate: 0.001", "learning_rate: @1e39", "as float32 holds them"),
+    ("learning_rate: 0.001", "learning_rate: @1e39", "(the range of float32)"),
     ("seed: 1", "seed: 1\nname: @a/b", "a valid folder name"),
     ("seed: 1", "seed: 1\nname: @..", "a valid folder name"),
     ("seed: 1", "seed: 1\nname: @''", "a valid folder name"),
@@ -122,7 +122,7 @@ MISTAKES = [
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @CrossEntropyLoss", "{from_logits: true}"),
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @MSELoss", "did you mean 'mean_squared_error'?"),
     ("- early_stopping:", "- ReduceLROnPlateau:\n    - early_stopping:", "- @ReduceLROnPlateau", "{reduce_on_plateau:"),
-    ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "stands under checkpoint"),
+    ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "under the top-level key checkpoint"),
     ("batch_size: 16", "batch_size: 16\n  @validation_split: 0.2", "validation: {split: {of: train"),
     ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "a schedule is the optimizer's learning_rate"),
     ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
@@ -138,13 +138,13 @@ MISTAKES = [
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3}\n  outputs: [@lost]", "did you mean 'last'?"),
     ("  metrics: [", "  metrics: [@binary_accuracy, ", "binary_accuracy"),
     # The text itself.
-    ("seed: 1", "seed: {@1", "brackets that open at wrong.yaml:1:7"),
+    ("seed: 1", "seed: {@1", "brackets opened at wrong.yaml:1:7"),
     ("  epochs: 1", "\t@epochs: 1", "tab"),
     ("seed: 1", "seed: @*anchor", "anchor"),
     ("model:\n", "model: @missing.yaml\nmodel_:\n", "missing.yaml"),
     ("seed: 1", "seed: @${DTRAIN_UNSET_VARIABLE}", "DTRAIN_UNSET_VARIABLE"),
-    ("seed: 1", "@seed:1", "a blank is missing behind the colon: 'seed: 1'"),
-    ("- dropout: {rate: 0.5}", "- @dropout:0.5", "a blank is missing behind the colon: 'dropout: 0.5'"),
+    ("seed: 1", "@seed:1", "a space is missing after the colon: 'seed: 1'"),
+    ("- dropout: {rate: 0.5}", "- @dropout:0.5", "a space is missing after the colon: 'dropout: 0.5'"),
     ("seed: 1", "seed: 1\nname: @\"run", "is not closed"),
     ("seed: 1", "seed: 1\nbase: @missing.yaml", "missing.yaml"),
 ]
@@ -237,7 +237,7 @@ class Mistakes(Case):
         os.mkfifo(self.dir / "pipe.yaml")
         start = time.monotonic()
         said = self.dtrain("check", "pipe.yaml", expect=2).err
-        self.assertIn("it is a pipe that nobody writes to", said)
+        self.assertIn("it is a pipe without a writer", said)
         self.assertLess(time.monotonic() - start, 20)
         self.assertIn("it is a device", self.dtrain("check", "/dev/zero", expect=2).err)
         self.assertIn("it is a directory", self.dtrain("check", ".", expect=2).err)

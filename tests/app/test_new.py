@@ -158,8 +158,8 @@ class New(NewCase):
 
     def test_a_name_that_appears_twice_in_the_header(self):
         rows = "".join(f"{i},{i * 7 % 11},{'ab'[i % 2]}\n" for i in range(60))
-        for header, message in (("age,age,label", "data.csv:1:5: the column 'age' appears twice in the header"),
-                                (",,label", "data.csv:1:2: a second column has no name in the header")):
+        for header, message in (("age,age,label", "data.csv:1:5: the column 'age' appears twice in the first line"),
+                                (",,label", "data.csv:1:2: a second column has no name in the first line")):
             self.write("data.csv", header + "\n" + rows)
             err = self.dtrain("new", "data.csv", expect=2).err
             self.assertIn(message, err)
@@ -201,7 +201,7 @@ class New(NewCase):
         self.write("data.csv", "id,customer_id,b,price\n" + rows + "Total,,330,\n")
         (self.dir / "data.yaml").unlink()
         err = self.dtrain("new", "data.csv").err
-        self.assertIn("'id', which names the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
+        self.assertIn("'id', which identifies the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
         self.assertIn("missing_target: skip", (self.dir / "data.yaml").read_text())
         # Neither is such a column a target.
         self.odd(982, row600="old")
@@ -218,9 +218,9 @@ class New(NewCase):
         table = """
 column    kind        missing  distinct  use
 --------  ----------  -------  --------  --------------------------------------
-id        id                0       all  id: goes along to predictions
+id        id                0       all  id: written with predictions
 customer  categories        0        48  48 features of 0 and 1
-note      id                0       all  left out: it names the rows
+note      id                0       all  left out: it identifies the rows
 same      constant          0         1  left out: all rows have the same value
 b         number            0        11  feature
 kind      categories        0         2  target: 2 classes
@@ -247,8 +247,8 @@ kind      categories        0         2  target: 2 classes
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
         self.assertIn("mean_squared_error", self.new("data.csv"))
         self.fits()
-        for values, message in (("x", "all rows have the same there, 'x', so that there is nothing to learn"),
-                                ("5.5", "all rows have the same there, '5.5'"), ("1,", "all rows that have a value have the same")):
+        for values, message in (("x", "all rows have the same value there, 'x', so there is nothing to learn"),
+                                ("5.5", "all rows have the same value there, '5.5'"), ("1,", "all rows that have a value have the same value there")):
             values = values.split(",")
             self.write("data.csv", "a,b,y\n" + "".join(f"{i}.5,{i * 3},{values[i % len(values)]}\n" for i in range(40)))
             self.assertIn(message, self.dtrain("new", "data.csv", "--target", "y", expect=2).err)
@@ -277,7 +277,7 @@ kind      categories        0         2  target: 2 classes
         rows = "".join(f"{i}.5,{cities[i % 2]},{'pq'[i % 3 > 0]}\n" for i in range(60))
         (self.dir / "data.csv").write_bytes(("a,city,kind\n" + rows).encode("latin-1"))
         err = self.dtrain("new", "data.csv").err
-        self.assertEqual(err, "warning: data.csv:2: this is not UTF-8; where it is Latin-1, convert it: "
+        self.assertEqual(err, "warning: data.csv:2: this is not UTF-8; if it is Latin-1, convert it: "
                               "iconv -f latin1 -t utf8 data.csv > utf8.csv\n")
         self.fits()
         self.write("data.csv", "a,city,kind\n" + rows)
@@ -291,8 +291,8 @@ kind      categories        0         2  target: 2 classes
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
                 ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; a configuration reads it by 'npy'"),
                 ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5; a configuration reads it by 'hdf5'"),
-                ("cat.png", b"\x89PNG\r\n\x1a\n", "found a picture; give the folder that has a folder of pictures"),
-                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found a picture; give the folder that has a folder of pictures"),
+                ("cat.png", b"\x89PNG\r\n\x1a\n", "found a picture; give the folder with a subfolder of pictures"),
+                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found a picture; give the folder with a subfolder of pictures"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
             with self.subTest(name):
                 (self.dir / name).write_bytes(content)
@@ -308,11 +308,11 @@ kind      categories        0         2  target: 2 classes
         (self.dir / "folder/only").mkdir(parents=True)
         for split in ("train", "test"):
             self.picture(f"flat/{split}/1.png")
-        for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
+        for arguments, message in ((["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, found an empty folder"),
-                                   (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder"),
+                                   (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
                                    (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)

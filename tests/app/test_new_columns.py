@@ -64,8 +64,8 @@ class NewColumns(NewCase):
 
     def test_the_next_column_where_the_last_cannot_be_the_target(self):
         for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
-                                 ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it holds dates"), ("none", lambda i: "", "it holds nothing"),
-                                 ("code", lambda i: f"c{i}", "it names the rows"), ("same", lambda i: 5, "all rows have the same there"),
+                                 ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it contains dates"), ("none", lambda i: "", "it is empty"),
+                                 ("code", lambda i: f"c{i}", "it identifies the rows"), ("same", lambda i: 5, "all rows have the same value there"),
                                  ("city", lambda i: f"c{i % 25}", "it has 25 different texts in 60 rows, too many")):
             with self.subTest(name):
                 found = self.columns(f"a,kind,{name}", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], value(i)))
@@ -77,8 +77,8 @@ class NewColumns(NewCase):
         self.assertEqual(found["city"], "categories: target: 25 classes")
         self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)
         err = self.dtrain("new", "none.csv", expect=2).err
-        self.assertIn("no column that can be predicted; 'b': all rows have the same there, '5', so that there is nothing "
-                      "to learn; 'a': it holds dates", err)
+        self.assertIn("no column that can be predicted; 'b': all rows have the same value there, '5', so there is nothing "
+                      "to learn; 'a': it contains dates", err)
 
     def test_the_target_under_another_name_is_left_out(self):
         for value in (lambda i: ("no", "yes")[i % 3 > 0], lambda i: 10 * (i % 3 > 0), lambda i: ("", "no", "yes")[0 if i % 7 == 0 else 1 + (i % 3 > 0)]):
@@ -112,8 +112,8 @@ class NewColumns(NewCase):
         words = ["red", "big", "old", "the", "of", "with", "a"]
         found = self.columns("size,code,review,name,kind", lambda i: (
             i * 7 % 11, f"K-{i * 17 % 40:03}", " ".join(words[(i * k) % 7] for k in range(1, 6)) + f" {i}", f"n{i}", "ab"[i % 2]), rows=40)
-        self.assertEqual(found["code"], "id: id: goes along to predictions")
-        self.assertEqual(found["name"], "id: left out: it names the rows")
+        self.assertEqual(found["code"], "id: id: written with predictions")
+        self.assertEqual(found["name"], "id: left out: it identifies the rows")
         self.assertEqual(found["review"], "free text: left out: it is free text with 40 different values")
         self.fits()
         # More than half are different.
@@ -141,10 +141,10 @@ class NewColumns(NewCase):
         row = "1.5,a,x\n"
         self.write("data.csv", "size,colour,kind\n" + row * 4)
         err = self.dtrain("new", "data.csv", expect=2).err
-        self.assertIn("the table has 4 rows, too few to draw training, validation and test rows from; 10 are the least", err)
+        self.assertIn("the table has 4 rows, too few to draw training, validation and test rows from; at least 10 are needed", err)
         self.assertEqual(err.count("\n"), 1)
         self.columns("size,kind", lambda i: (i * 7 % 11, "ab"[i > 9]), rows=12)
-        self.assert_warns("the table has 12 rows, of which the test split is 1: what is measured there says little")
+        self.assert_warns("the table has 12 rows, of which the test split has 1: results on it say little")
         self.fits()
 
 

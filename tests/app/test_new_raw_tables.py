@@ -47,15 +47,15 @@ class NewRawTables(NewCase):
     def test_missing_values(self):
         config, found = self.made(self.table("age,size,score,kind", lambda i: (
             "unknown" if i % 6 == 0 else i * 7 % 59, i * 11 % 53, "" if i == 9 else i * 13 % 47, "ab"[i % 3 > 0])))
-        self.assertEqual(found["age"], "number: feature; the median where it is missing, and an indicator")
-        self.assertEqual(found["score"], "number: feature; the median where it is missing")
+        self.assertEqual(found["age"], "number: feature; the median if it is missing, and an indicator")
+        self.assertEqual(found["score"], "number: feature; the median if it is missing")
         for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
             self.assertIn(expected, config)
         # One text that is repeated among numbers marks a missing value under a name of the file's author.
         config, found = self.made(self.table("age,size,kind", lambda i: (
             "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
         self.assertIn("na_values: [n/k]", config)
-        self.assertTrue(found["age"].startswith("number: feature; the median where it is missing"))
+        self.assertTrue(found["age"].startswith("number: feature; the median if it is missing"))
         # Several texts are values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
@@ -103,7 +103,7 @@ class NewRawTables(NewCase):
         self.assertIn("#age", found)
         self.write("data.csv", "# colours\nage,colour,kind\n" + "".join(f"{i * 7 % 59},#ff{i % 10}000,{'ab'[i % 3 > 0]}\n" for i in range(60)))
         err = self.dtrain("new", "data.csv", "-o", "other.yaml", expect=2).err
-        self.assertIn("data.csv:3:3: expected a value without '#', as other lines begin with it and look like comments; "
+        self.assertIn("data.csv:3:3: expected a value without '#', because other lines start with it and look like comments; "
                       "remove these lines: grep -v '^#' data.csv > rows.csv", err)
 
 

@@ -232,7 +232,7 @@ class Pictures(Case):
         text, said = self.new("train")
         self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
         for place in (text, said):
-            self.assertIn("4 of 64 files in train are no pictures that can be read: train/blue/Thumbs.db, "
+            self.assertIn("4 of 64 files in train are not pictures that can be read: train/blue/Thumbs.db, "
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
         self.assertIn("4 of 64 files were left out", self.dtrain("fit", "new.yaml", "--epochs", "1").err)
@@ -249,14 +249,14 @@ class Pictures(Case):
                 (folder / f"{i}.png").hardlink_to(self.dir / "train" / name / "00.png")
                 (folder / f"{i}.txt").symlink_to("nowhere")
         text, said = self.new("many")
-        self.assertIn("20,004 files, of which 10,002 were looked at: blue (", text)
-        bad = int(re.search(r"([0-9,]+) of 10,002 files that were looked at, of 20,004 in many", said).group(1).replace(",", ""))
+        self.assertIn("20,004 files, of which 10,002 were examined: blue (", text)
+        bad = int(re.search(r"([0-9,]+) of 10,002 files that were examined \(of 20,004\) in many", said).group(1).replace(",", ""))
         self.assertTrue(4_000 < bad < 6_000, bad)
 
     def test_new_looks_at_each_split(self):
         self.write("validation/blue/notes.txt", "no picture")
         text, said = self.new(".")
-        self.assertRegex(said, "1 of 13 files in .*validation is no picture that can be read: .*blue/notes.txt;")
+        self.assertRegex(said, "1 of 13 files in .*validation is not a picture that can be read: .*blue/notes.txt;")
         self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
                          ["validation"])
 
@@ -280,7 +280,7 @@ class Pictures(Case):
             (self.dir / "train" / rows[number][1]).unlink()
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("4 of 60 files that 'file' names are no pictures that can be read: train/red/10.png, "
+            self.assertIn("4 of 60 files that 'file' names are not pictures that can be read: train/red/10.png, "
                           "train/red/11.png, train/red/12.png, ...", place)
         self.assertIn("on_error: skip", text)
         self.dtrain("fit", "new.yaml", "--epochs", "1")
@@ -292,8 +292,8 @@ class Pictures(Case):
                 path.rename(self.dir / folder / f"other-{path.name}")
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("none of the 60 files that 'file' names is there, or is a picture (JPEG, PNG, BMP): the "
-                          "first was looked for at blue/00.png; say which folder the paths begin in", place)
+            self.assertIn("none of the 60 files that 'file' names exists and is a picture (JPEG, PNG, BMP): the "
+                          "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)
         # Names of pictures beside numbers are names of rows.
@@ -304,7 +304,7 @@ class Pictures(Case):
 
     def test_new_refuses_a_table_of_one_class(self):
         self.table("labels.csv", [(row[1], row[2]) for row in self.labels()[:20]])
-        self.assertIn("all rows have the same there, 'blue'",
+        self.assertIn("all rows have the same value there, 'blue'",
                       self.dtrain("new", "labels.csv", "--output", "new.yaml", expect=2).err)
 
     def test_what_two_splits_have_to_say_is_said_once(self):
@@ -319,8 +319,8 @@ class Pictures(Case):
 
     def test_new_says_how_an_archive_is_read(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
-        self.assertIn("found a tar archive, for which no configuration is written; take one for a folder of such "
-                      "pictures, and give its split 'train' the reader of archives: {webdataset: {files: train-00.tar,",
+        self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
+                      "pictures, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):

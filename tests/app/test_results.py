@@ -305,7 +305,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
             self.assertGreater(plan["time"]["step_seconds"], 0)
             self.assertGreaterEqual(plan["time"]["measured_steps"], 1)
             self.assertAlmostEqual(plan["time"]["seconds"], plan["time"]["step_seconds"] * plan["steps"])
-        self.assertIn(" a step ", self.dtrain("check", "config.yaml", "--measure").out)
+        self.assertIn(" per step ", self.dtrain("check", "config.yaml", "--measure").out)
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
     def test_check_refuses_what_fit_would(self):

@@ -74,7 +74,7 @@ class Tables(Sweep):
         self.assertEqual(self.json("report", "runs/config-sweep")["varied"], {f"{RATE}.cosine_decay.initial": "learning_rate.initial"})
 
     def test_seeds_that_draw_other_splits_are_told(self):
-        note = "each seed draws another validation split"
+        note = "each seed draws a different validation split"
         drawn = "dataset.validation={split: {of: train, fraction: 0.2%s}}"
         line = ("sweep", "config.yaml", "--set", "train.epochs=1")
         self.assertIn(note, self.dtrain(*line, "--set", drawn % "", "--seeds", 2).err)
@@ -111,7 +111,7 @@ class Tables(Sweep):
 class Mistakes(Sweep):
     def test_they_are_reported_once_and_before_anything_is_trained(self):
         for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
-                            (["train.epochs=1"], "found nothing"), ([f"{RATE}=0.1,,0.2"], "found none between"),
+                            (["train.epochs=1"], "found nothing"), ([f"{RATE}=0.1,,0.2"], "expected a value before, after and between commas"),
                             ([f"{RATE}=0.1,0.1"], "'0.1' twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in one --set"),
                             (["dataset.train={csv: {file: missing.csv, target: 0}}", f"{RATE}=0.1,0.2"], "missing.csv")):
             with self.subTest(sets):
@@ -178,7 +178,7 @@ class Processes(Sweep):
             process.send_signal(number)
             out, error = process.communicate(timeout=60)
             self.assertEqual(process.returncode, code, error)
-            self.assertIn("the same command line goes on", error)
+            self.assertIn("run the same command again to continue", error)
             self.assertIn("0/1", out)
             started = self.folders()
             self.assertTrue(started)
@@ -205,7 +205,7 @@ class Processes(Sweep):
 
     def test_two_at_once_are_refused(self):
         process = self.start_endless()
-        self.assertIn("another process trains this sweep",
+        self.assertIn("another process is training this sweep",
                       self.dtrain(*SWEEP, "--set", "train.epochs=1000000", expect=2).err)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)

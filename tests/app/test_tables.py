@@ -86,17 +86,17 @@ class Tables(Case):
         self.fit(config=CONFIG)
         splits = ("train", "validation", "test")
         for split in splits:
-            self.assertNotIn("others", self.dtrain("evaluate", "run", "--split", split).err)
+            self.assertNotIn("have changed", self.dtrain("evaluate", "run", "--split", split).err)
         self.write("of-test.yaml", CONFIG.replace("of: train", "of: test", 1).replace(
             "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace("  train: {csv:", "  train: {csv:", 1).replace(
             "  validation:", "  test: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], "
             "fill: median, drop: [note]}}\n  validation:"))
         self.dtrain("fit", "of-test.yaml", "--output", "of-test")
-        self.assertNotIn("others", self.dtrain("evaluate", "of-test", "--split", "test").err)
+        self.assertNotIn("have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
         self.table("flowers.csv", self.rows[::-1], list(self.rows[0]))
-        self.assertIn("the data of 'test' are others", self.dtrain("evaluate", "of-test", "--split", "test").err)
+        self.assertIn("the data of 'test' have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
         for split in splits:
-            self.assertIn(f"the data of '{split}' are others than in training: flowers.csv holds other data",
+            self.assertIn(f"the data of '{split}' have changed since training: flowers.csv holds other data",
                           self.dtrain("evaluate", "run", "--split", split).err)
 
     def test_rows_of_weight_0_are_as_if_they_were_not_there(self):

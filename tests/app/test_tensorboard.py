@@ -268,7 +268,7 @@ class Numbers(Case):
     def test_a_folder_that_cannot_be_written_is_a_warning(self):
         self.write("run/tensorboard", "a file is in the way")
         process = self.fit()
-        self.assertEqual(process.err.count("TensorBoard will not have it"), 1)
+        self.assertEqual(process.err.count("TensorBoard's data will be incomplete"), 1)
         self.check_table()
 
     def test_tensorboards_own_reader(self):

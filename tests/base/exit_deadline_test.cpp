@@ -61,7 +61,7 @@ TEST_CASE("a process that does not clean up in time ends with the first error") 
   CHECK(end.code == 1);
   CHECK(end.said ==
         "error: gpu:1: it broke\n"
-        "error: cleaning up after that has not ended in 0.2 seconds; the process ends here\n");
+        "error: cleaning up did not finish within 0.2 seconds; ending the process\n");
 }
 
 TEST_CASE("a process that cleans up in time goes on") {

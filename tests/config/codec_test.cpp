@@ -89,7 +89,8 @@ TEST_CASE("numbers are finite") {
 TEST_CASE("numbers are what float32 holds, for that is what they become") {
   for (const char* text : {"1e39", "-1e300", "1e-39", "5e-324"})
     CHECK(said<double>(text) ==
-          "x: expected 0, or a number of 1.2e-38 to 3.4e+38 in size, as float32 holds them, found '" +
+          "x: expected 0, or a number whose absolute value is between 1.2e-38 and 3.4e+38 (the range of "
+          "float32), found '" +
               std::string(text) + "'");
   CHECK(read<double>("0") == 0.0);
   CHECK(read<double>("-3.4e38") == -3.4e38);

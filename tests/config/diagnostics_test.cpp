@@ -129,7 +129,7 @@ TEST_CASE("names from elsewhere are met with the one that is meant") {
   CHECK(contains(suggestion("scheduler", train), "learning_rate: {reduce_on_plateau"));
   CHECK(contains(suggestion("validation_split", Words{"accumulate", "epochs"}), "split: {of: train"));
   CHECK(contains(suggestion("ReduceLROnPlateau", Words{"early_stopping", "ema"}), "reduce_on_plateau"));
-  CHECK(suggestion("epochs:5", train) == "; a blank is missing behind the colon: 'epochs: 5'");
+  CHECK(suggestion("epochs:5", train) == "; a space is missing after the colon: 'epochs: 5'");
   CHECK(suggestion("cpu:5", train) == "");
   CHECK(contains(suggestion("learning-rate", train), "option of the optimizer"));
   CHECK(contains(suggestion("in_channels", Words{"filters", "kernel_size"}), "leave it out"));

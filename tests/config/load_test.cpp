@@ -61,7 +61,7 @@ TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(load(pipe).messages ==
-        "error: cannot read the configuration file '" + pipe + "': it is a pipe that nobody writes to");
+        "error: cannot read the configuration file '" + pipe + "': it is a pipe without a writer");
   // Whoever writes may take his time, and do it in pieces.
   std::thread writer([&] {
     const int end = open(pipe.c_str(), O_WRONLY);
@@ -81,7 +81,7 @@ TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
   CHECK(contains(load(folder / ".").messages, "it is a directory"));
   const std::string included = folder.write("a.yaml", "model: ./pipe\n");
   CHECK(load(included).messages == included + ":1:8: error: cannot read the configuration file '" + pipe +
-                                       "': it is a pipe that nobody writes to");
+                                       "': it is a pipe without a writer");
 }
 
 TEST_CASE("the environment in strings") {
@@ -113,9 +113,9 @@ TEST_CASE("the environment in strings") {
       folder.write("b.yaml", "a:\n  - ${DTRAIN_TEST_NONE}\n  - ${1x}\n  - x${y\n  - ${}\n");
   CHECK(load(bad).messages == bad +
                                   ":2:5: error: the environment variable DTRAIN_TEST_NONE is not set; write "
-                                  "${DTRAIN_TEST_NONE:-default} to do without\n" +
+                                  "${DTRAIN_TEST_NONE:-default} to give a default\n" +
                                   bad + ":3:5: error: expected ${NAME} or ${NAME:-default}, found '${1x}'\n" +
-                                  bad + ":4:5: error: a '${' without its '}'\n" + bad +
+                                  bad + ":4:5: error: '${' without a closing '}'\n" + bad +
                                   ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("bases that cannot be") {
   const std::string a = folder.write("a.yaml", "seed: 1\nbase: b.yaml\n"),
                     b = folder.write("b.yaml", "base: a.yaml\n");
   CHECK(load(a).messages ==
-        b + ":1:7: error: base: '" + a + "' starts from itself (" + a + " -> " + b + " -> " + a + ")");
+        b + ":1:7: error: base: '" + a + "' is its own base (" + a + " -> " + b + " -> " + a + ")");
   const std::string self = folder.write("self.yaml", "base: ./self.yaml\n");
   CHECK(contains(load(self).messages, "self.yaml:1:7: error: base: "));
   CHECK(contains(load(folder.write("c.yaml", "base: none.yaml\n")).messages,
@@ -183,7 +183,7 @@ TEST_CASE("bases that cannot be") {
                  "d.yaml:1:7: error: base: expected the path of a YAML file, found a list"));
   folder.write("list.yaml", "- 1\n");
   CHECK(contains(load(folder.write("e.yaml", "base: list.yaml\n")).messages,
-                 "list.yaml:1:1: error: expected a run's"));
+                 "list.yaml:1:1: error: expected the configuration of a run"));
   folder.write("twice.yaml", "a: 1\na: 2\n");
   CHECK(contains(load(folder.write("f.yaml", "base: twice.yaml\n")).messages,
                  "twice.yaml:2:1: error: duplicate key 'a'"));
@@ -229,7 +229,8 @@ TEST_CASE("files that cannot be read, or are no configuration") {
   CHECK(contains(load(folder / "leent.yml").messages, "there is no such file; did you mean 'lenet.yaml'?"));
   CHECK(contains(load(folder / "").messages, "it is a directory"));
   const std::string list = folder.write("list.yaml", "- a\n");
-  CHECK(load(list).messages == list + ":1:1: error: expected a run's configuration, a mapping, found a list");
+  CHECK(load(list).messages ==
+        list + ":1:1: error: expected the configuration of a run (a mapping), found a list");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
   const std::string said = load(file).messages;
@@ -290,7 +291,7 @@ TEST_CASE("--set that leads nowhere") {
   CHECK(set(text, {"train.optimzer.adam=5"}).messages ==
         "--set train.optimzer.adam=5: error: unknown key 'train.optimzer'; did you mean 'optimizer'?");
   CHECK(set(text, {"train.epochs.x=5"}).messages ==
-        "--set train.epochs.x=5: error: 'train.epochs' is '1' and has nothing under it");
+        "--set train.epochs.x=5: error: 'train.epochs' is '1', not a mapping or a list");
   for (const char* index : {"2", "-1", "x", "99999999999999999999"})
     CHECK(contains(
         set(text, {"train.list." + std::string(index) + "=5"}).messages,

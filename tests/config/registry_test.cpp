@@ -90,9 +90,8 @@ TEST_CASE("a kind replaces that of a base") {
 
 TEST_CASE("anything else is an error that says so") {
   CHECK(said("{linear: {}, leaky_relu: {}}") ==
-        "f:1:1: error: activation: expected a number, a name, or a mapping of one key, the name, to its "
-        "options; found a "
-        "mapping of 2 keys");
+        "f:1:1: error: activation: expected a number, a name, or a mapping with one key, {name: options}; "
+        "found a mapping of 2 keys");
   CHECK(contains(said("[linear]"), "; found a list"));
   CHECK(contains(said("{}"), "; found a mapping of 0 keys"));
   CHECK(contains(said("~"), "; found nothing"));

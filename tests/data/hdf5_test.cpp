@@ -127,7 +127,8 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   hid_t file = create(folder / "a.h5");
   add(file, "x", H5T_NATIVE_FLOAT, {2000}, values.data(), lzf);
   H5Fclose(file);
-  CHECK(contains(error(), "a.h5:x: expected data packed by deflate or not at all, found the filter 32000"));
+  CHECK(contains(error(),
+                 "a.h5:x: expected data compressed by deflate or uncompressed, found the filter 32000"));
 
   H5Pset_deflate(properties, 6);
   file = create(folder / "a.h5");
@@ -142,7 +143,7 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   CHECK(contains(error(), "another program has the file open for writing"));
   ::close(other);
   write_file(folder / "a.h5", good.substr(0, good.size() / 2));
-  CHECK(contains(error(), "found one that was cut short"));
+  CHECK(contains(error(), "found a truncated one"));
 
   // Damage in what deflate made of the last chunk, read by a thread that has not called the library before.
   std::string damaged = good;
@@ -239,7 +240,7 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
     const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
     return found == Values(800, 7) ? "sevens" : message;
   };
-  CHECK(contains(unwritten(properties), "a.h5:x: expected 8 chunks, as its extents say, found 0"));
+  CHECK(contains(unwritten(properties), "a.h5:x: expected 8 chunks for its extents, found 0"));
   const float seven = 7;
   H5Pset_fill_value(properties, H5T_NATIVE_FLOAT, &seven);
   CHECK(unwritten(properties) == "sevens");

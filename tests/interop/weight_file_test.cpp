@@ -180,7 +180,7 @@ TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused")
     const hsize_t origin = 0;
     REQUIRE(H5Dwrite_chunk(kernel, H5P_DEFAULT, 0, &origin, sizeof(chunk), chunk) >= 0);
   });
-  CHECK(mistake(packed).find("expected chunks of 16 bytes, as its extents say, found one of 12") !=
+  CHECK(mistake(packed).find("expected chunks of 16 bytes for its extents, found one of 12") !=
         std::string::npos);
 }
 

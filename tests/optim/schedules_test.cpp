@@ -210,7 +210,7 @@ TEST_CASE("linear_warmup leads to any schedule, whose steps count from its end")
   CHECK(parse("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")->monitor() ==
         "val_loss");
   CHECK(errors("{linear_warmup: {steps: 2}}") ==
-        "s.yaml:1:2: error: missing key 'then' in linear_warmup (a number, or a schedule)");
+        "s.yaml:1:2: error: missing key 'then' in linear_warmup (the following schedule, or a number)");
 }
 
 TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {

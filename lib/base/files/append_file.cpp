@@ -14,15 +14,15 @@ namespace dtrain {
 
 namespace {
 
-/// 0, or why it failed. One call writes them all, so that a process that is killed leaves a whole line or
-/// none, or nearly always so.
+/// Returns 0, or the errno of the failure. Writes all bytes in one call, so that a killed process nearly
+/// always leaves a whole line or none.
 int append(int fd, std::string_view bytes) {
   struct stat before {};
   if (::fstat(fd, &before) != 0) return errno;
   const ssize_t written = ::write(fd, bytes.data(), bytes.size());
   if (written == static_cast<ssize_t>(bytes.size())) return 0;
   const int why = written < 0 ? errno : ENOSPC;
-  // What is read by records must not end in a part of one, behind which others would come.
+  // A file of records must not keep a partial record: later appends would follow it.
   if (written > 0 && ::ftruncate(fd, before.st_size) != 0) return errno;
   return why;
 }

@@ -1,4 +1,4 @@
-// Files that grow at their end.
+// Appending to files.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Adds bytes to the end of a file, which is made where it is not there, without waiting for the disk. Throws
-/// Error where they cannot be written; then the file has none of them.
+/// Appends bytes to a file, creating it if needed. Does not wait for the disk. Throws Error if the bytes
+/// cannot be written; the file then contains none of them.
 void append_file(const Location& location, std::string_view bytes);
 
 }  // namespace dtrain

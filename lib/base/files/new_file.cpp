@@ -23,9 +23,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kTemporary = ".tmp-";  // then the writer's process id, "-" and a random number
+constexpr std::string_view kTemporary =
+    ".tmp-";  // followed by the writer's process id, "-" and a random number
 
-/// Held while a temporary file of this process is made but not yet locked.
+/// Returns the mutex held between creating and locking a temporary file of this process.
 std::mutex& making() {
   static std::mutex mutex;
   return mutex;
@@ -35,7 +36,7 @@ std::string reason() {
   return std::generic_category().message(errno);
 }
 
-/// The process that a temporary file's name says, or nothing (0) for another name.
+/// Returns the process id in a temporary file's name, or 0 for other names.
 pid_t writer_of(const std::string& name) {
   const size_t at = name.rfind(kTemporary);
   if (!name.starts_with('.') || at == std::string::npos) return 0;
@@ -48,8 +49,8 @@ pid_t writer_of(const std::string& name) {
   return error == std::errc() && (end == last || number_follows) && writer > 0 ? writer : 0;
 }
 
-/// Whether nobody holds the file's lock, as far as the file system says. An exclusive lock would want the
-/// file open for writing on NFS.
+/// Returns true if the file's lock is free, as far as the file system can tell. Uses a shared lock: an
+/// exclusive one would require write access on NFS.
 bool is_unlocked(const Location& file) {
   const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
@@ -62,12 +63,13 @@ void remove(const Location& file) {
   ::unlinkat(file.directory, file.path.c_str(), 0);
 }
 
-/// True where what was done in a directory is on the disk. One that may be written to, but not read, cannot
-/// be asked for it.
+/// Returns true once changes in a directory are on the disk. A directory with write but no read permission
+/// cannot be opened to sync it; this counts as success.
 bool sync_directory(const Location& directory) {
   const int fd = ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno == EACCES;
-  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // some file systems cannot, and need not
+  const bool synced =
+      ::fsync(fd) == 0 || errno == EINVAL;  // some file systems do not support it and do not need it
   const int code = errno;
   ::close(fd);
   errno = code;
@@ -80,7 +82,7 @@ NewFile::NewFile(Location location) : location_(std::move(location)), temporary_
   remove_leftovers(location_);
   const std::lock_guard lock(making());
   std::random_device random;
-  constexpr size_t kMostOfName = 200;  // of the 255 bytes that a name may have
+  constexpr size_t kMostOfName = 200;  // a file name may have 255 bytes
   const std::string name = fs::path(location_.path).filename().string().substr(0, kMostOfName);
   do {
     temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
@@ -110,7 +112,7 @@ void NewFile::append(const void* data, size_t bytes) {
 }
 
 void NewFile::write(int64_t offset, const void* data, size_t bytes) {
-  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB per call
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t written = ::pwrite(fd_, from, std::min(bytes, kAtOnce), offset);
@@ -126,12 +128,14 @@ void NewFile::finish() {
   if (::fsync(fd_) != 0) fail("be written");
   if (::renameat(temporary_.directory, temporary_.path.c_str(), location_.directory,
                  location_.path.c_str()) != 0)
-    fail("get its name");
+    fail("be renamed");
   finished_ = true;
   ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
-  // It has taken the former file's place: making room and writing again would be of no use.
+  // Not NoSpace: the file has already replaced the old one, so freeing space and writing again would not
+  // help.
   if (!sync_directory(beside(location_, ".")))
-    throw Error(fmt::format("{}: could not get its name onto the disk: {}", location_.shown(), reason()));
+    throw Error(
+        fmt::format("{}: could not be synced to the disk under its name: {}", location_.shown(), reason()));
 }
 
 void remove_leftovers(const Location& file) {
@@ -139,10 +143,10 @@ void remove_leftovers(const Location& file) {
   for (const std::string& name : names_in(beside(file, "."))) {
     const pid_t writer = writer_of(name);
     if (writer == 0) continue;
-    // A dead process may have had this one's number; what this one writes is locked.
+    // A dead process may have had our process id; files that we are writing are locked.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     const Location leftover = beside(file, name);
-    if (gone && is_unlocked(leftover)) remove(leftover);  // what cannot be removed does no harm
+    if (gone && is_unlocked(leftover)) remove(leftover);  // failing to remove a leftover is harmless
   }
 }
 

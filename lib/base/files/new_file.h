@@ -1,4 +1,4 @@
-// Files that appear under their names whole or not at all.
+// Files that appear under their names atomically.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,35 @@
 
 namespace dtrain {
 
-/// Something could not be written for want of space: the disk is full, or the user's share of it is.
+/// Thrown if a write fails because the disk is full or the user's quota is exhausted.
 class NoSpace : public Error {
  public:
   using Error::Error;
 };
 
-/// A file that is written under a temporary name beside the final one, which finish() gives it; a file that
-/// was not finished is removed. Used by one thread. Every function throws NoSpace where it fails for want of
-/// space.
+/// Writes a file under a temporary name next to the final one. finish() renames it; an unfinished file is
+/// removed. Not thread-safe. Every function throws NoSpace if it fails for lack of space.
 class NewFile {
  public:
-  /// Also removes what killed writers left in the folder. Throws UserError where no file can be made there.
+  /// Also removes files that killed writers left in the folder. Throws UserError if the file cannot be
+  /// created.
   explicit NewFile(Location location);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// The name by which messages call the file.
+  /// Returns the file's name for messages.
   const std::string& shown() const { return location_.shown(); }
-  /// The temporary name, as it is seen from the location's directory.
+  /// Returns the temporary path, relative to the location's directory.
   const std::string& temporary() const { return temporary_.path; }
-  /// Writes after what was appended so far. Throws Error.
+  /// Writes at the end of the appended data. Throws Error.
   void append(const void* data, size_t bytes);
   int64_t appended() const { return appended_; }
-  /// Writes at an offset from the file's beginning. Throws Error.
+  /// Writes at an offset from the start of the file. Throws Error.
   void write(int64_t offset, const void* data, size_t bytes);
-  /// Returns once the file is on the disk and has its name. Throws Error, and leaves the file that stood
-  /// there before, where that fails; only where the name is given but may not outlive a crash of the machine
-  /// (Error, not NoSpace) the file before is gone.
+  /// Returns once the file is on the disk under its final name. On failure throws Error and keeps the old
+  /// file, with one exception: if the rename succeeded but may not survive a crash of the machine, it throws
+  /// Error (not NoSpace) and the old file is gone.
   void finish();
 
  private:
@@ -46,12 +46,12 @@ class NewFile {
 
   Location location_, temporary_;
   bool finished_ = false;
-  int fd_ = -1;  // locked as long as the file is written
+  int fd_ = -1;  // locked while the file is being written
   int64_t appended_ = 0;
 };
 
-/// Removes the temporary files in the directory of this file whose writers are no more: neither does their
-/// process run nor does anybody hold their lock (a process of another container shows by its lock only).
+/// Removes temporary files in the directory of this file whose writers have ended: their process no longer
+/// runs and their lock is free. (A process in another container is visible only by its lock.)
 void remove_leftovers(const Location& file);
 
 }  // namespace dtrain

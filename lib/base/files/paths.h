@@ -1,4 +1,4 @@
-// Paths that people give: what the system has against a path is said in a sentence.
+// Paths given by users, with readable errors.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@ namespace dtrain {
 
 enum class Standing { nothing, file, directory, other };
 
-/// What is at `path`, symbolic links followed. Throws UserError where that cannot be found out (a folder on
-/// the way that may not be searched, links in a circle, a name that is too long).
+/// Returns the type of the file at `path`, following symbolic links. Throws UserError if it cannot be
+/// determined (a folder without search permission, a cycle of links, a name that is too long).
 Standing look_at(const std::string& path);
 
-/// Whether an empty file is at `path`, symbolic links followed.
+/// Returns true if an empty file is at `path`, following symbolic links.
 bool is_empty_file(const std::string& path);
 
-/// The path made absolute, and without links, "." and ".." as far as it leads to something. Throws UserError
-/// as look_at does.
+/// Returns the absolute path with links, "." and ".." resolved as far as it exists. Throws UserError as
+/// look_at does.
 std::string real_path(const std::string& path);
-/// The path without "." and "..", where it leads to the same place then; behind a symbolic link ".." may lead
-/// elsewhere, and the path stays as it is.
+/// Returns the path without "." and ".." if it still leads to the same place, else unchanged: ".." after a
+/// symbolic link may lead elsewhere.
 std::string without_dots(const std::string& path);
-/// The path made absolute. Throws UserError where the working directory is gone.
+/// Returns the absolute path. Throws UserError if the working directory no longer exists.
 std::string absolute_path(const std::string& path);
 
 }  // namespace dtrain
