@@ -16,10 +16,10 @@ namespace {
 
 using cuda::check;
 
-/// What a context takes of a GPU's memory before anything is allocated: about so much on current GPUs.
+/// Approximate GPU memory that a CUDA context takes before any allocation, in bytes.
 constexpr uint64_t kContextBytes = uint64_t{512} << 20;
 
-/// As the driver's own tools write it after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
+/// Formats a UUID as nvidia-smi does after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text;
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
@@ -29,7 +29,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// A GPU that does not tell has none.
+/// GPUs whose memory GPU `index` can access directly; empty if the query fails.
 std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {
@@ -41,7 +41,7 @@ std::vector<int> peers_of(int index, int count) {
   return peers;
 }
 
-/// By NVML, or else by CUDA, which makes a context for that.
+/// Fills in the memory sizes from NVML; without NVML from CUDA, which creates a context.
 void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
   if (memory) {
     info.memory_total = memory->total;
@@ -74,7 +74,7 @@ void describe(GpuInfo& info, int count, const Nvml& nvml) {
   set_memory(info, nvml.memory(is_split ? nvml.gpu_called(info.uuid) : board));
 }
 
-/// Opens the library. Empty, and a problem, if that fails.
+/// Opens the library and returns its version. On failure, returns "" and adds to `problems`.
 std::string library_version(size_t (*ask)(), std::vector<std::string>& problems) {
   try {
     return cuda::library_version_text(ask());

@@ -26,8 +26,8 @@ Opened& opened() {
   return only;
 }
 
-/// "; beside cuBLASLt 13.1.0 (/usr/lib/libcublasLt.so.13)": of an installation whose parts do not go
-/// together.
+/// Lists the libraries opened so far, to diagnose mixed installations: "; beside cuBLASLt 13.1.0
+/// (/usr/lib/libcublasLt.so.13)".
 std::string describe_opened() {
   std::string text;
   for (const GpuLibrary& library : opened_gpu_libraries())

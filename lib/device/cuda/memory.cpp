@@ -12,7 +12,8 @@
 namespace dtrain::cuda {
 namespace {
 
-// Releasing happens in destructors, and at times when the program ends and CUDA is gone: nothing is reported.
+// Release functions run in destructors, sometimes at program exit when CUDA is already shut down, so they
+// ignore errors.
 
 void release_device(void* data, size_t) {
   cudaPointerAttributes attributes{};
@@ -64,7 +65,7 @@ Buffer allocate_device(size_t bytes, cudaStream_t stream) {
   check(status, "allocating memory of the GPU");
   Buffer buffer(data, bytes, release_device);
   check(cudaMemsetAsync(data, 0, bytes, stream), "zeroing memory of the GPU");
-  // Other streams may use it at once.
+  // The caller may use the memory on other streams right away.
   check(cudaStreamSynchronize(stream), "zeroing memory of the GPU");
   return buffer;
 }

@@ -21,8 +21,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::string>
-      notes;  // by pair, the lower number first; "" if there is nothing to say
+  std::map<std::pair<int, int>, std::string> notes;  // by GPU pair (lower index first); "" if no problem
 };
 
 State& state() {
@@ -30,7 +29,8 @@ State& state() {
   return only;
 }
 
-/// Lets one GPU reach the other's memory. Returns why it cannot although CUDA promised it; "" else.
+/// Enables access from one GPU to another's memory. Returns the error if it fails although CUDA reports that
+/// the access is possible; otherwise "".
 std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
@@ -44,11 +44,11 @@ std::string let_reach(int index, int peer) {
 
 void stop_reaching(int index, int peer) {
   const cuda::OnDevice on(index);
-  cudaDeviceDisablePeerAccess(peer);  // which fails where it was not enabled
+  cudaDeviceDisablePeerAccess(peer);  // fails harmlessly if not enabled
   cudaGetLastError();
 }
 
-/// Whether what the receiver copies from the sender, as links do (collective/link.h), arrives as it was sent.
+/// Copies data from sender to receiver as links do (collective/link.h) and checks that it arrives undamaged.
 bool arrives_whole(int sender, int receiver) {
   constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
   std::vector<uint32_t> sent(kNumbers), arrived(kNumbers);
@@ -78,7 +78,7 @@ bool arrives_whole(int sender, int receiver) {
   return sent == arrived;
 }
 
-/// Returns what people should know of the pair; "" for nothing.
+/// Connects two GPUs. Returns a note for the user, or "" if there is no problem.
 std::string connect(int a, int b) {
   std::string failed;
   if (peer_access_is_wanted()) {

@@ -1,4 +1,4 @@
-// Which GPUs there are.
+// Detects the GPUs of this machine.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 std::string reason_for(cudaError_t status, int driver) {
-  // What cudaGetDeviceCount answers is the same where there is no driver and where it is too old.
+  // cudaGetDeviceCount returns the same error for a missing driver and for one that is too old.
   if (driver == 0) return "no NVIDIA driver";
   if (status == cudaErrorInsufficientDriver) {
     return fmt::format("the NVIDIA driver is for CUDA {}, this program for {}", cuda::version_text(driver),
