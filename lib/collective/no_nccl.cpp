@@ -1,4 +1,4 @@
-// Stands in for NCCL where it is absent.
+// Replacement for nccl.cpp in builds without NCCL.
 #include "collective/collective.h"
 
 namespace dtrain {
