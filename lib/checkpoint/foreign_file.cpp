@@ -19,7 +19,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n"sv;
 constexpr std::string_view kZip = "PK\x03\x04"sv;
 constexpr std::string_view kPickle = "\x80"sv;
-/// PyTorch before 1.6 begins its files with this number, pickled.
+/// Files of PyTorch before 1.6 start with this pickled number.
 constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 
 constexpr const char* kFromTorch =
@@ -30,7 +30,7 @@ constexpr const char* kToBeImported =
     ": `dtrain import FILE` makes a model of it, and a new run may start with its weights (model: {weights: "
     "{from: FILE}})";
 
-/// The last bytes of a file, where a zip archive lists its members.
+/// Returns the last `count` bytes of a file. A zip archive lists its members there.
 std::string last_bytes(const std::string& path, int64_t count) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(0, std::ios::end);
@@ -44,8 +44,8 @@ std::string last_bytes(const std::string& path, int64_t count) {
   return bytes;
 }
 
-/// The bytes of an archive in which the names of its members are. A long list of members may begin before
-/// the last bytes; then the first member tells.
+/// Returns the bytes of a zip archive that contain its members' names. A long list of members may start
+/// before the last bytes; then the first member's name identifies the archive.
 std::string names_in_archive(const std::string& path) {
   constexpr size_t kEnd = 1 << 16;
   return first_bytes(path, 4096) + last_bytes(path, kEnd);

@@ -21,7 +21,7 @@ std::string header_of(uint64_t format, size_t bytes, uint64_t hash) {
   return text;
 }
 
-/// The value of a header's line such as "bytes 123"; 0 when it has none.
+/// Returns the value of a header line such as "bytes 123"; 0 if there is no such line.
 uint64_t field(std::string_view header, std::string_view name, int base) {
   const size_t at = header.find(fmt::format("\n{} ", name));
   uint64_t value = 0;

@@ -43,7 +43,7 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);
   for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    names.push_back(text.substr(i * bytes, bytes).c_str());  // less the zeros that fill it up
+    names.push_back(text.substr(i * bytes, bytes).c_str());  // without the zero padding
 }
 
 void NamesAttribute::append_variable(hid_t attribute, const std::string& name, size_t count,
@@ -52,7 +52,7 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
   const size_t bytes = heap_.reference_bytes();
   std::vector<std::byte> references(count * bytes);
   checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
-  int64_t left = heap_.file_bytes();  // many references may lead to one long text
+  int64_t left = heap_.file_bytes();  // many references may point to the same long text
   for (size_t i = 0; i < count; ++i) {
     const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
     left -= static_cast<int64_t>(text.size());

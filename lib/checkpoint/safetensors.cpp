@@ -20,9 +20,9 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr uint64_t kMostHeader = 100'000'000;  // as the format's own library has it
+constexpr uint64_t kMostHeader = 100'000'000;  // limit of the safetensors library
 
-/// The bytes of an element; 0 for a type that the format does not have.
+/// Returns the bytes per element; 0 if the format has no such type.
 int64_t element_bytes(std::string_view type) {
   struct Type {
     std::string_view name;
@@ -36,12 +36,12 @@ int64_t element_bytes(std::string_view type) {
   return found == std::end(kTypes) ? 0 : found->bytes;
 }
 
-/// The file as it is opened; reads at places within it.
+/// An open file that supports bounds-checked reads at any offset.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : path_(path) {
     std::error_code unknown;
-    if (std::filesystem::is_regular_file(path, unknown)) {  // to open a pipe is to wait for its other end
+    if (std::filesystem::is_regular_file(path, unknown)) {  // opening a pipe would block
       stream_.open(path, std::ios::binary);
       size_ = std::filesystem::file_size(path, unknown);
     }
@@ -69,10 +69,10 @@ class OpenFile {
 struct Entry {
   std::string name, type;
   Shape shape;
-  uint64_t begin = 0, end = 0;  // behind the header
+  uint64_t begin = 0, end = 0;  // byte offsets after the header
 };
 
-/// Throws unless the array has as many bytes as its shape and type take.
+/// Parses one entry of the header. Throws unless its size in bytes matches its shape and type.
 Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     file.fail(fmt::format("'{}' to have {}", name, expected), found);
@@ -104,7 +104,7 @@ Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) 
   return entry;
 }
 
-/// Throws unless the arrays fill the file from the header to its end, each byte once.
+/// Throws unless the arrays cover the file from the header to its end, each byte exactly once.
 void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFile& file) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -146,7 +146,7 @@ std::optional<std::vector<float>> floats_of(const Entry& entry, const std::strin
 
 Json parse_header(OpenFile& file, uint64_t length) {
   try {
-    // Of two arrays of one name other readers may take the other.
+    // Rejects duplicate names: readers may disagree on which of the two arrays counts.
     return Json::parse(file.read(kLengthBytes, length), Json::RepeatedKeys::error);
   } catch (const UserError& error) {
     file.fail("a header in JSON", error.what());
