@@ -23,8 +23,8 @@ class BmpRuns {
   }
 
  private:
-  /// A run of one byte's indices, or, behind a 0: the end of the row, the end of the picture, a step to
-  /// another place, or so many indices.
+  /// Decodes one code: a run that repeats the indices of one byte or, after a 0, the end of a row, the end of
+  /// the image, a jump to another position, or a number of literal indices.
   void step() {
     const uint8_t count = next(), value = next();
     if (count > 0) {
@@ -42,7 +42,7 @@ class BmpRuns {
     }
   }
 
-  /// Indices that stand in the data, filled up to a whole number of 16 bits.
+  /// Copies literal indices, which are padded to a multiple of 16 bits.
   void put_all(unsigned count) {
     uint8_t byte = 0;
     const unsigned in_byte = 8 / bits_;
@@ -53,7 +53,7 @@ class BmpRuns {
     if ((count + in_byte - 1) / in_byte % 2 == 1) next();
   }
 
-  /// The index of the i-th pixel of those that a byte stands for: of four bits, the high ones come first.
+  /// Returns the index of the i-th pixel in a byte; with 4 bits per pixel, the high bits come first.
   uint8_t index_in(uint8_t byte, unsigned i) const {
     if (bits_ == 8) return byte;
     return i % 2 == 0 ? static_cast<uint8_t>(byte >> 4) : static_cast<uint8_t>(byte & 15);

@@ -1,4 +1,4 @@
-// PNG by libpng's simplified interface.
+// Encodes PNG with libpng's simplified API.
 #include <png.h>
 
 #include <fmt/format.h>
