@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# install.sh [PACKAGE...]: installs what building and testing dtrain needs, and the PACKAGEs, and nothing where it is all
-# there. Works on a machine that has nothing but apt: as root, or through sudo. Everything it says goes to standard error.
+# install.sh [PACKAGE...]: installs the packages needed to build and test dtrain, and the PACKAGEs. Does nothing if all
+# are installed. Needs only apt, and root or sudo. Writes only to standard error.
 #
-# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tries each). Later ones are tried, and said to be untried.
-# Not supported: earlier ones. Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
+# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tests each). Later releases are attempted with a warning.
+# Earlier releases are not supported: Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
 set -euo pipefail
 
 supported="Debian 12 and 13, Ubuntu 24.04"
 packages=(
-  g++ cmake ninja-build ccache                      # the tools
-  libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # the libraries
-  libjpeg-dev libpng-dev                            # and those of pictures
-  doctest-dev python3                               # the tests
+  g++ cmake ninja-build ccache                      # tools
+  libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # libraries
+  libjpeg-dev libpng-dev                            # image libraries
+  doctest-dev python3                               # tests
   "$@"
 )
 build_it="cmake --preset release && cmake --build --preset release"
@@ -67,6 +67,6 @@ apt() {
 }
 
 echo "installing ${missing[*]} ..." >&2
-((EUID == 0)) || sudo -v  # asks for the password before the output is captured
+((EUID == 0)) || sudo -v  # prompts for the password before output is captured
 apt update
 apt install -y --no-install-recommends "${missing[@]}"
