@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the checks of docs/gpu-status.md that one machine can answer, in order, and writes one report.
+"""Runs the checks of docs/gpu-status.md that are possible on one machine, in order, and writes one report.
 
     bench/gpu/first_hour.py --dtrain PROGRAM [--tests FOLDER] [--output FILE] [--only NAME ...] [--minutes 60]
 
 `./dev gpu-first-hour` runs it on a build, `./gpu-first-hour` in a bundle. Each check is a shell command with a time limit. Some compare
-the losses of two runs. The report is written again after every check, so that it survives a machine that goes down. A check
-is skipped, with the reason, if the machine lacks what it needs: two GPUs, compute-sanitizer, a data set. Exits with 0 if
-every check that ran passed, 1 if one failed, 2 if there is no GPU.
+the losses of two runs. The report is rewritten after every check, so that it survives a crash of the machine. A check is
+skipped, with the reason, if the machine lacks a requirement: two GPUs, compute-sanitizer, a data set. Exits with 0 if every
+check that ran passed, 1 if one failed, 2 if there is no GPU.
 
-In a bundle, where test programs are run by `DTRAIN_PROGRAM=test_ops ./dtrain`, `--tests` is left out.
+Omit `--tests` in a bundle, which runs test programs with `DTRAIN_PROGRAM=test_ops ./dtrain`.
 """
 import argparse
 import datetime
@@ -30,8 +30,8 @@ CPU = 'strategy={single: {device: "cpu:0"}}'
 
 
 class Check:
-    """A shell command. `judge`, if given, takes its output (standard error follows standard output) and returns what is
-    wrong, "" if nothing is. `expect` is the exit status, None for any except that of a timeout or a crash."""
+    """A shell command. `judge`, if given, takes its output (standard error is merged into standard output) and returns
+    what is wrong, or "". `expect` is the exit status; None accepts any except that of a timeout or a crash."""
 
     def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
         self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
@@ -43,13 +43,13 @@ def losses(path):
 
 
 def same_losses(one, other, tolerance, steps=None):
-    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; 0: they are the same bits."""
+    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; with 0 they are bitwise equal."""
     def judge(_):
         a, b = losses(one)[:steps], losses(other)[:steps]
         if not a or len(a) != len(b):
             return f"{len(a)} losses against {len(b)}"
         for step, (x, y) in enumerate(zip(a, b), 1):
-            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # nan is wrong, too
+            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # also rejects nan
                 return f"step {step}: loss {x!r} against {y!r}"
         return ""
     return judge
@@ -62,7 +62,7 @@ def must_say(pattern):
 
 
 def same_steps(whole, resumed):
-    """A judge: every step that a resumed run logged has the very loss of the run that was not interrupted."""
+    """A judge: every step logged by a resumed run has exactly the loss of the uninterrupted run."""
     def judge(_):
         rows = [[json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()] for path in (whole, resumed)]
         expected = {row["step"]: row["loss"] for row in rows[0]}
@@ -74,7 +74,7 @@ def same_steps(whole, resumed):
 
 
 def checks(dtrain, program, folder):
-    """All checks, in order. `program(name)` is the command of a test program."""
+    """Yields all checks, in order. `program(name)` returns the command of a test program."""
     mlp, cnn, big = "configs/digits-mlp.yaml", "configs/digits-cnn.yaml", "configs/resnet50-synthetic.yaml"
     strict, exact = "train.precision=float32", "train.deterministic=true"
     two = '"gpu:0", "gpu:1"'
@@ -153,7 +153,7 @@ def checks(dtrain, program, folder):
 
 
 def run(check, seconds):
-    """Exit status (None: it ran out of time) and output."""
+    """Returns the exit status (None after a timeout) and the output."""
     with tempfile.TemporaryFile(mode="w+", errors="replace") as output:
         process = subprocess.Popen(["bash", "-c", check.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
@@ -168,7 +168,7 @@ def run(check, seconds):
 
 
 def verdict(check, status, output, seconds):
-    """What is wrong; "" if nothing is."""
+    """Returns what is wrong, or ""."""
     if status is None:
         return f"it did not end within {seconds:.0f} seconds"
     if status != check.expect:
