@@ -1,4 +1,4 @@
-"""Model files of other programs: named for what they are, by content; .h5 files of Keras's are listed."""
+"""Model files of other programs: recognized by content; Keras's .h5 files are listed."""
 import json
 import struct
 import zipfile
@@ -66,7 +66,7 @@ class Safetensors(Case):
             at += 4 * count
         names = ", rename: {'a/*': 'dense/*', 'b/*': 'dense_1/*'}"
         self.assertIn("4 of 4 weights from", self.fit_from(safetensors(header, data), more=names))
-        header["a.weight"]["shape"] = [12, 16]  # Keras's order, which PyTorch's files do not have
+        header["a.weight"]["shape"] = [12, 16]  # Keras's axis order, unlike PyTorch's
         error = self.fit_from(safetensors(header, data), expect=2, more=names)
         self.assertIn("'dense/kernel': expected 12x16, found 16x12 ('a/weight')", error)
         self.assertIn("has no 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
@@ -111,7 +111,7 @@ class Safetensors(Case):
 class Listed(Case):
     def test_an_h5_that_keras_wrote_is_listed(self):
         self.fit("--epochs", 1)
-        # Without its header a checkpoint is a file as Keras writes them.
+        # Without its header, a checkpoint looks like a Keras file.
         (self.dir / "model.h5").write_bytes(self.checkpoints()[-1].read_bytes()[512:])
         found = self.json("inspect", "model.h5")
         self.assertEqual([(array["layer"], array["name"], array["shape"]) for array in found["weights"]],
