@@ -15,7 +15,7 @@ CLASS = re.compile(r"(?:template <.*> )?(?:class|struct) ([A-Z]\w*)(?: final)?(?
 
 
 def classes_of(text):
-    """The qualified names of the classes that a formatted file defines and that other files can see."""
+    """Returns the qualified names of the classes that a formatted file defines with external linkage."""
     spaces = []
     for line in text.splitlines():
         if opened := re.match(r"namespace ?([\w:]*) \{", line):
