@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails unless a program's machine code and PTX are for exactly the GPUs that it was configured for.
+"""Fails unless a program has machine code and PTX for exactly the configured GPU architectures.
 
     architectures_test.py PROGRAM CUOBJDUMP ARCHITECTURES     ARCHITECTURES: "80-real,90-real,90-virtual"
     architectures_test.py --self-test
-Exits with 77, which CTest takes as skipped, where there is no cuobjdump.
+Exits with 77 (skipped, for CTest) if there is no cuobjdump.
 """
 import os
 import re

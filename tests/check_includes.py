@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Fails on an #include that the architecture's picture does not have (docs/architecture.md): of a folder that is not on
-a floor below, or of an outside library's header outside that library's cage; on files that include each other in a
-circle; and on a header without #pragma once.
+"""Fails on an #include that violates the architecture (docs/architecture.md): of a folder that is not on a lower floor, or
+of an outside library's header in a folder that may not use it; on include cycles; and on a header without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
-    check_includes.py --self-test  checks that it finds what it should find
+    check_includes.py --self-test  checks this script
 """
 import collections
 import pathlib

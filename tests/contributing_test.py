@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md is true: every file that it names is there, and the layer that it works out compiles.
+"""CONTRIBUTING.md is up to date: every file that it names exists, and its example layer compiles.
 
-    contributing_test.py [COMPILER]    the C++ compiler, c++ by default
+    contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """
 import pathlib
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/gpu/first_hour.py on a program that has two GPUs only by its own account: the commands are ones that dtrain takes, and
-what fails, hangs or differs is reported.
+"""bench/gpu/first_hour.py with a program that pretends to have two GPUs: dtrain accepts all commands, and failures, timeouts
+and differences are reported.
 
     first_hour_test.py DTRAIN
 """

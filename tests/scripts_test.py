@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev and third_party/install.sh, with stand-ins for apt, cmake and the program: what they say, and to whom."""
+"""./dev and third_party/install.sh, with fakes for apt, cmake and the program: their messages and output streams."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ class ScriptCase(unittest.TestCase):
             **os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "ASKED": str(self.asked),
             "BROKEN": str(self.folder / "broken"), "INSTALLED": str(self.folder / "installed")}
         self.environment.pop("DTRAIN_WERROR", None)
-        # Everything that is asked for is installed, but for what `missing` names.
+        # Reports every package as installed, except those in `missing`.
         executable(self.stubs / "dpkg-query",
                    '#!/bin/sh\nfor word; do case $word in -*|$MISSING) ;; *) printf "%s:installed " $word;; esac; done\n')
         executable(self.stubs / "apt-get", '#!/bin/sh\necho "$*" >>"$ASKED"\n')
@@ -49,7 +49,7 @@ class ScriptCase(unittest.TestCase):
                               env={**self.environment, **environment}, timeout=60)
 
     def checkout(self):
-        """A checkout in which a build takes no time."""
+        """Creates a checkout with an instant build."""
         for part in ["lib", "app", "third_party"]:
             (self.folder / part).mkdir()
         shutil.copy(ROOT / "dev", self.folder)
@@ -118,7 +118,7 @@ class Scripts(ScriptCase):
     def test_a_missing_clang_format_is_said_and_installed(self):
         dev = self.checkout()
         self.clang_format("clang-format", 19)
-        self.clang_format("clang-format-14", 13)  # whatever this machine has
+        self.clang_format("clang-format-14", 13)  # regardless of the tools on this machine
         executable(self.stubs / "apt-cache", "#!/bin/sh\nexit 0\n")
         executable(self.folder / "third_party/install.sh",
                    f'#!/bin/sh\n[ -z "$1" ] || sed -i s/13/14/ {self.stubs / "clang-format-14"}\n')
