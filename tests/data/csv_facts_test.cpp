@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Run, "whether a target is text is decided by all of its column
   CHECK(classes("1 2 0") == std::pair{Names(), Values{1, 2, 0}});
   CHECK(classes("none mild none", kNumber) == std::pair{Names{"mild", "none"}, Values{1, 0, 1}});
   CHECK(classes("1.5 2 0", kNumber) == std::pair{Names(), Values{1.5, 2, 0}});
-  // A measured number is not split into classes.
+  // A target with fractional values is numeric, so texts in it are errors.
   for (const std::string labels : {"unknown 1.5 2", "1.5 unknown 2", "none 1.5 unknown"})
     CHECK(
         contains(error_of([&] { classes(labels, kNumber); }), "expected a finite number in the column 'y'"));

@@ -4,9 +4,9 @@
 //
 // It tests that kernels compute correct results and their threads synchronize where they must; that streams
 // and events order all work that needs an order (queued work runs late and in random order); that captured
-// work can be captured and gives the same results when replayed; that nothing leaks, is used after it was
-// freed, or is device memory touched by the host; and that the libraries are called as documented, as far as
-// these files check it.
+// work can be captured and gives the same results when replayed; that nothing leaks or is used after it was
+// freed; that the host never touches device memory; and that the libraries are called as documented, as far
+// as these files check it.
 //
 // It does not test a GPU's memory model (threads run one at a time, up to where they wait), bit-exact
 // arithmetic, speed, limits of registers and shared memory (or __launch_bounds__), or undocumented behavior

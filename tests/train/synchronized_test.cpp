@@ -137,8 +137,9 @@ TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are 
 }
 
 TEST_CASE("so are those of batches that have fewer samples than there are replicas, and of tails") {
-  // The last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows are normalized to nearly
-  // the same numbers whatever they are, so the result consists mostly of rounding errors.
+  // For these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows are
+  // normalized to nearly the same numbers whatever they are, so the result consists mostly of rounding
+  // errors.
   for (const int64_t batch : {2, 3, 10}) {
     const std::vector<std::string> sets{fmt::format("train.batch_size={}", batch), "train.epochs=1",
                                         "model.layers.11.batch_normalization.trainable=false"};
