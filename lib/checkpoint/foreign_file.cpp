@@ -23,11 +23,11 @@ constexpr std::string_view kPickle = "\x80"sv;
 constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 
 constexpr const char* kFromTorch =
-    "; build the same model in Keras, give its layers the weights (set_weights; Linear.weight is transposed "
-    "there) and save it there: model.save('model.h5')";
+    "; build the same model in Keras, copy the weights into its layers (set_weights; transpose "
+    "Linear.weight) and save it: model.save('model.h5')";
 
 constexpr const char* kToBeImported =
-    ": `dtrain import FILE` makes a model of it, and a new run may start with its weights (model: {weights: "
+    ": `dtrain import FILE` converts it, and a new run may start with its weights (model: {weights: "
     "{from: FILE}})";
 
 /// Returns the last `count` bytes of a file. A zip archive lists its members there.
@@ -60,7 +60,7 @@ std::string describe_archive(const std::string& path) {
   const std::string names = names_in_archive(path);
   if (has_names_of_keras(names)) return std::string("a model that Keras saved as .keras") + kToBeImported;
   if (names.find("/data.pkl") != std::string::npos)
-    return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+    return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   return "a zip archive";
 }
 
@@ -84,14 +84,14 @@ std::string describe_file(const std::string& path) {
   const std::string start = first_bytes(path, kOldTorch.size());
   if (start.empty()) return "an empty file";
   if (start.starts_with(kZip)) return describe_archive(path);
-  if (start == kOldTorch) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+  if (start == kOldTorch) return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   if (start.starts_with(kPickle)) return "a Python pickle";
   if (begins_as_safetensors(path))
     return "a safetensors file: a new run may start with its weights (model: {weights: {from: FILE}})";
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:
-      return std::string("an .h5 of Keras's, or a checkpoint that another program rewrote") + kToBeImported;
+      return std::string("a Keras .h5 file, or a checkpoint that another program rewrote") + kToBeImported;
     case KerasLayout::vars:
       return "weights that Keras 3 saved as .weights.h5: a new run may start with them (model: {weights: "
              "{from: FILE}})";

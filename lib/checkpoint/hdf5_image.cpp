@@ -31,9 +31,9 @@ hid_t file_type(DType type) {
 
 Hdf5Image::Hdf5Image(SparseFile& target) : target_(target) {
   // Timestamps would make the bytes depend on more than the content.
-  checked(H5Pset_obj_track_times(file_list_, false), "leave out times");
-  checked(H5Pset_obj_track_times(group_list_, false), "leave out times");
-  checked(H5Pset_obj_track_times(dataset_list_, false), "leave out times");
+  checked(H5Pset_obj_track_times(file_list_, false), "disable timestamps");
+  checked(H5Pset_obj_track_times(group_list_, false), "disable timestamps");
+  checked(H5Pset_obj_track_times(dataset_list_, false), "disable timestamps");
   checked(H5Pset_layout(dataset_list_, H5D_CONTIGUOUS), "set a layout");
   checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set a fill time");
   // Assigns each dataset its file offset at creation; the array itself never goes through libhdf5.

@@ -61,7 +61,8 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}: it is damaged", hash));
-  if (header != header_of(format, image.size(), hash)) refuse("the header of its bytes", "a damaged header");
+  if (header != header_of(format, image.size(), hash))
+    refuse("a header that matches its content", "a damaged header");
   return static_cast<int>(format);
 }
 

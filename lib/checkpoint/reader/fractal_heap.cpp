@@ -51,7 +51,7 @@ std::span<const std::byte> FractalHeap::object(std::span<const std::byte> id) {
     return managed(offset, cursor.number(length_bytes_));
   }
   if (kind == 0x10) return huge(cursor.number(std::min<size_t>(cursor.left(), 8)));
-  refuse(kHeap, "an object of its own or a huge one", "another kind");
+  refuse(kHeap, "a managed or huge object", "another type");
 }
 
 std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) {

@@ -134,7 +134,7 @@ void Group::add_link(ByteSpan message) {
 void Group::add_attribute(ByteSpan message) {
   Cursor cursor(message, "an attribute");
   cursor.expect(3, "version");
-  if (cursor.byte() != 0) refuse(path_, "attributes with types of their own", "a shared type");
+  if (cursor.byte() != 0) refuse(path_, "attributes with their own types", "a shared type");
   const uint64_t name_bytes = cursor.number(2), type_bytes = cursor.number(2), space_bytes = cursor.number(2);
   cursor.skip(1);  // character encoding of the name
   const std::string_view name = cursor.text(name_bytes);

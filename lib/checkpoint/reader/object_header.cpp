@@ -38,7 +38,8 @@ void ObjectHeader::read_messages(Cursor part) {
     if (has_creation_order_) part.skip(2);
     const auto data = part.take(size);
     if (kind == MessageKind::nothing) continue;
-    if (flags & kShared) refuse("HDF5: an object header", "messages of its own", "one that is shared");
+    if (flags & kShared)
+      refuse("HDF5: an object header", "messages stored in the header", "a shared message");
     if (kind != MessageKind::continuation) {
       messages_.push_back({kind, data});
       continue;
