@@ -17,7 +17,7 @@ constexpr int kMostRuns = 2000;
 
 cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreate(&event), "making an event");
+  cuda::check(cudaEventCreate(&event), "creating an event");
   return cuda::EventHandle(event);
 }
 

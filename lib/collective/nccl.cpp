@@ -23,7 +23,7 @@ namespace dtrain {
 namespace {
 
 Error nccl_error(ncclResult_t status, const char* what) {
-  return Error(fmt::format("{}: NCCL: {} ({}); NCCL_DEBUG=WARN in the environment makes it say more", what,
+  return Error(fmt::format("{}: NCCL: {} ({}); set NCCL_DEBUG=WARN in the environment for details", what,
                            ncclGetErrorString(status), static_cast<int>(status)));
 }
 
@@ -260,10 +260,10 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
   std::vector<int> gpus;
   for (Context* context : contexts) {
     members.push_back(dynamic_cast<cuda::CudaContext*>(context));
-    if (!members.back()) throw Error("NCCL joins GPUs only, not " + context->device().str());
+    if (!members.back()) throw Error("NCCL supports only GPUs, not " + context->device().str());
     const int gpu = members.back()->index();
     if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
-      throw Error("NCCL joins replicas that have a GPU each, not several on " + context->device().str());
+      throw Error("NCCL needs a separate GPU for each replica, but several use " + context->device().str());
     gpus.push_back(gpu);
   }
   check_version();

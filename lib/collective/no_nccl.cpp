@@ -4,7 +4,7 @@
 namespace dtrain {
 
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const>, World&) {
-  throw Error("several GPUs need NCCL, which this program was built without");
+  throw Error("training on several GPUs needs NCCL, but this program was built without it");
 }
 
 bool nccl_available() {

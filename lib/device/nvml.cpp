@@ -51,13 +51,13 @@ bool Nvml::call(const char* function, Arguments... arguments) const {
 
 Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
   if (!library_) {
-    reason_ = "NVIDIA's driver is not installed here (libnvidia-ml.so.1)";
+    reason_ = "the NVIDIA driver is not installed (libnvidia-ml.so.1)";
   } else if (!call("nvmlInit_v2")) {
-    reason_ = "NVIDIA's driver is installed, but does not answer";
+    reason_ = "the NVIDIA driver is installed, but does not respond";
     dlclose(library_);
     library_ = nullptr;
   } else if (!call("nvmlDeviceGetCount_v2", &count_) || count_ == 0) {
-    reason_ = "NVIDIA's driver knows of none";
+    reason_ = "the NVIDIA driver reports no GPUs";
   }
 }
 

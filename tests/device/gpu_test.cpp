@@ -108,7 +108,7 @@ TEST_SUITE("gpu") {
       message = error.what();
     }
     CHECK(message.find("out of memory") != std::string::npos);
-    CHECK(message.find("1073741824.0 MiB were asked for") != std::string::npos);
+    CHECK(message.find("1073741824.0 MiB were requested") != std::string::npos);
     CHECK(device_holds(*context, context->allocate(kBytes), 0));  // the failure has no lasting effect
   }
 

@@ -54,9 +54,10 @@ class CpuContext final : public Context {
       if (thread == 0) given = team;
     });
     if (given != threads()) {
-      throw UserError(fmt::format(
-          "{}: expected {} threads, OpenMP gives {}; OMP_THREAD_LIMIT in the environment would do that",
-          device_.str(), threads(), given));
+      throw UserError(
+          fmt::format("{}: expected {} threads, but OpenMP provides {}; OMP_THREAD_LIMIT in the environment "
+                      "may be the cause",
+                      device_.str(), threads(), given));
     }
   }
 

@@ -34,7 +34,7 @@ bool is_spoiled(cudaStream_t stream) {
 Graph capture(cudaStream_t stream, const std::function<void()>& work) {
   // Thread-local mode: other replicas allocate and wait in the meantime.
   check_capture(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                "beginning to capture a step");
+                "starting the capture of a step");
   cudaGraph_t captured = nullptr;
   try {
     work();
@@ -67,11 +67,11 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
   cudaGraphExec_t made = nullptr;
   // Graph nodes keep the priorities of the streams they were captured from.
   check(cudaGraphInstantiate(&made, captured.get(), cudaGraphInstantiateFlagUseNodePriority),
-        "making a graph of a captured step");
+        "instantiating the graph of a captured step");
   graph_.reset(made);
   // Otherwise the first launch would upload the graph, which may allocate and wait.
-  check(cudaGraphUpload(graph_.get(), stream_), "bringing a captured step to the GPU");
-  check(cudaStreamSynchronize(stream_), "bringing a captured step to the GPU");
+  check(cudaGraphUpload(graph_.get(), stream_), "uploading a captured step to the GPU");
+  check(cudaStreamSynchronize(stream_), "uploading a captured step to the GPU");
 }
 
 void CudaCapturedGraph::run() {

@@ -37,12 +37,13 @@ bool is_reported_late(cudaError_t status) {
 
 /// The CUDA runtime's error text and number, with advice for asynchronous errors.
 std::string text_of(cudaError_t status) {
-  return fmt::format("CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
-                     is_reported_late(status)
-                         ? "; an earlier operation of this GPU caused it: CUDA_LAUNCH_BLOCKING=1 "
-                           "DTRAIN_CUDA_GRAPHS=0 in the environment, or compute-sanitizer, shows which, and "
-                           "dmesg the driver's reason (Xid)"
-                         : "");
+  return fmt::format(
+      "CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
+      is_reported_late(status)
+          ? "; an earlier operation on this GPU caused it. To find it, set CUDA_LAUNCH_BLOCKING=1 "
+            "DTRAIN_CUDA_GRAPHS=0 in the environment, or use compute-sanitizer; dmesg shows the "
+            "driver's reason (Xid)"
+          : "");
 }
 
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {

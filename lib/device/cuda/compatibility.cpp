@@ -88,8 +88,8 @@ std::string kernel_obstacle(std::string_view architectures, int capability, int 
                        capability_text(capability), describe(all));
   if (driver / 10 >= toolkit / 10) return "";
   return fmt::format(
-      "the driver has to compile this program's kernels for compute capability {}, which takes a driver for "
-      "CUDA {} or newer; this one is for CUDA {}",
+      "the driver has to compile this program's kernels for compute capability {}, which needs a driver for "
+      "CUDA {} or newer; the installed one is for CUDA {}",
       capability_text(capability), version_text(toolkit), version_text(driver));
 }
 

@@ -14,29 +14,29 @@ namespace {
 
 Stream make_stream() {
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   return Stream(stream);
 }
 
 /// A stream of the highest priority: its kernels are scheduled before those of other streams.
 Stream make_urgent_stream() {
   int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking what the GPU has");
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying the GPU's attributes");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "making a stream");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "creating a stream");
   return Stream(stream);
 }
 
 EventHandle make_handle(bool spin) {
   cudaEvent_t event = nullptr;
   const unsigned flags = cudaEventDisableTiming | (spin ? 0u : cudaEventBlockingSync);
-  check(cudaEventCreateWithFlags(&event, flags), "making an event");
+  check(cudaEventCreateWithFlags(&event, flags), "creating an event");
   return EventHandle(event);
 }
 
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, device), "asking what the GPU has");
+  check(cudaDeviceGetAttribute(&value, name, device), "querying the GPU's attributes");
   return value;
 }
 
@@ -108,13 +108,13 @@ Buffer CudaContext::allocate_host(size_t bytes) {
 size_t CudaContext::free_bytes() {
   const OnDevice on(index());
   size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  check(cudaMemGetInfo(&free, &total), "querying the free memory");
   return free + workspace_.bytes();  // plans always include the workspace, allocated or not
 }
 
 /// Does not wait for an event that was never recorded.
 void CudaContext::let_wait(cudaStream_t stream, const CudaEvent& event) const {
-  check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another", index());
+  check(cudaStreamWaitEvent(stream, event.get(), 0), "making one stream wait for another", index());
 }
 
 void CudaContext::wait_for(cudaStream_t stream) const {
@@ -142,7 +142,7 @@ void CudaContext::enqueue_copy(void* dst, const void* src, size_t bytes) {
 }
 
 void CudaContext::enqueue_zero(void* dst, size_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU", index());
+  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing GPU memory", index());
 }
 
 std::unique_ptr<Event> CudaContext::make_event() {
@@ -209,7 +209,7 @@ cudnnHandle_t CudaContext::dnn() {
     cudnnHandle_t made = nullptr;
     check(cudnnCreate(&made), "starting cuDNN");
     dnn_.reset(made);
-    check(cudnnSetStream(made, compute()), "giving cuDNN its stream");
+    check(cudnnSetStream(made, compute()), "setting cuDNN's stream");
   }
   return dnn_.get();
 }

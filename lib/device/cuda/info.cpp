@@ -51,14 +51,14 @@ void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
   }
   const cuda::OnDevice on(info.index);
   size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  check(cudaMemGetInfo(&free, &total), "querying the free memory");
   info.memory_total = total;
   info.memory_free = info.memory_for_run = free;
 }
 
 void describe(GpuInfo& info, int count, const Nvml& nvml) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, info.index), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&properties, info.index), "querying the GPU's properties");
   info.name = properties.name;
   info.capability = fmt::format("{}.{}", properties.major, properties.minor);
   info.multiprocessors = properties.multiProcessorCount;
@@ -128,7 +128,7 @@ GpuReport gpu_report() {
   if (report.presence.count == 0) return report;
 
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check(cudaDriverGetVersion(&driver), "querying the driver's version");
   report.driver = Nvml().driver_version();
   report.cuda_driver = cuda::version_text(driver);
   report.cublaslt = library_version(cublasLtGetVersion, report.problems);
@@ -137,8 +137,7 @@ GpuReport gpu_report() {
   const auto is_nvrtc = [](const GpuLibrary& library) { return library.name == "NVRTC"; };
   if (!opened.empty() && std::none_of(opened.begin(), opened.end(), is_nvrtc))
     report.problems.emplace_back(
-        "NVRTC is not found: cuDNN cannot compile kernels, which makes filters' gradients of bfloat16 and "
-        "float16 "
+        "NVRTC was not found: cuDNN cannot compile kernels, so filter gradients in bfloat16 and float16 are "
         "less precise");
   report.gpus = list_gpus();
   return report;

@@ -39,7 +39,7 @@ class Library {
   void* handle_ = nullptr;
 };
 
-/// Returns "is for CUDA 12, and this program for CUDA 13" if the major version of a library's CUDA version
+/// Returns "is for CUDA 12, but this program needs CUDA 13" if the major version of a library's CUDA version
 /// (12080) differs from the program's; otherwise "".
 std::string cuda_major_problem(int cuda_version);
 

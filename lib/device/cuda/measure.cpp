@@ -20,7 +20,7 @@ constexpr int kTries = 5;
 
 cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreate(&event), "making an event");
+  check(cudaEventCreate(&event), "creating an event");
   return cuda::EventHandle(event);
 }
 

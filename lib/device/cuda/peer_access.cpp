@@ -34,7 +34,7 @@ State& state() {
 std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
-  cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "asking which GPUs reach each other");
+  cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "querying peer access");
   if (!can) return "";
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   cudaGetLastError();
@@ -55,7 +55,7 @@ bool arrives_whole(int sender, int receiver) {
   for (size_t i = 0; i < kNumbers; ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
   const auto make_stream = [] {
     cudaStream_t stream = nullptr;
-    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
     return cuda::Owned<cudaStream_t, cudaStreamDestroy>(stream);
   };
   const auto copy = [](void* dst, const void* src, cudaStream_t stream) {
@@ -89,17 +89,18 @@ std::string connect(int a, int b) {
   const std::string pair = fmt::format("gpu:{} and gpu:{}", a, b);
   if (whole()) {
     if (failed.empty()) return "";
-    return fmt::format("{} cannot reach each other's memory ({}): copies between them go through the host's",
-                       pair, failed);
+    return fmt::format(
+        "{} cannot access each other's memory ({}): copies between them go through host memory", pair,
+        failed);
   }
   stop_reaching(a, b);
   stop_reaching(b, a);
   constexpr auto kHint =
-      "An IOMMU or PCIe access control (ACS) may be the cause, which the machine's settings turn off";
-  if (!whole()) throw Error(fmt::format("{}: what one copies to the other arrives damaged. {}", pair, kHint));
+      "An IOMMU or PCIe access control (ACS) may be the cause: disable it in the machine's settings";
+  if (!whole()) throw Error(fmt::format("{}: data copied between them arrive damaged. {}", pair, kHint));
   return fmt::format(
-      "{}: what one copies to the other by peer access arrives damaged, so that copies go through the host's "
-      "memory. {}. NCCL does not know of it: NCCL_P2P_DISABLE=1 in the environment tells it",
+      "{}: data copied by peer access arrive damaged, so copies go through host memory. {}. NCCL does not "
+      "detect this: set NCCL_P2P_DISABLE=1 in the environment",
       pair, kHint);
 }
 

@@ -77,8 +77,8 @@ TEST_SUITE("gpu") {
     const std::vector<GpuInfo> gpus = list_gpus();
     REQUIRE(gpus.size() == 4);
     CHECK(has(gpus[0].problem, "7.5"));
-    CHECK(has(gpus[1].problem, "choosing a GPU: CUDA: "));
-    CHECK(has(gpus[2].problem, "asking for the free memory: CUDA: "));
+    CHECK(has(gpus[1].problem, "selecting a GPU: CUDA: "));
+    CHECK(has(gpus[2].problem, "querying the free memory: CUDA: "));
     CHECK(gpus[3].problem == "");
     CHECK(gpus[3].memory_free > 0);
     CHECK(gpus[3].peers == std::vector<int>{0, 1, 2});

@@ -63,7 +63,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("peer access that cannot be enabled is a note") {
     const OtherMachine machine(machine_with(PeerAccess::refused));
     const std::string note = note_of(8);
-    CHECK(note.starts_with(" cannot reach each other's memory (CUDA: "));
+    CHECK(note.starts_with(" cannot access each other's memory (CUDA: "));
     CHECK(note.find("(711)") != note.npos);
     CHECK(note_of(8) == note);  // tested only once
     const std::vector<std::string> all = peer_access_notes();
@@ -72,7 +72,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("peer access that damages what is copied is given up") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
-    CHECK(note_of(10).starts_with(": what one copies to the other by peer access arrives damaged"));
+    CHECK(note_of(10).starts_with(": data copied by peer access arrive damaged"));
     CHECK_FALSE(is_enabled(10));
   }
 

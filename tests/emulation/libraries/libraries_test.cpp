@@ -100,11 +100,12 @@ TEST_CASE("a cuDNN for another CUDA is passed over for the one that the build kn
 TEST_CASE("a cuDNN for another CUDA is an error that names it and what it does not go with") {
   const std::string why = open_cudnn_with("other_cuda", "");
   CHECK(has(why,
-            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, and "
-                        "this program for CUDA {}; {}",
+            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, but "
+                        "this program needs CUDA {}; {}",
                         kVersion, fake("other_cuda", "libcudnn-fake.so.9"), CUDART_VERSION / 1000 - 1,
                         CUDART_VERSION / 1000, fake("known", "libcudnn-fake.so.9"))));
-  CHECK(has(why, fmt::format("; beside cuBLASLt 13.1.0 ({}), NVRTC", fake("good", "libcublasLt-fake.so"))));
+  CHECK(has(why, fmt::format("; already opened: cuBLASLt 13.1.0 ({}), NVRTC",
+                             fake("good", "libcublasLt-fake.so"))));
   CHECK(has(why, "LD_LIBRARY_PATH"));
 }
 
