@@ -41,7 +41,7 @@ class BmpRows final : public PictureRows {
       first_pixel_ = colours_end;  // some writers do not count the palette
     if (first_pixel_ < colours_end)
       throw UserError(
-          fmt::format("expected pixels behind the header and the palette, which end at byte {}, found "
+          fmt::format("expected pixels after the header and the palette, which end at byte {}, found "
                       "them at byte {}",
                       colours_end, first_pixel_));
     if (has_runs_) return;
@@ -89,7 +89,8 @@ class BmpRows final : public PictureRows {
 
   uint32_t number(size_t offset, size_t size) const {
     if (bytes_.size() < offset + size)
-      throw UserError(fmt::format("expected a BMP's header, found the end after {} bytes", bytes_.size()));
+      throw UserError(
+          fmt::format("expected a BMP header, found the end of the file after {} bytes", bytes_.size()));
     uint32_t value = 0;
     for (size_t i = 0; i < size; ++i) value |= uint32_t{bytes_[offset + i]} << (8 * i);
     return value;
@@ -104,7 +105,7 @@ class BmpRows final : public PictureRows {
       return read_palette(header, old);
     }
     if (bits_ != 16 && bits_ != 24 && bits_ != 32)
-      throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits a pixel, found {}", bits_));
+      throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits per pixel, found {}", bits_));
     if (compression != 0 && (!fields || bits_ == 24)) fail_compression(compression);
     if (fields) {
       for (size_t i = 0; i < 3; ++i) masks_[i].bits = number(54 + 4 * i, 4);
@@ -120,8 +121,8 @@ class BmpRows final : public PictureRows {
   }
 
   [[noreturn]] static void fail_compression(uint32_t compression) {
-    throw UserError(fmt::format(
-        "expected a BMP that is not compressed or run-length encoded, found compression {}", compression));
+    throw UserError(
+        fmt::format("expected an uncompressed or run-length encoded BMP, found compression {}", compression));
   }
 
   /// Reads the palette and returns the offset of its end.

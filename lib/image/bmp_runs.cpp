@@ -61,7 +61,7 @@ class BmpRuns {
 
   void put(uint8_t index) {
     if (y_ >= height_)
-      throw UserError(fmt::format("expected the {} rows that the BMP's header says, found more", height_));
+      throw UserError(fmt::format("expected {} rows as in the BMP header, found more", height_));
     if (x_ < width_) pixels_[static_cast<size_t>(y_ * width_ + x_)] = index;
     ++x_;
   }
@@ -69,7 +69,8 @@ class BmpRuns {
   uint8_t next() {
     if (at_ >= data_.size())
       throw UserError(fmt::format(
-          "expected a BMP's {} rows, found the end of its data in row {} (from 0, below)", height_, y_));
+          "expected a BMP with {} rows, found the end of its data in row {} (counted from 0 at the bottom)",
+          height_, y_));
     return data_[at_++];
   }
 

@@ -124,7 +124,7 @@ class JpegRows final : public PictureRows {
   template <class Call>
   void guarded(Call call) {
     if (setjmp(errors_.jump) != 0)
-      throw UserError(fmt::format("expected a whole JPEG, found it damaged ({})", errors_.message));
+      throw UserError(fmt::format("expected an intact JPEG, found a damaged one ({})", errors_.message));
     call();
   }
 
@@ -158,8 +158,9 @@ class JpegRows final : public PictureRows {
       decoder_.out_color_space = JCS_RGB;
       channels_ = 3;
     } else {
-      throw UserError(fmt::format("expected a grey, colour or CMYK JPEG, found one of {} unknown components",
-                                  decoder_.num_components));
+      throw UserError(
+          fmt::format("expected a grayscale, color or CMYK JPEG, found one with {} unknown components",
+                      decoder_.num_components));
     }
   }
 

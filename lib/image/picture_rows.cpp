@@ -26,8 +26,7 @@ bool has_bmp_header(std::span<const uint8_t> start) {
 /// Returns the name of an image format that is recognized but not supported; "" for other files.
 std::string_view name_of_unread_format(std::string_view start) {
   if (start.starts_with("GIF87a") || start.starts_with("GIF89a")) return "a GIF";
-  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
-    return "a WebP picture";
+  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP") return "a WebP image";
   if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
     return "a TIFF";
   // The number of images is not 0. An IDX file cannot match: its third byte is its type, at least 8.
@@ -46,7 +45,7 @@ std::string_view name_of_format(std::string_view start) {
   if (start.starts_with("\x89HDF")) return "an HDF5 file";
   if (start.starts_with("%PDF")) return "a PDF";
   if (start.starts_with("<svg") || start.starts_with("<?xml")) return "an SVG or XML file";
-  return "no picture";
+  return "a file that is not an image";
 }
 
 }  // namespace
@@ -54,14 +53,13 @@ std::string_view name_of_format(std::string_view start) {
 void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes,
                                 int64_t most_pixels_a_byte) {
   if (width < 1 || height < 1)
-    throw UserError(fmt::format("expected a picture, found one of {} x {} pixels", width, height));
+    throw UserError(fmt::format("expected at least one pixel, found {} x {} pixels", width, height));
   if (width > kMostPixels / height)
     throw UserError(
-        fmt::format("expected a picture of at most {} pixels, found {} x {}", kMostPixels, width, height));
+        fmt::format("expected an image of at most {} pixels, found {} x {}", kMostPixels, width, height));
   if (width * height / most_pixels_a_byte > static_cast<int64_t>(file_bytes))
-    throw UserError(
-        fmt::format("expected the {} x {} pixels that the header says, found a file of {} bytes, too few",
-                    width, height, file_bytes));
+    throw UserError(fmt::format("expected {} x {} pixels as in the header, found a file of {} bytes, too few",
+                                width, height, file_bytes));
   full_width_ = width;
   full_height_ = height;
 }

@@ -33,7 +33,7 @@ struct PngState {
 
 void take_bytes(png_structp png, png_bytep dst, size_t count) {
   auto* state = static_cast<PngState*>(png_get_io_ptr(png));
-  if (state->bytes.size() - state->place < count) png_error(png, "its end comes too early");
+  if (state->bytes.size() - state->place < count) png_error(png, "it is truncated");
   std::memcpy(dst, state->bytes.data() + state->place, count);
   state->place += count;
 }
@@ -101,7 +101,7 @@ class PngRows final : public PictureRows {
   template <class Call>
   void guarded(Call call) {
     if (setjmp(state_.jump) != 0)
-      throw UserError(fmt::format("expected a whole PNG, found it damaged ({})", state_.message));
+      throw UserError(fmt::format("expected an intact PNG, found a damaged one ({})", state_.message));
     call();
   }
 
@@ -123,7 +123,7 @@ class PngRows final : public PictureRows {
     const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
     if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
       throw UserError(
-          fmt::format("expected the {} bytes of pixels that the header says, found a file of {} "
+          fmt::format("expected {} bytes of pixels as in the header, found a file of {} "
                       "bytes, too few",
                       bytes, file_bytes_));
   }

@@ -341,12 +341,12 @@ class Pictures(Case):
         path = self.dir / "train/red/broken.png"
         path.write_bytes((self.dir / "train/red/00.png").read_bytes()[:200])
         message = self.fit(config=CONFIG, expect=1).err
-        self.assertRegex(message, "train/red/broken.png: expected a whole PNG")
+        self.assertRegex(message, "train/red/broken.png: expected an intact PNG")
         skip = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
         self.assertIn("1 of 61 files were left out", self.fit(config=skip, output="other").err)
         path.write_text("no picture")
         message = self.fit(config=CONFIG, output="third", expect=2).err
-        self.assertRegex(message, r"config.yaml:9:15: error: .*broken.png: expected a JPEG, PNG or BMP, found no picture")
+        self.assertRegex(message, r"config.yaml:9:15: error: .*broken.png: expected a JPEG, PNG or BMP, found a file that is not an image")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ TEST_CASE("what is no encoded picture is told with its place") {
   const auto error = [&](const std::string& input, const std::string& more = "") {
     return error_of([&] { open(folder, input, more); });
   };
-  CHECK(contains(error("broken"), "a.h5:broken[1]: expected a JPEG, PNG or BMP, found no picture"));
+  CHECK(contains(error("broken"),
+                 "a.h5:broken[1]: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error("pixels"), "a.h5:pixels: expected encoded pictures"));
   CHECK(contains(error("labels"), "a.h5:labels: expected encoded pictures"));
   CHECK(contains(error("none"), "a.h5: expected a dataset 'none', found no 'none'"));

@@ -188,12 +188,12 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   const auto broken = open(folder, "train: {images: {directory: all}}");
   CHECK(broken->size() == 13);
   const std::string damage = error_of([&] { read_all(*broken, 0); });
-  CHECK(contains(damage, "all/cat/broken.jpg: expected a whole JPEG"));
+  CHECK(contains(damage, "all/cat/broken.jpg: expected an intact JPEG"));
   CHECK(contains(damage, "; 'on_error: skip' leaves it out"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
-                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture"));
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image"));
   fs::create_directory_symlink(folder / "all/emu", folder / "all/emu/again");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
   const auto kept = open(folder, "train: {images: {directory: all, on_error: skip}}");
@@ -210,7 +210,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(error(),
-                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture; "
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image; "
                  "'on_error: skip' leaves it out"));
   write_file(folder / "all/cat/a.gif", "GIF89a");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
@@ -291,7 +291,7 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   CHECK(read_all(*data, 0) == read_all(*train, 0));
   CHECK(open_inputs(given(folder / "all/dog/0.bmp"), spec, kInput, {})->size() == 1);
   for (const auto& [start, name] :
-       {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP picture"},
+       {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP image"},
         {std::string("MM\0*", 4), "a TIFF"}}) {
     write_file(folder / "other.picture", start + std::string(50, '\0'));
     CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),

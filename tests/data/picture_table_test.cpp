@@ -170,7 +170,8 @@ TEST_CASE("what is wrong is told at its line and column") {
   shop.table("file,kind\n1.png,a\n2.png\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3: expected 2 values"));
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");
-  CHECK(contains(shop.error(kOptions), "labels.csv: expected a JPEG, PNG or BMP, found no picture"));
+  CHECK(contains(shop.error(kOptions),
+                 "labels.csv: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(shop.error(table("path: name, target: kind")),
                  "expected a column named 'name', found the columns 'file'"));
   CHECK(contains(shop.error(table("path: file")), "give 'target'"));

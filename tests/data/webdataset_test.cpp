@@ -179,7 +179,7 @@ TEST_CASE("what is no sample is told with its byte") {
   CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: expected a file, found a link"));
   CHECK(contains(error(sample("1", 1, " \n") + kEnd), "a.tar:1.cls: expected a class, found nothing"));
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),
-                 "a.tar:1.png: expected a JPEG, PNG or BMP, found no picture"));
+                 "a.tar:1.png: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with pictures"));
   CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }), "expected files that match it"));
   const std::string broken = sample("1", 1, "0") + member("2.png", "text") + member("2.cls", "1") + kEnd;

@@ -118,9 +118,9 @@ TEST_CASE("texts and colour profiles that unpack to much are passed over") {
 TEST_CASE("what is no picture is called by its name") {
   const auto of = [](const std::string& text) { return error_of(Bytes(text.begin(), text.end())); };
   CHECK(of("") == "expected a JPEG, PNG or BMP, found an empty file");
-  CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found no picture");
+  CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found a file that is not an image");
   CHECK(of("GIF89a......") == "expected a JPEG, PNG or BMP, found a GIF");
-  CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP picture");
+  CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP image");
 }
 
 TEST_CASE("a header is looked at without the rest of the file") {

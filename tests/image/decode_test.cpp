@@ -95,14 +95,15 @@ TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none"
   for (const std::string text : {"BMI,age,height,weight\n21,30,1.8,70\n", "BM"}) {
     const Bytes bytes(text.begin(), text.end());
     CHECK_FALSE(is_picture_file(bytes));
-    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7), "expected a JPEG, PNG or BMP, found no picture", UserError);
+    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7),
+                         "expected a JPEG, PNG or BMP, found a file that is not an image", UserError);
   }
 }
 
 TEST_CASE("formats that are not read are pictures all the same, and are called by their names") {
   const std::string size("\0\0\0\x1c", 4);
   for (const auto& [start, kind] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
-                                    {"RIFF" + size + "WEBPVP8 ", "a WebP picture"},
+                                    {"RIFF" + size + "WEBPVP8 ", "a WebP image"},
                                     {std::string("II*\0", 4), "a TIFF"},
                                     {std::string("\0\0\1\0\1\0\x20\x20", 8), "an icon (.ico)"},
                                     {size + "ftypheic", "a HEIC, AVIF or video file"}}) {
@@ -259,10 +260,10 @@ TEST_CASE("run-length encoded BMPs") {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
     CHECK(error_of(indexed_bmp(3, 5, 8, 1, cut))
-              .starts_with("expected a BMP's 3 rows, found the end of its data"));
+              .starts_with("expected a BMP with 3 rows, found the end of its data"));
   }
   CHECK(error_of(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
-        "expected the 3 rows that the BMP's header says, found more");
+        "expected 3 rows as in the BMP header, found more");
   CHECK(error_of(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") != std::string::npos);
   CHECK(error_of(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
 }
@@ -273,7 +274,7 @@ TEST_CASE("the pixels of a BMP lie behind its palette") {
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
         Bytes(15, 7));  // as written by some programs
   CHECK(error_of(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
-        "expected pixels behind the header and the palette, which end at byte 1078, found them at byte 1000");
+        "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
 }
 
 TEST_CASE("crop takes the middle, pad puts black beside the picture") {
