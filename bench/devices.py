@@ -74,10 +74,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     options = parser.parse_args()
     if unknown := set(options.workloads) - set(WORKLOADS):
-        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"unknown workload {', '.join(sorted(unknown))}; available: {', '.join(WORKLOADS)}")
     if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two devices want a core each")
-    print("| workload | ms a sample | of the other | ratio | must |\n|---|---|---|---|---|")
+        parser.error("two devices need one core each")
+    print("| workload | ms per sample | of the second | ratio | must |\n|---|---|---|---|---|")
     for name in options.workloads or WORKLOADS:
         spec = WORKLOADS[name]
         times = [[], []]

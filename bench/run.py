@@ -157,7 +157,7 @@ def main():
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(WORKLOADS)
     if unknown:
-        parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"unknown workload {', '.join(unknown)}; available: {', '.join(WORKLOADS)}")
     today = datetime.date.today().isoformat()
     stem = HERE / "results" / f"{today}-cpu"
     data = stem.with_suffix(".json")

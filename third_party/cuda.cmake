@@ -1,10 +1,10 @@
 # The optional CUDA backend: toolkit 12 or 13, cuDNN 9, and NCCL 2.22 or later. Sets DTRAIN_HAS_CUDA and
 # DTRAIN_HAS_NCCL, and defines the targets dtrain_cuda and dtrain_nccl, which are empty if the libraries are missing.
 # Without CUDA only the CPU backend is built.
-set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA half: ON, OFF, or AUTO (where a CUDA toolkit and cuDNN are found)")
+set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA backend: ON, OFF, or AUTO (if a CUDA toolkit and cuDNN are found)")
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DTRAIN_CUDA_ARCHITECTURES "" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES takes them; empty: what dtrain_choose_architectures() chooses")
+    "GPU architectures to compile for, like CMAKE_CUDA_ARCHITECTURES; empty: chosen by dtrain_choose_architectures()")
 
 # Sets CMAKE_CUDA_ARCHITECTURES; requires the toolkit's version. Machine code ("real") runs on GPUs of the same major
 # version: 80 is for 8.0 to 8.9. Later GPUs need PTX ("virtual"), which the driver compiles at program start; the driver
@@ -32,7 +32,7 @@ macro(dtrain_find_cuda missing)
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    set(${missing} "no nvcc that works")
+    set(${missing} "no working nvcc")
   else()
     enable_language(CUDA)
     find_package(CUDAToolkit QUIET)
@@ -60,7 +60,7 @@ endif()
 dtrain_find_cuda(missing)
 if(missing)
   if(DTRAIN_CUDA STREQUAL AUTO)
-    message(STATUS "dtrain: without CUDA (${missing}): GPUs are left out")
+    message(STATUS "dtrain: without CUDA (${missing}): no support for GPUs")
     return()
   endif()
   message(FATAL_ERROR "DTRAIN_CUDA is ${DTRAIN_CUDA}, but: ${missing}")

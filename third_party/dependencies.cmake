@@ -12,7 +12,7 @@ target_link_libraries(dtrain_yaml INTERFACE yaml-cpp)
 
 # The process must have a single OpenMP runtime, oneDNN's, regardless of the compiler's default
 # (lib/device/cpu/openmp.h).
-set(DTRAIN_OPENMP_RUNTIME gomp CACHE STRING "The OpenMP runtime that oneDNN was built with, as -l takes it")
+set(DTRAIN_OPENMP_RUNTIME gomp CACHE STRING "The OpenMP runtime that oneDNN was built with, as an argument of -l")
 add_library(dtrain_openmp INTERFACE)
 target_compile_options(dtrain_openmp INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp-simd>)
 target_link_libraries(dtrain_openmp INTERFACE ${DTRAIN_OPENMP_RUNTIME})

@@ -32,13 +32,13 @@ case $system in
   debian:12 | debian:13 | ubuntu:24.04) ;;
   debian:[1-9] | debian:1[01] | ubuntu:[1-9].* | ubuntu:1?.* | ubuntu:2[0-3].*)
     fail "$system is not supported: its libraries are too old (dtrain needs oneDNN 2.6; Ubuntu 22.04 has 2.2)." \
-      "Supported: $supported. With newer libraries of your own: $build_it"
+      "Supported: $supported. With newer libraries from other sources: $build_it"
     ;;
-  *) untried="${system:-this system} has not been tried. Supported: $supported." ;;
+  *) untried="${system:-this system} has not been tested. Supported: $supported." ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  fail "$untried" "Without apt-get, install by your own means what these packages hold: ${packages[*]}" \
+  fail "$untried" "There is no apt-get here. Install the contents of these packages by other means: ${packages[*]}" \
     "(oneDNN 2.6 or later), then build with: $build_it"
 fi
 
@@ -53,7 +53,7 @@ done
 as_root=()
 if ((EUID != 0)); then
   command -v sudo >/dev/null ||
-    fail "missing: ${missing[*]}" "Installing them needs root, and there is no sudo here. As root: apt-get install ${missing[*]}"
+    fail "missing: ${missing[*]}" "Installing them needs root, but sudo is not available. As root, run: apt-get install ${missing[*]}"
   as_root=(sudo)
 fi
 
@@ -62,7 +62,7 @@ trap 'rm -f "$log"' EXIT
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1 || {
     cat "$log" >&2
-    fail "apt-get $* failed; its output stands above."
+    fail "apt-get $* failed; see its output above."
   }
 }
 

@@ -65,7 +65,7 @@ base_of() {
     mv "$maker/made" "$base.new"
     rm -rf "$maker"
   else
-    fail "debootstrap knows no $suite here, or the keys of its archive are missing"
+    fail "debootstrap does not support $suite here, or the keys of its archive are missing"
   fi
   mv "$base.new" "$base"
 }
@@ -91,7 +91,7 @@ done
 (($# == 1)) || fail "usage: test-on [--ccache] [--keep] debian:12|debian:13|ubuntu:24.04"
 system=$1
 suite_of "$system" >/dev/null
-((EUID == 0)) || fail "this needs root: it makes a system in a folder, and mounts in it"
+((EUID == 0)) || fail "this needs root: it installs a system in a folder and mounts file systems in it"
 command -v debootstrap >/dev/null || "$root/third_party/install.sh" debootstrap
 
 base_of "$system"
@@ -105,7 +105,7 @@ for command in "${commands[@]}"; do
   echo "== $system: $command" >&2
   SECONDS=0
   CCACHE=${ccache:+$folder.ccache} inside "$folder" bash -c "cd && cd dtrain && $command" ||
-    fail "$system: $command failed with $? after $SECONDS s; the system stands in $folder"
+    fail "$system: $command failed with $? after $SECONDS s; the system is in $folder"
   times+=("$system: $command: $SECONDS s${ccache:+ (with ccache)}")
 done
 [[ -n $keep ]] || rm -rf "$folder"

@@ -63,7 +63,7 @@ class Step {
 }  // namespace
 
 Json measure_collective() {
-  if (!nccl_available()) throw Error("there is no NCCL");
+  if (!nccl_available()) throw Error("NCCL is not available");
   Bench bench({.type = DType::bfloat16});
   Step step(bench);
   std::array<Context*, 1> contexts{&bench.context()};
@@ -71,7 +71,7 @@ Json measure_collective() {
   const auto captured = [&](DeviceCollective* group) {
     step.run(group);  // runs once, for the lazy initialization of libraries
     auto replay = bench.context().capture([&] { step.run(group); });
-    if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0: nothing is replayed");
+    if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0 disables replays, which this benchmark needs");
     return replay;
   };
   // Must be destroyed before the group, which waits for them.

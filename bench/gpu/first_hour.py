@@ -98,19 +98,19 @@ def checks(dtrain, program, folder):
         yield Check(name, "the tests that need a GPU", tests(name), seconds=600)
 
     yield Check("cpu", "the reference run", fit("cpu", CPU, strict))
-    yield Check("gpu", "the first 20 losses are the CPU's", fit("gpu", ONE, strict),
+    yield Check("gpu", "the first 20 losses equal the CPU's", fit("gpu", ONE, strict),
                 judge=same_losses(log("cpu"), log("gpu"), same, 20))
-    yield Check("eager", "without CUDA graphs: the same bits", "DTRAIN_CUDA_GRAPHS=0 " + fit("eager", ONE, strict),
+    yield Check("eager", "without CUDA graphs: bitwise equal losses", "DTRAIN_CUDA_GRAPHS=0 " + fit("eager", ONE, strict),
                 judge=same_losses(log("gpu"), log("eager"), 0))
     yield Check("replicas", "three replicas on one GPU", fit("three", over('"gpu:0"', ", replicas: 3"), strict),
                 judge=same_losses(log("gpu"), log("three"), same, 20))
     yield Check("gpu-and-cpu", "a GPU and a CPU together", fit("mixed", over('"gpu:0", "cpu:0"'), strict),
                 judge=same_losses(log("gpu"), log("mixed"), same, 20))
-    yield Check("repeatable", "train.deterministic: two runs have the same bits",
+    yield Check("repeatable", "train.deterministic: two runs are bitwise equal",
                 fit("once", ONE, exact) + " && " + fit("twice", ONE, exact),
                 judge=same_losses(log("once"), log("twice"), 0))
     long = (ONE, exact, "train.epochs=4000", "checkpoint.every=100 steps")
-    yield Check("killed", "a killed run resumes to the bit",
+    yield Check("killed", "a killed run resumes with bitwise equal losses",
                 f"{fit('whole', *long)} >/dev/null && {{ timeout -s KILL 5 {fit('killed', *long)} >/dev/null; "
                 f"{dtrain} resume {folder}/killed --step-log {log('resumed')} | tail -3; }}",
                 judge=same_steps(log("whole"), log("resumed")))
@@ -119,24 +119,24 @@ def checks(dtrain, program, folder):
                     fit(precision, ONE, f"train.precision={precision}"),
                     judge=same_losses(log("cpu"), log(precision), 0.05, 20))
     yield Check("convolutions", "a convolutional network, with cuDNN", fit("cnn", ONE, config=cnn))
-    yield Check("libraries", "the CUDA libraries that are opened",
+    yield Check("libraries", "which CUDA libraries are opened",
                 f"LD_DEBUG=libs {fit('libs', ONE, config=cnn)} 2>&1 | grep -E 'calling init.*(cudnn|cublas|nvrtc|nccl)'",
                 judge=must_say("cublasLt"))
     yield Check("ptx", "the kernels' PTX, compiled by the driver",
                 "CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 " + fit("ptx", ONE), seconds=600)
     yield Check("hidden", "`auto` says why it uses no GPU", "CUDA_VISIBLE_DEVICES=99 " + fit("hidden", "strategy={mirrored: {devices: auto}}"),
                 judge=must_say("warning"))
-    yield Check("too-large", "a batch that does not fit is refused at once",
+    yield Check("too-large", "a batch that does not fit is rejected at once",
                 fit("large", ONE, "train.batch_size=10000000", config=big), expect=2, judge=must_say("memory"))
 
     for name, strategy in (("mirrored", over(two)), ("pipeline", f"strategy={{pipeline: {{devices: [{two}]}}}}"),
                            *((f"sharded-{level}", f"strategy={{sharded: {{devices: [{two}], level: {level}}}}}")
                              for level in ("optimizer", "gradients", "parameters"))):
-        yield Check(name, "two GPUs: the losses of one", fit(name, strategy, strict), gpus=2,
+        yield Check(name, "two GPUs: the losses equal those of one", fit(name, strategy, strict), gpus=2,
                     judge=same_losses(log("gpu"), log(name), same, 20))
     yield Check("without-peers", "two GPUs without peer access", "DTRAIN_P2P=0 " + fit("no-peers", over(two), strict),
                 gpus=2, judge=same_losses(log("gpu"), log("no-peers"), same, 20))
-    yield Check("two-repeatable", "two GPUs, train.deterministic: two runs have the same bits",
+    yield Check("two-repeatable", "two GPUs, train.deterministic: two runs are bitwise equal",
                 fit("two", over(two), exact) + " && " + fit("two-again", over(two), exact),
                 gpus=2, judge=same_losses(log("two"), log("two-again"), 0))
     yield Check("replays", "five minutes of replayed steps on two GPUs",
@@ -147,7 +147,7 @@ def checks(dtrain, program, folder):
         yield Check(tool, f"compute-sanitizer's {tool} of the kernels' tests",
                     f"compute-sanitizer --tool {tool} --error-exitcode 9 {program('test_ops')} -ts=gpu",
                     needs="compute-sanitizer", seconds=1200)
-    yield Check("speed", "operations by themselves", program("gpu_bench"), seconds=600)
+    yield Check("speed", "timings of single operations", program("gpu_bench"), seconds=600)
     yield Check("profile", "the kernels of a convolutional network",
                 f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
 
@@ -203,7 +203,7 @@ def main():
     parser.add_argument("--tests", type=pathlib.Path, help="the folder of the test programs of a build")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu-first-hour.md"), help="the report")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these checks")
-    parser.add_argument("--minutes", type=float, default=60, help="begin no check after this time")
+    parser.add_argument("--minutes", type=float, default=60, help="start no check after this time")
     arguments = parser.parse_args()
     dtrain = str(pathlib.Path(arguments.dtrain).resolve())
 
@@ -220,7 +220,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpu-first-hour-") as folder:
         every = list(checks(dtrain, program, folder))
         if unknown := set(arguments.only) - {check.name for check in every}:
-            parser.error(f"--only: no check {', '.join(sorted(unknown))}; there are {', '.join(check.name for check in every)}")
+            parser.error(f"--only: unknown check {', '.join(sorted(unknown))}; available: {', '.join(check.name for check in every)}")
         for check in every:
             if arguments.only and check.name not in arguments.only:
                 continue

@@ -47,7 +47,7 @@ def table(measured):
 
 
 def missing(measured, order):
-    lines = [f"- {name}: not asked for" for name in order if name not in measured]
+    lines = [f"- {name}: not requested" for name in order if name not in measured]
     for name, result in measured.items():
         if "error" in result:
             lines.append(f"- {name}: {result['error']}")

@@ -64,13 +64,13 @@ class Bench:
         devices = self.found["dtrain"].pop("devices", [])
         self.found["gpu"] = devices[0]["name"] if devices else "no GPU"
         if self.smoke:
-            self.found["gpu"] = "smoke, figures that mean nothing"
+            self.found["gpu"] = "smoke test, meaningless figures"
 
     def run(self, command, limit=150, **environment):
         """Runs a command and returns its standard output."""
         left = self.deadline - time.monotonic()
         if left < 5:
-            raise NotMeasured("the time for the whole run was up")
+            raise NotMeasured("the time limit of the whole run was reached")
         command, limit = [str(word) for word in command], min(limit, left)
         name = pathlib.Path(command[0]).name + " " + " ".join(command[1:3])
         try:
@@ -366,14 +366,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MEASURES))
     parser.add_argument("--dtrain", default=default_dtrain(), help="the program (%(default)s)")
-    parser.add_argument("--gpu-bench", help="the program that times operations (the one that was built with dtrain)")
+    parser.add_argument("--gpu-bench", help="the program that times operations (default: the one built with dtrain)")
     parser.add_argument("--output", default=HERE.parent / "results", type=pathlib.Path)
-    parser.add_argument("--minutes", type=float, default=9, help="for everything; what is not done by then is not measured")
+    parser.add_argument("--minutes", type=float, default=9, help="time limit of the whole run; later measurements are skipped")
     parser.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(MEASURES)
     if unknown:
-        parser.error(f"unknown workload {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+        parser.error(f"unknown workload {', '.join(sorted(unknown))}; available: {', '.join(MEASURES)}")
     arguments.output.mkdir(parents=True, exist_ok=True)
     try:
         bench = Bench(arguments)

@@ -42,9 +42,9 @@ grep -aohE 'lib(cublasLt|nvrtc|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | s
 # The programs contain the same kernels; a large dictionary lets xz deduplicate them.
 tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=3,dict=128MiB >"$bundle.tar.xz"
 size=$(stat -c %s "$bundle.tar.xz")
-echo "$bundle.tar.xz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
-  "and up, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) where libstdc++ has no $(<"$bundle/lib/compiler/needed")"
+echo "$bundle.tar.xz: $((size / 1000000)) MB; needs $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
+  "or newer, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) if libstdc++ lacks $(<"$bundle/lib/compiler/needed")"
 if ((size > limit_mb * 1000000)); then
-  echo "make.sh: that is more than $limit_mb MB" >&2
+  echo "make.sh: the bundle is larger than $limit_mb MB" >&2
   exit 1
 fi
