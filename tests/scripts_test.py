@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev and third_party/install.sh, with stand-ins for apt, cmake and the program: what they say, and to whom."""
+"""./dev and third_party/install.sh, with fakes for apt, cmake and the program: their messages and output streams."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ class ScriptCase(unittest.TestCase):
             **os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "ASKED": str(self.asked),
             "BROKEN": str(self.folder / "broken"), "INSTALLED": str(self.folder / "installed")}
         self.environment.pop("DTRAIN_WERROR", None)
-        # Everything that is asked for is installed, but for what `missing` names.
+        # Reports every package as installed, except those in `missing`.
         executable(self.stubs / "dpkg-query",
                    '#!/bin/sh\nfor word; do case $word in -*|$MISSING) ;; *) printf "%s:installed " $word;; esac; done\n')
         executable(self.stubs / "apt-get", '#!/bin/sh\necho "$*" >>"$ASKED"\n')
@@ -49,7 +49,7 @@ class ScriptCase(unittest.TestCase):
                               env={**self.environment, **environment}, timeout=60)
 
     def checkout(self):
-        """A checkout in which a build takes no time."""
+        """Creates a checkout with an instant build."""
         for part in ["lib", "app", "third_party"]:
             (self.folder / part).mkdir()
         shutil.copy(ROOT / "dev", self.folder)
@@ -87,7 +87,7 @@ class Scripts(ScriptCase):
             self.assertEqual(self.install(system).returncode, 0)
             done = self.install(system, MISSING="g++")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("has not been tried", done.stderr)
+            self.assertIn("has not been tested", done.stderr)
 
     def test_what_is_missing_is_installed(self):
         done = self.install("ID=debian\nVERSION_ID=13", "clang-format-14", MISSING="clang-format-14")
@@ -118,7 +118,7 @@ class Scripts(ScriptCase):
     def test_a_missing_clang_format_is_said_and_installed(self):
         dev = self.checkout()
         self.clang_format("clang-format", 19)
-        self.clang_format("clang-format-14", 13)  # whatever this machine has
+        self.clang_format("clang-format-14", 13)  # regardless of the tools on this machine
         executable(self.stubs / "apt-cache", "#!/bin/sh\nexit 0\n")
         executable(self.folder / "third_party/install.sh",
                    f'#!/bin/sh\n[ -z "$1" ] || sed -i s/13/14/ {self.stubs / "clang-format-14"}\n')
@@ -155,7 +155,7 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, f"{self.folder}/lib/bad.cpp:1:1: error: dubious\n")
         self.assertNotIn("generated", done.stderr)
-        self.assertIn("clang-tidy found something", done.stderr)
+        self.assertIn("clang-tidy found problems", done.stderr)
         done = self.run_script(dev, "lint", self.folder / "lib/good.cpp")
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
@@ -176,8 +176,8 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
         done = self.run_script(dev, "fuzz", "--seed", "7")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.count("--long --seed 7"), 2)
-        self.assertIn("fuzz_a: FOUND SOMETHING", done.stdout)
-        self.assertIn("fuzz_b: found nothing", done.stdout)
+        self.assertIn("fuzz_a: FOUND A PROBLEM", done.stdout)
+        self.assertIn("fuzz_b: found no problem", done.stdout)
 
 
 if __name__ == "__main__":
