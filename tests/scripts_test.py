@@ -12,7 +12,15 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 CMAKE = """#!/bin/sh
-[ "$1" = --build ] || { echo "-- Configuring done"; exit 0; }
+if [ "$1" != --build ]; then
+  mkdir -p build/release
+  cuda=AUTO
+  for word; do case $word in -DDTRAIN_CUDA=*) cuda=${word#*=};; esac; done
+  echo "DTRAIN_CUDA:STRING=$cuda" > build/release/CMakeCache.txt
+  touch build/release/build.ninja
+  echo "-- Configuring done"
+  exit 0
+fi
 for step in $(seq 40); do echo "[$step/40] Building CXX object $step.o"; done
 test -e "$BROKEN" && { echo "a.cpp:1:1: error: broken"; exit 1; }
 mkdir -p build/release/app
@@ -103,6 +111,19 @@ class Scripts(ScriptCase):
         self.assertEqual(done.stderr.splitlines()[1:], [f"  {n} of 40" for n in range(4, 41, 4)])
         done = self.run_script(dev, "run")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "trained\n", ""))
+
+    def test_cuda_is_left_out_of_run_without_a_driver_and_built_for_tests(self):
+        dev = self.checkout()
+        cuda = lambda: (self.folder / "build/release/CMakeCache.txt").read_text().strip().rpartition("=")[2]
+        has_driver = any(map(os.path.exists, ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")))
+        self.run_script(dev, "run")
+        self.assertEqual(cuda(), "AUTO" if has_driver else "OFF")
+        self.run_script(dev, "build")
+        self.assertEqual(cuda(), "AUTO")
+        self.run_script(dev, "run")  # what is there already is kept
+        self.assertEqual(cuda(), "AUTO")
+        self.run_script(dev, "run", DTRAIN_CUDA="ON")
+        self.assertEqual(cuda(), "ON")
 
     def test_a_build_that_fails_says_why(self):
         dev = self.checkout()
