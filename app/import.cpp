@@ -189,15 +189,12 @@ std::vector<std::vector<float>> slots_of(const RunConfig& config, const Paramete
   std::vector<std::vector<float>> slots;
   for (const Optimizer::Slot& slot : config.slots()) {
     slots.emplace_back(static_cast<size_t>(layout.size()), slot.initial);
-    const auto found = imported.training->slots.find(slot.name);
-    if (found == imported.training->slots.end()) continue;
+    const auto found = imported.training->state.slots.find(slot.name);
+    if (found == imported.training->state.slots.end()) continue;
     for (const ParameterSlice& slice : layout.slices()) {
       const auto array = found->second.find(slice.path());
       if (array == found->second.end()) continue;
-      if (!array->second->values || array->second->shape != slice.shape)
-        throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {}", slot.name,
-                                    slice.path(), slice.shape.str(), array->second->shape.str()));
-      std::copy_n(array->second->values.get(), slice.elements(),
+      std::copy_n(array->second.values.get(), slice.elements(),
                   slots.back().begin() + static_cast<ptrdiff_t>(slice.offset));
     }
   }
@@ -237,7 +234,7 @@ void import_file(const ImportOptions& options) {
   const std::unique_ptr<float[]> values = values_of(layout, imported);
   std::vector<std::vector<float>> slots = slots_of(*config, layout, imported);
   TrainingState state;
-  if (imported.training) state.step = imported.training->iteration;
+  if (imported.training) state.step = imported.training->state.iteration.value_or(0);
   CheckpointContent content = checkpoint_content(
       *config, layout, {{values.get(), static_cast<size_t>(layout.size())}, {slots.begin(), slots.end()}},
       state, 1);

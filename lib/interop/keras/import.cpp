@@ -62,8 +62,9 @@ KerasImport import_keras(const std::string& path, bool with_training,
     result.model = without_automatic_names(result.model, result.graph);
     result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout, kernels);
     if (with_training)
-      result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,
-                                              result.weights, keras_major);
+      result.training = import_keras_training(
+          {result.training_config, *file_model, result.weights, kernels, keras_major, result.keras_version},
+          imported, result.graph);
     result.left_out = std::move(imported.left_out);
     if (kernels.is_keras_1 && has_convolution(result.graph))
       result.left_out.push_back(

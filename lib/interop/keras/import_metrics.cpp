@@ -1,0 +1,165 @@
+#include "interop/keras/import_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "interop/keras/json.h"
+#include "interop/keras/serialized.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Options that dtrain's metrics lack, with values that change nothing.
+bool has_no_effect(const std::string& key, const Json& value) {
+  if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
+  if (key == "axis") return value.is_int() && value.as_int() == -1;
+  if (key == "summation_method") return value.is_string() && value.as_string() == "interpolation";
+  return key == "num_regressors" && value.is_int() && value.as_int() == 0;
+}
+
+/// The number of buckets that Keras, and dtrain's own export, write for an AUC that was given none.
+bool is_usual_count(const std::string& key, const Json& value) {
+  return key == "num_thresholds" && value.is_int() && (value.as_int() == 200 || value.as_int() == 4096);
+}
+
+/// Reads the metrics of one output.
+class MetricReader {
+ public:
+  MetricReader(const KerasOutput& output, const KerasWriter& writer, bool is_only_output,
+               std::vector<std::string>& left_out)
+      : output_(output),
+        writer_(writer),
+        prefix_(is_only_output ? "" : output.name + ": "),
+        left_out_(left_out) {
+    if (output.loss) target_ = output.loss->target(output.spec, [](const std::string&) {});
+  }
+
+  /// Lists within the list are taken as if their items were in it.
+  void read(const Json& written) {
+    if (written.is_array())
+      for (const Json& one : written.items()) read(one);
+    else if (!written.is_null())
+      read_one(read_keras_object(written));
+  }
+  std::vector<ConfigNode> take() { return std::move(metrics_); }
+
+ private:
+  void leave_out(const KerasObject& object, const std::string& why) {
+    left_out_.push_back(fmt::format("{}the metric {}: {}", prefix_, object.shown(), why));
+  }
+
+  void read_one(const KerasObject& object) {
+    std::string kind = object.kind_in(registry<Metric>());
+    if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
+      kind = "binary_accuracy";  // whatever the number of columns
+    if (kind.empty()) return leave_out(object, "dtrain has none of this name");
+    KindOptions options(registry<Metric>(), kind, registry<Metric>().make(kind).resolved);
+    std::vector<std::pair<std::string, Json>> others;
+    for (const auto& [key, value] : object.options.entries()) {
+      if (key == "class_aggregation" && value.is_null()) options.add(key, Json("none"));
+      if (is_usual_count(key, value)) continue;
+      if (key == "name" && options.has(key) && value.is_string() && value.as_string() != kind)
+        options.add(key, value);
+      if (has_no_effect(key, value)) continue;
+      if (options.has(key)) {
+        options.add(key, value);
+      } else {
+        others.emplace_back(key, value);
+      }
+    }
+    ConfigNode node = options.node();
+    const std::string name = text_at(object.options, "name");
+    if (options.empty() && (name == "accuracy" || name == "acc") && kind.ends_with("_accuracy"))
+      node = ConfigNode::scalar("accuracy");
+    add(object, node, others);
+  }
+
+  void add(const KerasObject& object, const ConfigNode& node,
+           const std::vector<std::pair<std::string, Json>>& others) {
+    Diagnostics mistakes;
+    Configured<Metric> metric = registry<Metric>().parse(node, mistakes);
+    if (mistakes.has_errors()) return leave_out(object, mistakes.items().front().message);
+    std::string why;
+    const auto report = [&](const std::string& message) { why = message; };
+    if (!output_.loss || !target_ || !metric->check(output_.spec, *target_, report))
+      return leave_out(object, why.empty() ? "the output has no loss" : why);
+    std::shared_ptr<const Metric> as_it_is = metric->for_loss(*output_.loss);
+    const Json own = (as_it_is ? *as_it_is : *metric).keras_config(output_.spec, *target_);
+    if (own.is_null()) return leave_out(object, "dtrain counts it in another way for such an output");
+    for (const auto& [key, value] : others) {
+      const Json* same = own.at("config").find(key);
+      if (!same || same->dump() != value.dump())
+        return leave_out(object, fmt::format("it has {}: {}", key, value.dump()));
+    }
+    const ConfigNode* named = node.is_mapping() ? node.entries().front().second.find("name") : nullptr;
+    if (!names_.insert(named ? named->text() : metric.name).second)
+      return leave_out(object, "it is there twice");
+    metrics_.push_back(node);
+  }
+
+  const KerasOutput& output_;
+  const KerasWriter& writer_;
+  std::string prefix_;
+  std::optional<TensorSpec> target_;
+  std::vector<std::string>& left_out_;
+  std::vector<ConfigNode> metrics_;
+  std::set<std::string> names_;
+};
+
+bool is_object(const Json& written) {
+  return written.is_object() && value_at(written, "class_name");
+}
+
+/// Whether a list has the metrics of every output, and not one item for each output.
+bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
+  const auto& items = list.items();
+  const bool is_nested =
+      std::any_of(items.begin(), items.end(), [](const Json& item) { return item.is_array(); });
+  return outputs == 1 || (writer.major < 3 && !is_nested);
+}
+
+}  // namespace
+
+KerasWriter KerasWriter::of(int major, const std::string& version) {
+  // TensorFlow 2.3 calls its Keras 2.4.0, versions before it 2.2.4-tf and the like.
+  constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
+  const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
+                                    [&](std::string_view begin) { return version.starts_with(begin); });
+  return {major, major == 1 || (is_alone && !version.ends_with("-tf"))};
+}
+
+const Json* said_of(const Json& written, const std::vector<KerasOutput>& outputs, size_t i) {
+  const Json* found = &written;
+  if (written.is_array())
+    found = i < written.items().size() ? &written.items()[i] : nullptr;
+  else if (written.is_object() && !is_object(written)) {
+    found = value_at(written, outputs[i].keras_name.c_str());
+    if (!found) found = value_at(written, outputs[i].name.c_str());
+  }
+  return found && !found->is_null() ? found : nullptr;
+}
+
+ConfigNode import_keras_metrics(const Json& written, const std::vector<KerasOutput>& outputs,
+                                const KerasWriter& writer, std::vector<std::string>& left_out) {
+  std::vector<ConfigNode::Entry> by_output;
+  const bool for_all = written.is_array() && is_for_all(written, outputs.size(), writer);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Json* of_output = for_all ? &written : said_of(written, outputs, i);
+    if (!of_output) continue;
+    MetricReader reader(outputs[i], writer, outputs.size() == 1, left_out);
+    reader.read(*of_output);
+    std::vector<ConfigNode> metrics = reader.take();
+    if (!metrics.empty())
+      by_output.push_back(ConfigNode::entry(outputs[i].name, ConfigNode::sequence(std::move(metrics))));
+  }
+  if (by_output.empty()) return {};
+  return outputs.size() == 1 ? by_output.front().second : ConfigNode::mapping(std::move(by_output));
+}
+
+}  // namespace dtrain
