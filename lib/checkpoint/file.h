@@ -19,6 +19,10 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
+/// A block that nothing is written to yet. The system is asked for large pages for a large one, which it
+/// then has in a part of the time.
+Bytes allocate_bytes(size_t size);
+
 /// Writes the parts one after the other to a temporary file in the same directory, and gives that its final
 /// name once it is on the disk. Throws Error, and leaves neither a temporary file nor a changed `path`, when
 /// that fails; NoSpace where it is for want of space.

@@ -45,7 +45,8 @@ KerasImport import_keras(const std::string& path, bool with_training,
           "{0}: expected a whole model, found weights alone; write the model in a configuration, and begin "
           "with them (model: {{weights: {{from: {0}}}}})",
           path));
-    result.weights = read_keras_weights(file);
+    if (!file.image().data) result.mapped = std::make_shared<MappedFile>(path);
+    result.weights = read_keras_weights(file, result.mapped);
     kernels.is_flipped = file.facts().backend == "theano";
   }
   const int keras_major = major_version(result.keras_version, layout);
