@@ -15,7 +15,9 @@ namespace dtrain {
 
 namespace {
 
-/// Options that dtrain's metrics lack, with values that change nothing.
+constexpr int64_t kKerassBuckets = 200;  // of an AUC that was given no number
+
+/// Options that say nothing of what a metric counts, and those of no effect.
 bool has_no_effect(const std::string& key, const Json& value) {
   if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
   if (key == "axis") return value.is_int() && value.as_int() == -1;
@@ -23,9 +25,15 @@ bool has_no_effect(const std::string& key, const Json& value) {
   return key == "num_regressors" && value.is_int() && value.as_int() == 0;
 }
 
-/// The number of buckets that Keras, and dtrain's own export, write for an AUC that was given none.
-bool is_usual_count(const std::string& key, const Json& value) {
-  return key == "num_thresholds" && value.is_int() && (value.as_int() == 200 || value.as_int() == 4096);
+bool is_equal(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number())
+    return static_cast<float>(a.as_double()) == static_cast<float>(b.as_double());
+  return a.dump() == b.dump();
+}
+
+/// Returns an option of an object as keras_config() gives it; null (the pointer) if it has none.
+const Json* option_in(const Json& keras_config, const std::string& key) {
+  return keras_config.is_object() ? keras_config.at("config").find(key) : nullptr;
 }
 
 /// Reads the metrics of one output.
@@ -56,51 +64,62 @@ class MetricReader {
 
   void read_one(const KerasObject& object) {
     std::string kind = object.kind_in(registry<Metric>());
+    if (kind.empty()) return leave_out(object, "dtrain has none of this name");
+    if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
       kind = "binary_accuracy";  // whatever the number of columns
-    if (kind.empty()) return leave_out(object, "dtrain has none of this name");
-    KindOptions options(registry<Metric>(), kind, registry<Metric>().make(kind).resolved);
+    const Configured<Metric> usual = registry<Metric>().make(kind);
+    const Json usual_config = in_keras(*usual);
+    const std::string name = own_name(object);
+    KindOptions options(registry<Metric>(), kind, usual.resolved);
+    if (options.has("name") && !name.empty() && name != kind) options.add("name", Json(name));
     std::vector<std::pair<std::string, Json>> others;
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "class_aggregation" && value.is_null()) options.add(key, Json("none"));
-      if (is_usual_count(key, value)) continue;
-      if (key == "name" && options.has(key) && value.is_string() && value.as_string() != kind)
-        options.add(key, value);
       if (has_no_effect(key, value)) continue;
+      if (const Json* same = option_in(usual_config, key); same && is_equal(*same, value)) continue;
+      if (key == "num_thresholds" && is_equal(value, Json(kKerassBuckets))) continue;
       if (options.has(key)) {
         options.add(key, value);
       } else {
         others.emplace_back(key, value);
       }
     }
-    ConfigNode node = options.node();
-    const std::string name = text_at(object.options, "name");
-    if (options.empty() && (name == "accuracy" || name == "acc") && kind.ends_with("_accuracy"))
-      node = ConfigNode::scalar("accuracy");
-    add(object, node, others);
+    const bool is_accuracy =
+        options.empty() && (name == "accuracy" || name == "acc") && kind.ends_with("_accuracy");
+    add(object, is_accuracy ? ConfigNode::scalar("accuracy") : options.node(), others);
   }
 
   void add(const KerasObject& object, const ConfigNode& node,
            const std::vector<std::pair<std::string, Json>>& others) {
     Diagnostics mistakes;
-    Configured<Metric> metric = registry<Metric>().parse(node, mistakes);
+    const Configured<Metric> metric = registry<Metric>().parse(node, mistakes);
     if (mistakes.has_errors()) return leave_out(object, mistakes.items().front().message);
     std::string why;
-    const auto report = [&](const std::string& message) { why = message; };
-    if (!output_.loss || !target_ || !metric->check(output_.spec, *target_, report))
-      return leave_out(object, why.empty() ? "the output has no loss" : why);
-    std::shared_ptr<const Metric> as_it_is = metric->for_loss(*output_.loss);
-    const Json own = (as_it_is ? *as_it_is : *metric).keras_config(output_.spec, *target_);
-    if (own.is_null()) return leave_out(object, "dtrain counts it in another way for such an output");
-    for (const auto& [key, value] : others) {
-      const Json* same = own.at("config").find(key);
-      if (!same || same->dump() != value.dump())
+    if (!metric->check(output_.spec, *target_, [&](const std::string& message) { why = message; }))
+      return leave_out(object, why);
+    const Json in_keras_too = in_keras(*metric);
+    if (in_keras_too.is_null())
+      return leave_out(object, "dtrain counts it in another way for such an output");
+    for (const auto& [key, value] : others)
+      if (const Json* same = option_in(in_keras_too, key); !same || !is_equal(*same, value))
         return leave_out(object, fmt::format("it has {}: {}", key, value.dump()));
-    }
     const ConfigNode* named = node.is_mapping() ? node.entries().front().second.find("name") : nullptr;
     if (!names_.insert(named ? named->text() : metric.name).second)
       return leave_out(object, "it is there twice");
     metrics_.push_back(node);
+  }
+
+  /// What Keras calls the metric as it is for the output; null if Keras has none that counts the same.
+  Json in_keras(const Metric& metric) const {
+    const std::shared_ptr<const Metric> as_it_is = metric.for_loss(*output_.loss);
+    return (as_it_is ? *as_it_is : metric).keras_config(output_.spec, *target_);
+  }
+
+  /// The name of a metric, without the output's before it, which Keras 2 writes in .h5 files.
+  std::string own_name(const KerasObject& object) const {
+    const std::string name = text_at(object.options, "name"), prefix = output_.keras_name + "_";
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
   }
 
   const KerasOutput& output_;
@@ -112,7 +131,7 @@ class MetricReader {
   std::set<std::string> names_;
 };
 
-bool is_object(const Json& written) {
+bool is_serialized(const Json& written) {
   return written.is_object() && value_at(written, "class_name");
 }
 
@@ -138,7 +157,7 @@ const Json* said_of(const Json& written, const std::vector<KerasOutput>& outputs
   const Json* found = &written;
   if (written.is_array())
     found = i < written.items().size() ? &written.items()[i] : nullptr;
-  else if (written.is_object() && !is_object(written)) {
+  else if (written.is_object() && !is_serialized(written)) {
     found = value_at(written, outputs[i].keras_name.c_str());
     if (!found) found = value_at(written, outputs[i].name.c_str());
   }

@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSchedule
      {"decay_steps", "steps"},
      {"warmup_target", "initial"}}};
 
-bool is_number(const Json& value, double number) {
+bool has_value(const Json& value, double number) {
   return value.is_number() && value.as_double() == number;
 }
 
@@ -35,7 +35,7 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
   constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
                                                    "mean_with_sample_weight"};
   if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
-  if (key == "axis") return is_number(value, -1);
+  if (key == "axis") return has_value(value, -1);
   return key == "reduction" && value.is_string() &&
          std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
 }
@@ -44,7 +44,7 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
 bool is_usual_of_optimizer(const std::string& key, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
   return key == "name" || key == "is_legacy_optimizer" || key == "jit_compile" || key == "ema_momentum" ||
-         key == "ema_overwrite_frequency" || (key == "decay" && is_number(value, 0));
+         key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
 }
 
 class TrainingReader {
@@ -108,12 +108,12 @@ class TrainingReader {
   Json weight_of(size_t output) {
     const Json* weights = value_at(config_, "loss_weights");
     if (!weights || weights->dump() == "[]") return 1;
-    if (weights->is_number()) return *weights;
+    if (weights->has_value()) return *weights;
     const bool is_short = weights->is_array() && weights->items().size() != outputs_.size();
     const Json* weight = said_of(*weights, outputs_, output);
-    if (is_short || (weight && !weight->is_number()))
+    if (is_short || (weight && !weight->has_value()))
       add_problem(fmt::format("has loss_weights: {}; expected a number for each output", weights->dump()));
-    return weight && weight->is_number() ? *weight : Json(1);
+    return weight && weight->has_value() ? *weight : Json(1);
   }
 
   ConfigNode read_loss(const KerasObject& object, const Json& weight) {
@@ -140,7 +140,7 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    is_since_2_11_ = object.options.find("use_ema") != nullptr;
+    is_since_2_11_ = writer_.major >= 3 || object.options.find("use_ema") != nullptr;
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw's default is another
@@ -160,6 +160,10 @@ class TrainingReader {
                                       "clips the whole gradient (global_clipnorm)"
                                     : ""));
     }
+    if (!writer_.is_alone && value_at(object.options, "global_clipnorm") &&
+        value_at(object.options, "clipvalue"))
+      add_problem(fmt::format(
+          "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
     // Keras 1 to 2.2 begin at 0.
     if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
       options.add("initial_accumulator_value", Json(0));
@@ -172,7 +176,7 @@ class TrainingReader {
     const Json* momentum = value_at(all, "momentum");
     const bool is_beside_root = key == "epsilon" && !is_since_2_11_ && value.is_number() &&
                                 (options.kind() == "adagrad" ||
-                                 (options.kind() == "rmsprop" && (!momentum || is_number(*momentum, 0))));
+                                 (options.kind() == "rmsprop" && (!momentum || has_value(*momentum, 0))));
     if (!is_beside_root) return options.add(key, value);
     const double epsilon = value.as_double();
     options.add(key, Json(epsilon * epsilon));
@@ -183,7 +187,7 @@ class TrainingReader {
 
   /// `decay`: the option of the optimizers of Keras 1 to 2.10; null (the pointer) for others.
   ConfigNode read_rate(const Json& written, const Json* decay) {
-    const bool decays = decay && !is_number(*decay, 0);
+    const bool decays = decay && !has_value(*decay, 0);
     if (written.is_number() && decays)
       return ConfigNode::mapping({ConfigNode::entry(
           "inverse_time_decay",

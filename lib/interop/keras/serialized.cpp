@@ -1,6 +1,8 @@
 #include "interop/keras/serialized.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "config/scalar.h"
@@ -31,6 +33,7 @@ KerasObject read_keras_object(const Json& written) {
 ConfigNode option_of_keras(const Json& value) {
   if (!value.is_number() || value.is_int()) return config_of_json(value);
   const double number = value.as_double();
+  if (!(std::abs(number) <= std::numeric_limits<float>::max())) return config_of_json(value);
   const auto short_form = static_cast<float>(number);
   return static_cast<double>(short_form) == number ? ConfigNode::scalar(real_text(short_form))
                                                    : config_of_json(value);
