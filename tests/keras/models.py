@@ -291,6 +291,7 @@ def small_ones():
     schedules = {
         "piecewise_constant": {"boundaries": [1, 3], "values": [0.1, 0.01, 0.001]},
         "exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5, "staircase": True},
+        "inverse_time_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5, "staircase": True},
         "cosine_decay": {"initial": 0.1, "steps": 5, "alpha": 0.1},
         "cosine_decay with warm-up": {"initial": 0.1, "steps": 5, "warmup_steps": 2, "warmup_initial": 0.01},
         "reduce_on_plateau": {"initial": 0.1, "monitor": "loss"},
