@@ -47,10 +47,22 @@ ImportedTraining read(const char* model, const std::string& config, const std::s
                                imported, graph);
 }
 
+/// A value on one line.
+std::string flat(const ConfigNode& node) {
+  if (node.is_scalar()) return node.text();
+  std::string text;
+  if (node.is_sequence())
+    for (const ConfigNode& item : node.items()) text += (text.empty() ? "" : ", ") + flat(item);
+  if (node.is_mapping())
+    for (const auto& [key, value] : node.entries())
+      text += (text.empty() ? "" : ", ") + key.text() + ": " + flat(value);
+  return node.is_sequence() ? "[" + text + "]" : "{" + text + "}";
+}
+
 /// One entry of the `train:` part.
 std::string part(const ImportedTraining& training, const char* key) {
   const ConfigNode* found = training.train.find(key);
-  return found ? found->to_yaml() : "none\n";
+  return found ? flat(*found) : "none";
 }
 
 std::string mistake(const char* model, const std::string& config, const std::string& version = "2.15.0",
@@ -92,18 +104,23 @@ TEST_CASE("Keras's losses: one, a list, by output, with weights") {
     return part(read(kModel, config + ", " + kSgd), "loss");
   };
   const std::string by_output =
-      "kind: sparse_categorical_crossentropy\nsize:\n  mean_squared_error: {weight: 0.5}\n";
-  CHECK(losses(R"("loss": "mse")") == "mean_squared_error\n");
+      "{kind: sparse_categorical_crossentropy, size: {mean_squared_error: {weight: 0.5}}}";
+  CHECK(losses(R"("loss": "mse")") == "mean_squared_error");
   CHECK(losses(R"("loss": ["sparse_categorical_crossentropy", "mse"], "loss_weights": [1.0, 0.5])") ==
         by_output);
   CHECK(losses(R"("loss": {"kind": "sparse_categorical_crossentropy", "size": {"class_name": "function",
     "config": "mean_squared_error"}}, "loss_weights": {"size": 0.5})") == by_output);
   CHECK(losses(R"("loss": "mae", "loss_weights": [2, 0.25])") ==
-        "kind:\n  mean_absolute_error: {weight: 2}\nsize:\n  mean_absolute_error: {weight: 0.25}\n");
+        "{kind: {mean_absolute_error: {weight: 2}}, size: {mean_absolute_error: {weight: 0.25}}}");
   CHECK(losses(R"("loss": [{"class_name": "SparseCategoricalCrossentropy", "config": {"reduction": "auto",
     "name": "sparse_categorical_crossentropy", "from_logits": true, "ignore_class": null}}, {"class_name": "Huber",
     "config": {"reduction": "sum_over_batch_size", "name": "huber_loss", "delta": 1.0}}])") ==
-        "kind:\n  sparse_categorical_crossentropy: {from_logits: true}\nsize: huber\n");
+        "{kind: {sparse_categorical_crossentropy: {from_logits: true}}, size: huber}");
+  // A focal loss whose gamma is 0 is not one whose gamma is not written.
+  CHECK(
+      losses(
+          R"("loss": {"class_name": "BinaryFocalCrossentropy", "config": {"gamma": 0.0, "alpha": 0.25}})") ==
+      "{binary_focal_crossentropy: {gamma: 0}}");
   const std::string wrong =
       mistake(kModel, std::string(R"("loss": ["my_loss", {"class_name": "Huber", "config":
     {"reduction": "sum"}}], "loss_weights": [1.0], )") +
@@ -117,19 +134,21 @@ TEST_CASE("Keras's losses: one, a list, by output, with weights") {
 
 TEST_CASE("Keras's metrics: strings, functions, objects, wrapped functions, nested lists") {
   using Pair = std::pair<std::string, std::string>;
-  const std::string accuracy = "[accuracy]\n";
+  const std::string accuracy = "[accuracy]";
   CHECK(metrics_of(R"(["accuracy"])", "1.2.2") == Pair{accuracy, ""});
   CHECK(metrics_of(R"({"kind": "acc"})", "2.2.4") == Pair{accuracy, ""});
   CHECK(metrics_of(R"([[{"class_name": "MeanMetricWrapper", "config": {"name": "accuracy", "dtype": "float32",
     "fn": "sparse_categorical_accuracy"}}]])") == Pair{accuracy, ""});
+  CHECK(metrics_of(R"([[{"class_name": "MeanMetricWrapper", "config": {"name": "kind_acc",
+    "fn": "sparse_categorical_accuracy"}}]])") == Pair{accuracy, ""});
   CHECK(metrics_of(
             R"([{"class_name": "function", "config": "sparse_categorical_accuracy", "module": "builtins"}])",
-            "3.5.0") == Pair{"[sparse_categorical_accuracy]\n", ""});
+            "3.5.0") == Pair{"[sparse_categorical_accuracy]", ""});
   CHECK(metrics_of(R"(["accuracy", {"class_name": "SparseTopKCategoricalAccuracy", "config": {"name": "top2",
     "dtype": {"class_name": "DTypePolicy"}, "k": 2}}, "my_metric", {"class_name": "MeanMetricWrapper", "config":
     {"fn": "other"}}, "accuracy", "mae", {"class_name": "Precision", "config": {"top_k": 2}}])",
                    "3.5.0") ==
-        Pair{"[accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]\n",
+        Pair{"[accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
              "the metric my_metric: dtrain has none of this name\n"
              "the metric other: dtrain has none of this name\n"
              "the metric accuracy: it is there twice\n"
@@ -141,30 +160,28 @@ TEST_CASE("Keras's metrics: strings, functions, objects, wrapped functions, nest
     {"class_name": "Precision", "config": {"name": "precision", "thresholds": null, "class_id": 1}},
     {"class_name": "F1Score", "config": {"average": "macro", "threshold": null}}])",
                    "2.15.0", R"("categorical_crossentropy")") ==
-        Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}]\n",
+        Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}]",
              "the metric Precision: it has class_id: 1\n"});
 }
 
 TEST_CASE("Keras's metrics by output, and one list for all outputs") {
   const auto metrics = [](const std::string& written, const std::string& version) {
-    return part(read(kModel,
-                     std::string(R"("loss": ["categorical_crossentropy", "mse"], "metrics": )") + written +
-                         ", " + kSgd,
-                     version),
-                "metrics");
+    const std::string config =
+        R"("loss": ["categorical_crossentropy", "mse"], "metrics": )" + written + ", " + kSgd;
+    return part(read(kModel, config, version), "metrics");
   };
   CHECK(metrics(R"(["mae", "mse"])", "2.2.4") ==
-        "kind: [mean_absolute_error, mean_squared_error]\nsize: [mean_absolute_error, mean_squared_error]\n");
-  CHECK(metrics(R"(["accuracy", "mse"])", "3.5.0") == "kind: [accuracy]\nsize: [mean_squared_error]\n");
-  CHECK(metrics(R"([["accuracy", "mae"], null])", "2.15.0") == "kind: [accuracy, mean_absolute_error]\n");
+        "{kind: [mean_absolute_error, mean_squared_error], size: [mean_absolute_error, mean_squared_error]}");
+  CHECK(metrics(R"(["accuracy", "mse"])", "3.5.0") == "{kind: [accuracy], size: [mean_squared_error]}");
+  CHECK(metrics(R"([["accuracy", "mae"], null])", "2.15.0") == "{kind: [accuracy, mean_absolute_error]}");
   CHECK(metrics(R"({"size": ["mae", "mse"], "kind": "accuracy"})", "2.15.0") ==
-        "kind: [accuracy]\nsize: [mean_absolute_error, mean_squared_error]\n");
+        "{kind: [accuracy], size: [mean_absolute_error, mean_squared_error]}");
   const ImportedTraining training =
       read(kModel, std::string(R"("loss": "mse", "weighted_metrics": ["mae"], "metrics": {"size": ["mine"]},
     "sample_weight_mode": "temporal", )") +
                        kSgd);
-  CHECK(part(training, "weighted_metrics") == "kind: [mean_absolute_error]\nsize: [mean_absolute_error]\n");
-  CHECK(part(training, "metrics") == "none\n");
+  CHECK(part(training, "weighted_metrics") == "{kind: [mean_absolute_error], size: [mean_absolute_error]}");
+  CHECK(part(training, "metrics") == "none");
   CHECK(training.left_out == std::vector<std::string>{"size: the metric mine: dtrain has none of this name",
                                                       R"(sample_weight_mode: "temporal")",
                                                       "the optimizer's state, which the file does not have"});
@@ -174,53 +191,56 @@ TEST_CASE("Keras's optimizers: the usual options are not written") {
   CHECK(optimizer_of(R"({"class_name": "Custom>Adam", "config": {"name": "Adam", "weight_decay": null,
     "clipnorm": null, "use_ema": false, "ema_momentum": 0.99, "ema_overwrite_frequency": 100, "jit_compile": false,
     "is_legacy_optimizer": false, "learning_rate": 0.009999999776482582, "beta_1": 0.8999999761581421,
-    "beta_2": 0.99, "epsilon": 1e-07, "amsgrad": false}})") == "adam: {learning_rate: 0.01, beta_2: 0.99}\n");
+    "beta_2": 0.99, "epsilon": 1e-07, "amsgrad": false}})") == "{adam: {learning_rate: 0.01, beta_2: 0.99}}");
   CHECK(optimizer_of(R"({"class_name": "AdamW", "config": {"learning_rate": 0.5, "weight_decay": null}})") ==
-        "adamw: {learning_rate: 0.5, weight_decay: 0}\n");
+        "{adamw: {learning_rate: 0.5, weight_decay: 0}}");
   CHECK(optimizer_of(
             R"({"class_name": "SGD", "config": {"learning_rate": {"class_name": "CosineDecay", "config":
     {"initial_learning_rate": 0.25, "decay_steps": 100, "alpha": 0.0, "name": null, "warmup_target": 0.5,
     "warmup_steps": 10}}, "momentum": 0.0, "nesterov": false}})") ==
-        "sgd:\n  learning_rate:\n    cosine_decay: {warmup_initial: 0.25, steps: 100, alpha: 0.0, initial: "
-        "0.5, "
-        "warmup_steps: 10}\n");
+        "{sgd: {learning_rate: {cosine_decay: {warmup_initial: 0.25, steps: 100, alpha: 0, initial: 0.5, "
+        "warmup_steps: 10}}}}");
   CHECK(optimizer_of(R"({"class_name": "SGD", "config": {"learning_rate": {"class_name": "InverseTimeDecay",
     "config": {"initial_learning_rate": 0.25, "decay_steps": 4, "decay_rate": 0.5, "staircase": false}}}})") ==
-        "sgd:\n  learning_rate:\n    inverse_time_decay: {initial: 0.25, decay_steps: 4, decay_rate: 0.5, "
+        "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.25, decay_steps: 4, decay_rate: 0.5, "
         "staircase: "
-        "false}\n");
+        "false}}}}");
 }
 
 TEST_CASE("what the optimizers of Keras 1 to 2.10 have") {
   CHECK(optimizer_of(R"({"class_name": "SGD", "config": {"lr": 0.5, "decay": 0.25, "momentum": 0.9}})",
                      "2.2.4") ==
-        "sgd:\n  learning_rate:\n    inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}\n"
-        "  momentum: 0.9\n");
-  CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 1e-3, "rho": 0.9}})",
-                     "1.2.2") == "rmsprop: {learning_rate: 0.5, epsilon: 1e-06}\n");
-  CHECK(
-      optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 1e-3, "momentum": 0.5}})") ==
-      "rmsprop: {learning_rate: 0.5, epsilon: 0.001, momentum: 0.5}\n");
+        "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
+        "momentum: 0.9}}");
+  // Where epsilon is added to the root, its square is below it.
+  CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "rho": 0.9}})",
+                     "1.2.2") == "{rmsprop: {learning_rate: 0.5, epsilon: 0.015625}}");
+  CHECK(optimizer_of(
+            R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "momentum": 0.5}})") ==
+        "{rmsprop: {learning_rate: 0.5, epsilon: 0.125, momentum: 0.5}}");
+  CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125}})", "3.5.0") ==
+        "{rmsprop: {learning_rate: 0.5, epsilon: 0.125}}");
   CHECK(optimizer_of(R"({"class_name": "Adagrad", "config": {"lr": 0.5}})", "2.2.4") ==
-        "adagrad: {learning_rate: 0.5, initial_accumulator_value: 0}\n");
+        "{adagrad: {learning_rate: 0.5, initial_accumulator_value: 0}}");
   const auto clipped = [](const std::string& version) {
     const std::string config =
         R"("loss": "mse", "optimizer_config": {"class_name": "SGD", "config": {"lr": 0.5,
-      "clipnorm": 2.0, "clipvalue": 0.5}})";
+      "clipnorm": 2.0}})";
     const std::string wrong = mistake(kOneOutput, config, version);
     return wrong.empty() ? part(read(kOneOutput, config, version), "clip_norm") : wrong;
   };
   // Keras by itself clipped by the norm of all gradients, tf.keras by that of each.
-  CHECK(clipped("1.2.2") == "2\n");
-  CHECK(clipped("2.3.1") == "2\n");
+  CHECK(clipped("1.2.2") == "2");
+  CHECK(clipped("2.3.1") == "2");
   for (const char* version : {"2.2.4-tf", "2.4.0", "2.15.0"})
     CHECK(clipped(version).find(
               "the optimizer SGD has clipnorm: 2.0, which clips the gradient of each weight by "
               "itself") != std::string::npos);
-  CHECK(mistake(kOneOutput,
-                R"("loss": "mse", "optimizer_config": {"class_name": "Adam", "config": {"decay": 0.5,
-    "learning_rate": {"class_name": "Mine"}, "amsgrad": true}})")
-            .find("the optimizer has a schedule and decay: 0.5") != std::string::npos);
+  const std::string wrong = mistake(kOneOutput, R"("loss": "mse", "optimizer_config": {"class_name": "Adam",
+    "config": {"decay": 0.5, "learning_rate": {"class_name": "Mine"}, "amsgrad": true}})");
+  CHECK(wrong.find("the optimizer has a schedule and decay: 0.5") != std::string::npos);
+  CHECK(wrong.find(R"(dtrain has no schedule {"class_name": "Mine"})") != std::string::npos);
+  CHECK(wrong.find("the optimizer Adam has amsgrad: true") != std::string::npos);
 }
 
 TEST_CASE("the state of Keras's optimizers: in the order of their versions") {
@@ -247,6 +267,7 @@ TEST_CASE("the state of Keras's optimizers: in the order of their versions") {
   check_adam(state(adam + R"(, "use_ema": false}})", {scalar, kernel, kernel, bias, bias}), {1, 3, 2, 4});
   check_adam(state(adam + R"(, "use_ema": false}})", {scalar, scalar, kernel, kernel, bias, bias}, "3.5.0"),
              {2, 4, 3, 5});
+  check_adam(state(adam + "}}", {scalar, scalar, kernel, kernel, bias, bias}, "3.5.0"), {2, 4, 3, 5});
 
   const ImportedTraining rms =
       state(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "momentum": 0.5, "centered": true}})",

@@ -88,7 +88,7 @@ def legacy_optimizers(keras):
         "sgd": legacy.SGD(0.1), "momentum": legacy.SGD(0.05, momentum=0.9, nesterov=True, decay=0.05),
         "adam": legacy.Adam(0.01, decay=0.1), "adam with a schedule": legacy.Adam(s.InverseTimeDecay(0.02, 5, 0.5)),
         "rmsprop": legacy.RMSprop(0.003), "rmsprop with momentum": legacy.RMSprop(0.003, momentum=0.5, centered=True),
-        "adagrad": legacy.Adagrad(0.1), "clip": legacy.SGD(0.5, global_clipnorm=0.1, clipvalue=0.05)}
+        "adagrad": legacy.Adagrad(0.1), "clip_norm": legacy.SGD(0.5, global_clipnorm=0.1), "clip_value": legacy.SGD(0.5, clipvalue=0.01)}
 
 
 def imports(keras):
@@ -110,15 +110,18 @@ def check_outputs(program, keras, folder, ending):
         return y_pred
 
     model.compile(
-        "adam", {"kind": "sparse_categorical_crossentropy", "size": keras.losses.Huber(delta=2.0)}, loss_weights={"size": 0.25, "kind": 2.0},
+        "adam", {"kind": "sparse_categorical_crossentropy", "size": keras.losses.Huber(delta=2.0)},
+        loss_weights={"size": 0.25, "kind": 2.0},
         metrics={"kind": ["accuracy", metrics.SparseTopKCategoricalAccuracy(k=2, name="top2"), metrics.KLDivergence()],
                  "size": ["mae", metrics.RootMeanSquaredError(), mine]}, weighted_metrics={"size": ["mse"]})
     model.fit(*zeros(), verbose=0)
     model.save(folder / f"outputs{ending}")
     run(program, folder, "import", f"outputs{ending}", "--output", "imported", "--with-optimizer")
-    config = subprocess.run([program, "inspect", "imported/weights.h5", "--config"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    config = subprocess.run([program, "inspect", "imported/weights.h5", "--config"], cwd=folder, check=True,
+                            capture_output=True, text=True).stdout
     report = (folder / "imported/report.txt").read_text()
-    for expected in ("sparse_categorical_crossentropy: {weight: 2", "delta: 2", "weight: 0.25", "kind: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
+    for expected in ("weight: 2", "delta: 2", "weight: 0.25",
+                     "kind: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
                      "size: [mean_absolute_error, root_mean_squared_error]", "size: [mean_squared_error]"):
         if expected not in config:
             raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{config}")

@@ -108,12 +108,12 @@ class TrainingReader {
   Json weight_of(size_t output) {
     const Json* weights = value_at(config_, "loss_weights");
     if (!weights || weights->dump() == "[]") return 1;
-    if (weights->has_value()) return *weights;
+    if (weights->is_number()) return *weights;
     const bool is_short = weights->is_array() && weights->items().size() != outputs_.size();
     const Json* weight = said_of(*weights, outputs_, output);
-    if (is_short || (weight && !weight->has_value()))
+    if (is_short || (weight && !weight->is_number()))
       add_problem(fmt::format("has loss_weights: {}; expected a number for each output", weights->dump()));
-    return weight && weight->has_value() ? *weight : Json(1);
+    return weight && weight->is_number() ? *weight : Json(1);
   }
 
   ConfigNode read_loss(const KerasObject& object, const Json& weight) {

@@ -35,8 +35,8 @@ ConfigNode option_of_keras(const Json& value) {
   const double number = value.as_double();
   if (!(std::abs(number) <= std::numeric_limits<float>::max())) return config_of_json(value);
   const auto short_form = static_cast<float>(number);
-  return static_cast<double>(short_form) == number ? ConfigNode::scalar(real_text(short_form))
-                                                   : config_of_json(value);
+  return ConfigNode::scalar(static_cast<double>(short_form) == number ? real_text(short_form)
+                                                                      : real_text(number));
 }
 
 KindOptions::KindOptions(const RegistryBase& table, std::string kind, const ConfigNode& defaults)
