@@ -44,7 +44,7 @@ void use_blocks(const ConfigNode& flat_model, KerasImport& result) {
   FoldedModel folded = fold_blocks(flat_model, result.graph);
   rename_layers(result.parameters, folded.names);
   if (result.training)
-    for (auto& [slot, arrays] : result.training->slots) rename_layers(arrays, folded.names);
+    for (auto& [slot, arrays] : result.training->state.slots) rename_layers(arrays, folded.names);
   result.graph = std::move(folded.graph);
   result.blocks = std::move(folded.uses);
   result.model = without_automatic_names(folded.model, result.graph);
