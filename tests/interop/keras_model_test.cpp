@@ -293,6 +293,8 @@ TEST_CASE("layers as Keras writes them") {
   CHECK(config("permute: [2, 1]") == R"(Permute {"dims": [2, 1]})");
   CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
   CHECK(config("maximum") == "Maximum {}");
+  CHECK(config("conv1d: {filters: 1, kernel_size: 2, padding: causal}").find(R"("padding": "causal")") !=
+        std::string::npos);
   CHECK(config("upsampling2d: 3") ==
         R"(UpSampling2D {"size": 3, "interpolation": "nearest", "data_format": "channels_last"})");
   CHECK(config("cropping2d: [1, 2]") ==

@@ -178,6 +178,8 @@ def every_layer():
         {"conv1d": {"filters": 6, "kernel_size": 3, "padding": "same", "activation": "relu",
                     "bias_initializer": "random_normal"}},
         {"conv1d": {"filters": 5, "kernel_size": 2, "dilation_rate": 2}},
+        {"conv1d": {"filters": 4, "kernel_size": 3, "dilation_rate": 2, "padding": "causal"}},
+        {"conv1d": {"filters": 5, "kernel_size": 2, "strides": 2, "padding": "causal", "bias_initializer": "random_normal"}},
         {"upsampling1d": {"size": 2}},
         {"max_pooling1d": {"pool_size": 2, "padding": "same", "strides": 1}},
         {"average_pooling1d": {"pool_size": 3, "padding": "same", "name": "means"}},

@@ -324,6 +324,12 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(filtered.parameter_specs[0].shape == Shape{2, 1, 1});
   CHECK(filtered.output.shape == Shape{2, 1});
   CHECK(filtered.forward() == Values{12.5, 34.5});
+  LayerRun causal({.yaml = "conv1d: {filters: 1, kernel_size: 2, dilation_rate: 2, padding: causal}",
+                   .inputs = {{"x", {4, 1}}},
+                   .batch = 1});
+  causal.inputs = {{1, 2, 3, 4}};
+  causal.parameters = {{10, 1}, {0.5}};
+  CHECK(causal.forward() == Values{1.5, 2.5, 13.5, 24.5});
   LayerRun longest({.yaml = "max_pooling1d", .inputs = {{"x", {5, 1}}}, .batch = 1});
   longest.inputs = {{1, 2, 4, 3, 9}};
   CHECK(longest.forward() == Values{2, 4});

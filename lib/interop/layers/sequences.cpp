@@ -22,7 +22,7 @@ Window sequence_window(const Json& options) {
   return {{1, size},
           {1, length("strides", options.find("pool_size") ? size : 1)},
           {1, length("dilation_rate", 1)},
-          options.at("padding").as_string() == "same" ? Border::same : Border::valid};
+          border_of(options)};
 }
 
 Padding2 sequence_padding(const Window& window, const TensorSpec& input) {
