@@ -194,10 +194,10 @@ std::vector<std::vector<float>> slots_of(const RunConfig& config, const Paramete
     for (const ParameterSlice& slice : layout.slices()) {
       const auto array = found->second.find(slice.path());
       if (array == found->second.end()) continue;
-      if (!array->second->values || array->second->shape != slice.shape)
+      if (!array->second.values || array->second.shape != slice.shape)
         throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {}", slot.name,
-                                    slice.path(), slice.shape.str(), array->second->shape.str()));
-      std::copy_n(array->second->values.get(), slice.elements(),
+                                    slice.path(), slice.shape.str(), array->second.shape.str()));
+      std::copy_n(array->second.values.get(), slice.elements(),
                   slots.back().begin() + static_cast<ptrdiff_t>(slice.offset));
     }
   }

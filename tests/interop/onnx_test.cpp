@@ -66,6 +66,7 @@ inputs: {x: [12, 3]}
 layers:
   - zero_padding1d: [1, 2]
   - conv1d: {filters: 4, kernel_size: 3, padding: causal, dilation_rate: 2}
+  - prelu: {shared_axes: 1}
   - batch_normalization
   - max_pooling1d: {pool_size: 2, strides: 1, padding: same}
   - average_pooling1d
@@ -76,7 +77,7 @@ layers:
 outputs: [largest, mean]
 )");
   CHECK(ops(model) ==
-        "Transpose Pad Conv BatchNormalization MaxPool AveragePool Resize Slice GlobalMaxPool "
+        "Transpose Pad Conv PRelu BatchNormalization MaxPool AveragePool Resize Slice GlobalMaxPool "
         "GlobalAveragePool Flatten Transpose");
   const auto node = [&](const char* op) {
     return *std::find_if(model.nodes.begin(), model.nodes.end(),
@@ -88,6 +89,7 @@ outputs: [largest, mean]
         ->shape;
   };
   CHECK(shape_of(node("Conv").inputs[1]) == Shape{4, 3, 3});
+  CHECK(shape_of(node("PRelu").inputs[1]) == Shape{4, 1});
 }
 
 TEST_CASE("a value is transposed once for all that read it") {
@@ -145,6 +147,10 @@ TEST_CASE("the loops give what the operators are said to give") {
           "[3, 1]", {1, 2, 4}) == std::vector<float>{1, 3, 6});
   CHECK(answer("average_pooling1d: {pool_size: 2, strides: 1, padding: same}", "[3, 1]", {1, 2, 4}) ==
         std::vector<float>{1.5, 3, 4});
+  CHECK(answer("prelu: {alpha_initializer: {constant: 0.5}}", "[2, 2]", {-1, 2, -3, 0}) ==
+        std::vector<float>{-0.5, 2, -1.5, 0});
+  CHECK(answer("upsampling2d: {size: [1, 2], interpolation: bilinear}", "[1, 2, 1]", {1, 5}) ==
+        std::vector<float>{1, 2, 4, 5});
   CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "
                "kernel_initializer: ones}",
                "[1, 2, 1]", {1, 2})

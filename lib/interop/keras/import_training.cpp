@@ -193,7 +193,7 @@ void take_slots(const std::string& optimizer, std::vector<std::string> slots,
   const bool by_weight = optimizer == "adam" || optimizer == "adamw" || optimizer == "lamb";
   size_t next = first;
   const auto take = [&](const std::string& slot, const std::string& weight) {
-    result.slots[slot][weight] = &arrays[next++];
+    result.slots[slot][weight] = arrays[next++];
   };
   if (by_weight)
     for (const std::string& weight : trained)
@@ -240,6 +240,10 @@ ImportedTraining import_keras_training(const Json& training_config, const KerasM
   }
   result.iteration = *arrays.front().integer;
   take_slots(reader.optimizer(), slots, trained, arrays, first, result);
+  for (auto& [slot, by_weight] : result.slots)
+    for (const KerasModelLayer* layer : imported.moved_channels)
+      if (const auto alpha = by_weight.find(imported.names.at(layer) + "/alpha"); alpha != by_weight.end())
+        alpha->second = with_channels_last(alpha->second);
   return result;
 }
 

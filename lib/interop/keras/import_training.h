@@ -16,8 +16,8 @@ struct ImportedTraining {
   ConfigNode train;       ///< loss, optimizer and clipping
   int64_t iteration = 0;  ///< steps done
   /// The optimizer's slots, each an array by "<layer>/<weight>"; none if the file has no state of a kind that
-  /// is read. They refer to the weights.
-  std::map<std::string, std::map<std::string, const KerasWeight*>> slots;
+  /// is read.
+  std::map<std::string, std::map<std::string, KerasWeight>> slots;
   std::vector<std::string> left_out;  ///< "the metrics", "the optimizer's state, ..."
 };
 
