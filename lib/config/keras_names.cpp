@@ -36,6 +36,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
 constexpr auto kClasses = std::to_array<ShortName>({
     {"SGD", "sgd"},
     {"RMSprop", "rmsprop"},
+    {"PReLU", "prelu"},
     {"UpSampling1D", "upsampling1d"},
     {"UpSampling2D", "upsampling2d"},
     {"AdamW", "adamw"},

@@ -266,6 +266,10 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
     result.left_out.push_back(
         fmt::format("the number of steps, which this Keras does not save with {}", optimizer.name));
   if (state) result.state = std::move(*state);
+  for (auto& [slot, by_weight] : result.state.slots)
+    for (const KerasModelLayer* layer : imported.moved_channels)
+      if (const auto alpha = by_weight.find(imported.names.at(layer) + "/alpha"); alpha != by_weight.end())
+        alpha->second = with_channels_last(alpha->second);
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include "data/files/mapped_file.h"
 #include "hdf5/hdf5_storage.h"
 #include "interop/keras/open_file.h"
+#include "interop/permuted.h"
 
 namespace dtrain {
 
@@ -216,6 +217,22 @@ class VarsReader {
 };
 
 }  // namespace
+
+KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes) {
+  KerasWeight result = weight;
+  result.shape = permuted(weight.shape, axes);
+  const std::span<const float> values{weight.values.get(), static_cast<size_t>(weight.shape.elements())};
+  const auto moved = std::make_shared<std::vector<float>>(permuted(values, weight.shape, axes));
+  result.values = {moved, moved->data()};
+  return result;
+}
+
+KerasWeight with_channels_last(const KerasWeight& array) {
+  std::vector<int64_t> axes;
+  for (size_t axis = 1; axis < array.shape.rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+  axes.push_back(0);
+  return array.values && array.shape.rank() > 1 ? with_axes(array, axes) : array;
+}
 
 KerasWeights read_keras_weights(const OpenKerasFile& file, const std::shared_ptr<const MappedFile>& mapped) {
   const Source source(file, mapped);
