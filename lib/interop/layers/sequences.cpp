@@ -19,13 +19,12 @@ Window sequence_window(const Json& options) {
     return value && value->is_int() ? value->as_int() : otherwise;
   };
   const int64_t size = length("kernel_size", length("pool_size", 1));
-  return {{1, size},
-          {1, length("strides", options.find("pool_size") ? size : 1)},
-          {1, length("dilation_rate", 1)},
+  return {Size2{1, size}, Size2{1, length("strides", options.find("pool_size") ? size : 1)},
+          Size2{1, length("dilation_rate", 1)},
           options.at("padding").as_string() == "same" ? Border::same : Border::valid};
 }
 
-Padding2 sequence_padding(const Window& window, const TensorSpec& input) {
+Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
@@ -48,7 +47,7 @@ void set_onnx_sequence(OnnxLayer& layer, const std::string& image) {
                    ExportLayout::channels_first);
 }
 
-std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding2& padding) {
+std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& padding) {
   return {{"kernel_shape", std::vector<int64_t>{1, window.size.width}},
           {"strides", std::vector<int64_t>{1, window.strides.width}},
           {"pads", std::vector<int64_t>{0, padding.left, 0, padding.right}}};
@@ -105,7 +104,7 @@ void upsampling1d_to_onnx(OnnxLayer& layer) {
 }
 
 /// The input with channels first and `value` at its ends.
-std::string torch_padded_sequence(TorchLayer& layer, const Padding2& padding, const char* value) {
+std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, const char* value) {
   const std::string x = layer.input(0, ExportLayout::channels_first);
   if (padding.left == 0 && padding.right == 0) return x;
   return fmt::format("F.pad({}, ({}, {}), value={})", x, padding.left, padding.right, value);
@@ -133,11 +132,11 @@ void max_pooling1d_to_torch(TorchLayer& layer) {
 
 void average_pooling1d_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
-  const Padding2 padding = sequence_padding(window, layer.input_spec());
+  const Padding3 padding = sequence_padding(window, layer.input_spec());
   layer.set_output(
       layer.add(fmt::format("average_pool({}.unsqueeze(2), {}, {}, {}).squeeze(2)",
-                            layer.input(0, ExportLayout::channels_first), torch_size(window.size),
-                            torch_size(window.strides), torch_sides(padding))),
+                            layer.input(0, ExportLayout::channels_first), torch_size({1, window.size.width}),
+                            torch_size({1, window.strides.width}), torch_sides(padding))),
       ExportLayout::channels_first);
 }
 

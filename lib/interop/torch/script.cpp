@@ -21,8 +21,8 @@ constexpr std::string_view kAveragePool = R"(
 
 def average_pool(x, size, stride, sides):
     """The mean of the pixels that exist: padding does not count."""
-    mean = F.avg_pool2d(F.pad(x, sides), size, stride)
-    return mean / F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
+    pool = F.avg_pool2d if len(size) == 2 else F.avg_pool3d
+    return pool(F.pad(x, sides), size, stride) / pool(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
 )";
 
 constexpr std::string_view kFunctions = R"(
