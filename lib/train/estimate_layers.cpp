@@ -16,14 +16,14 @@ double bytes_of_batch(const TensorSpec& spec, int64_t batch) {
   return static_cast<double>(batch * spec.shape.elements()) * static_cast<double>(bytes_of(spec.dtype));
 }
 
-/// In how many places of a sample a kernel is applied. A convolution's has four axes: it is applied once for
-/// each place of the smaller image, which is the output, and the input of a transposed one. Others' are
-/// applied to every row that goes in or comes out.
+/// In how many places of a sample a kernel is applied. A convolution's has four axes, or five: it is applied
+/// once for each place of the smaller image, which is the output, and the input of a transposed one. Others'
+/// are applied to every row that goes in or comes out.
 int64_t places_of(const Graph& graph, const GraphNode& node, const Shape& kernel) {
   const int64_t in = node.inputs.empty() ? 1 : graph.spec(node.inputs[0]).shape.positions();
   const int64_t out = node.outputs[0].shape.positions();
   constexpr size_t kImageKernelRank = 4;
-  return kernel.rank() == kImageKernelRank ? std::min(in, out) : std::max(in, out);
+  return kernel.rank() >= kImageKernelRank ? std::min(in, out) : std::max(in, out);
 }
 
 PassWork forward_work(const Graph& graph, const GraphNode& node, int64_t batch) {
