@@ -39,6 +39,7 @@ constexpr auto kClasses = std::to_array<ShortName>({
     {"PReLU", "prelu"},
     {"UpSampling1D", "upsampling1d"},
     {"UpSampling2D", "upsampling2d"},
+    {"UpSampling3D", "upsampling3d"},
     {"AdamW", "adamw"},
     {"AUC", "auc"},
     {"MeanIoU", "mean_iou"},

@@ -123,8 +123,10 @@ struct LayerArguments {
 };
 
 /// The shape of a batch of images, [n, height, width, channels], as Ops::reorder takes it. Sequences,
-/// [n, length, channels], are images of height 1.
+/// [n, length, channels], are images of height 1, and volumes, [n, depth, height, width, channels], of height
+/// depth * height.
 inline Shape image_batch(const Shape& batch) {
+  if (batch.rank() == 5) return {batch[0], batch[1] * batch[2], batch[3], batch[4]};
   return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
 }
 

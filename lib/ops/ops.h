@@ -48,9 +48,10 @@ class Matmul {
   virtual void run(const void* a, const void* b, const void* bias, void* c, void* scratch) = 0;
 };
 
-/// Two-dimensional (cross-)correlation, as deep learning's convolutions are. Images in the layouts that the
-/// operation names; kernels and their gradients always in Keras's: [height, width, channels, filters],
-/// depthwise [height, width, channels, multiplier].
+/// (Cross-)correlation in two dimensions, or in three, as deep learning's convolutions are. Images in the
+/// layouts that the operation names; kernels and their gradients always in Keras's: [height, width, channels,
+/// filters], depthwise [height, width, channels, multiplier], of volumes [depth, height, width, channels,
+/// filters].
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -234,7 +235,8 @@ class Ops {
   virtual bool adds_in_normalization() const { return false; }
   virtual std::unique_ptr<SynchronizedBatchNormalization> synchronized_batch_normalization(
       const BatchNormalizationSpec& spec, int replicas) = 0;
-  /// `shape` is [n, height, width, channels]; the channels fill whole blocks.
+  /// `shape` is [n, height, width, channels]; the channels fill whole blocks. The rows of volumes are those
+  /// of images of height depth * height, in every layout.
   virtual std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) = 0;
 
   // Elementwise, over n elements. dst may be any of the sources.

@@ -139,7 +139,7 @@ class Safetensors(Exported):
 EVERY_WEIGHT = """\
 seed: 5
 model:
-  inputs: {image: [6, 6, 3], words: {shape: [4], dtype: int32}}
+  inputs: {image: [6, 6, 3], words: {shape: [4], dtype: int32}, volume: [4, 3, 2, 2]}
   %s
   layers:
     - conv2d: {filters: 4, kernel_size: [3, 2], inputs: image, name: block/conv}
@@ -153,7 +153,9 @@ model:
     - embedding: {input_dim: 7, output_dim: 5, inputs: words}
     - layer_normalization: {center: false}
     - flatten: {name: rows}
-    - concatenate: {inputs: [of_image, rows]}
+    - conv3d: {filters: 3, kernel_size: [3, 2, 1], inputs: volume}
+    - flatten: {name: voxels}
+    - concatenate: {inputs: [of_image, rows, voxels]}
     - dense: {units: 2}
 dataset: {train: {synthetic: {samples: 8, input: {low: 0, high: 7}, target: {shape: [2]}}}}
 strategy: single
@@ -166,10 +168,10 @@ class ComesBack(Case):
         self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
         self.dtrain("export", "first", "--output", "w.safetensors")
         told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
-        self.assertIn("22 of 22 weights from", told)
+        self.assertIn("24 of 24 weights from", told)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
-        self.assertEqual(len(trained), 18)
+        self.assertEqual(len(trained), 20)
         for key in trained:
             self.assertEqual(before[key], after[key], key)
 

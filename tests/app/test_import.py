@@ -259,25 +259,56 @@ class ChannelsFirst(Import):
                                 "loss": {"sparse_categorical_crossentropy": {"from_logits": True}}}})
         self.samples([5, 6, 2])
         expected = self.predictions("run")
-        config = self.config()
+        self.rewrite(config_json=self.with_channels_first(self.config(), [2, 5, 6]))
+        self.dtrain("import", "model.keras", "--output", "first")
+        model = (self.dir / "first/model.yaml").read_text()
+        self.assertEqual(model.count("permute"), 1, "the values stay as the layers of images have them")
+        self.move_channels_of_samples([5, 6, 2])
+        self.assert_close(expected, self.predictions("first"))
+
+    @staticmethod
+    def with_channels_first(config, shape):
         for layer in config["config"]["layers"]:
             options = layer["config"]
             if "data_format" in options:
                 options["data_format"] = "channels_first"
             if layer["name"] == "image":
-                options["batch_shape"] = [None, 2, 5, 6]
+                options["batch_shape"] = [None, *shape]
             if layer["name"] in ("norm", "both"):
                 options["axis"] = 1
-        self.rewrite(config_json=config)
-        self.dtrain("import", "model.keras", "--output", "first")
-        model = (self.dir / "first/model.yaml").read_text()
-        self.assertEqual(model.count("permute"), 1, "the values stay as the layers of images have them")
+        return config
+
+    def move_channels_of_samples(self, shape):
         data = (self.dir / "samples.npy").read_bytes()
         begin = 10 + struct.unpack_from("<H", data, 8)[0]
-        values = struct.unpack(f"<{6 * 60}f", data[begin:])
-        moved = [values[((n * 5 + y) * 6 + x) * 2 + c] for n in range(6) for c in range(2) for y in range(5) for x in range(6)]
-        header = data[:begin].replace(b"(6, 5, 6, 2)", b"(6, 2, 5, 6)")
+        pixels, channels = math.prod(shape[:-1]), shape[-1]
+        values = struct.unpack(f"<{6 * pixels * channels}f", data[begin:])
+        moved = [values[(n * pixels + pixel) * channels + c] for n in range(6) for c in range(channels) for pixel in range(pixels)]
+        header = data[:begin].replace(str((6, *shape)).encode(), str((6, channels, *shape[:-1])).encode())
         (self.dir / "samples.npy").write_bytes(header + struct.pack(f"<{len(moved)}f", *moved))
+
+    VOLUMES = {"inputs": {"image": [5, 3, 2, 2]},
+               "layers": [{"conv3d": {"filters": 4, "kernel_size": [3, 2, 1], "padding": "same", "name": "conv"}},
+                          {"batch_normalization": {"name": "norm"}}, {"activation": {"activation": "relu", "name": "relu"}},
+                          {"add": {"inputs": ["conv", "relu"], "name": "sum"}},
+                          {"concatenate": {"inputs": ["sum", "relu"], "name": "both"}},
+                          {"max_pooling3d": {"pool_size": [2, 1, 2], "name": "pool"}},
+                          {"global_average_pooling3d": {"inputs": "both", "name": "means"}},
+                          {"flatten": {"inputs": "pool", "name": "flat"}},
+                          {"concatenate": {"inputs": ["means", "flat"], "name": "all"}},
+                          {"dense": {"units": 3, "name": "dense"}}]}
+
+    def test_volumes_are_permuted_too(self):
+        target = {"train": {"synthetic": {"samples": 10, "target": {"classes": 3}}}}
+        self.trained({"seed": 3, "model": self.VOLUMES, "dataset": target, "strategy": "single",
+                      "train": {"epochs": 1, "batch_size": 5, "optimizer": "sgd",
+                                "loss": {"sparse_categorical_crossentropy": {"from_logits": True}}}})
+        self.samples([5, 3, 2, 2])
+        expected = self.predictions("run")
+        self.rewrite(config_json=self.with_channels_first(self.config(), [2, 5, 3, 2]))
+        self.dtrain("import", "model.keras", "--output", "first")
+        self.assertEqual((self.dir / "first/model.yaml").read_text().count("permute"), 1)
+        self.move_channels_of_samples([5, 3, 2, 2])
         self.assert_close(expected, self.predictions("first"))
 
     def test_other_layers_get_them_as_the_file_has_them(self):

@@ -163,6 +163,12 @@ TEST_CASE("heights and widths") {
   CHECK(said<Size2>("[1, 2147483648]")
             .starts_with("f:1:5: error: x: expected an integer from 1 to 2147483647"));
   CHECK(said<Size2>("0") == "x: expected an integer of at least 1, found '0'");
+  CHECK(read<Size3>("3") == Size3{3, 3, 3});
+  CHECK(read<Size3>("[3, 5, 7]") == Size3{3, 5, 7});
+  check_same(Size3{3, 5, 7});
+  check_same(Size3{2, 2, 2});
+  CHECK(said<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of 2");
+  CHECK(said<Size3>("{}") == "x: expected an integer or [depth, height, width], found a mapping");
   CHECK(said<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
 }
 

@@ -131,12 +131,13 @@ outputs: [small, more_filters, larger_kernel]
 
 TEST_CASE("an estimate counts multiply-adds, bytes and calls") {
   const Graph graph = graph_from(R"(
-inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}}
+inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}, volume: [5, 6, 7, 2]}
 layers:
   - conv2d: {name: conv, filters: 8, kernel_size: 3, strides: 2, use_bias: false, inputs: image}
   - conv2d_transpose: {name: up, filters: 5, kernel_size: 2, strides: 2, use_bias: false}
   - embedding: {name: words, input_dim: 1000, output_dim: 2, inputs: word}
-outputs: [up, words]
+  - conv3d: {name: solid, filters: 3, kernel_size: [2, 3, 1], strides: 2, use_bias: false, inputs: volume}
+outputs: [up, words, solid]
 )");
   const auto by = [&](const DeviceSpeed& speed, const std::string& name) {
     return estimate_layer_seconds(graph, 7, speed)[node_named(graph, name)];
@@ -146,6 +147,7 @@ outputs: [up, words]
   const DeviceSpeed multiply_adds{1, kNever, 0};
   CHECK(by(multiply_adds, "conv") == doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 4)));
   CHECK(by(multiply_adds, "up") == doctest::Approx(3 * 7 * (4 * 4 * 8) * (2 * 2 * 5)));
+  CHECK(by(multiply_adds, "solid") == doctest::Approx(2 * 7 * (2 * 2 * 4 * 3) * (2 * 3 * 1 * 2)));
   CHECK(by(multiply_adds, "words") == doctest::Approx(0).epsilon(1e-9));
   const DeviceSpeed bytes{kNever, 1, 0};
   const double passes = 2 * (7 * (10 * 10 * 4 + 4 * 4 * 8) + 3 * 3 * 4 * 8);

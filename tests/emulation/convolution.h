@@ -8,19 +8,24 @@
 
 namespace dtrain::emulation {
 
-/// Four dimensions: samples or filters, channels, height, width.
+/// Five dimensions: samples or filters, channels, depth (1 for images), height, width.
 struct Tensor {
   int64_t name = 0;
   Number type = Number::float32;
-  std::array<int64_t, 4> dimensions{}, strides{};
-  int64_t elements() const { return dimensions[0] * dimensions[1] * dimensions[2] * dimensions[3]; }
-  int64_t at(int64_t n, int64_t c, int64_t y, int64_t x) const {
-    return n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3];
+  std::array<int64_t, 5> dimensions{}, strides{};
+  int64_t elements() const {
+    int64_t product = 1;
+    for (const int64_t dimension : dimensions) product *= dimension;
+    return product;
+  }
+  int64_t at(int64_t n, int64_t c, int64_t z, int64_t y, int64_t x) const {
+    return n * strides[0] + c * strides[1] + z * strides[2] + y * strides[3] + x * strides[4];
   }
 };
 
+/// Depth, height, width.
 struct Convolution {
-  std::array<int64_t, 2> before{}, after{}, strides{}, dilations{};
+  std::array<int64_t, 3> before{}, after{}, strides{}, dilations{};
 };
 
 enum class Direction { forward, data, filter };

@@ -88,5 +88,8 @@ TEST_CASE("Theano's kernels are reversed along the window") {
   const KerasWeight sequence = restored_kernel(layer_of("Conv1D", "{}"), counting({2, 1, 2}), theano);
   CHECK(std::vector<float>(sequence.values.get(), sequence.values.get() + 4) ==
         std::vector<float>{2, 3, 0, 1});
+  const KerasWeight volume = restored_kernel(layer_of("Conv3D", "{}"), counting({2, 1, 2, 1, 2}), theano);
+  CHECK(std::vector<float>(volume.values.get(), volume.values.get() + 8) ==
+        std::vector<float>{6, 7, 4, 5, 2, 3, 0, 1});
   CHECK(restored_kernel(layer_of("SeparableConv2D", "{}"), counting({2, 2, 1, 2}), theano).values[0] == 0);
 }

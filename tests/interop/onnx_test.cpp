@@ -139,6 +139,17 @@ TEST_CASE("the loops give what the operators are said to give") {
   CHECK(answer("max_pooling2d: {pool_size: 2}", "[2, 2, 2]", {1, 8, 2, 7, 3, 6, 4, 5}) ==
         std::vector<float>{4, 8});
   CHECK(answer("global_average_pooling2d", "[1, 2, 2]", {1, 2, 3, 4}) == std::vector<float>{2, 3});
+  CHECK(answer("conv3d: {filters: 1, kernel_size: [2, 1, 2], use_bias: false, kernel_initializer: ones}",
+               "[2, 1, 3, 1]", {1, 2, 4, 10, 20, 40}) == std::vector<float>{33, 66});
+  CHECK(answer("max_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
+        std::vector<float>{4, 4, 3, 2});
+  CHECK(answer("average_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
+        std::vector<float>{2.5, 3, 2.5, 2});  // padding does not count
+  CHECK(answer("zero_padding3d: [[1, 0], 0, [0, 1]]", "[1, 1, 2, 1]", {1, 2}) ==
+        std::vector<float>{0, 0, 0, 1, 2, 0});
+  CHECK(answer("cropping3d: [[1, 0], 0, [0, 1]]", "[2, 1, 2, 1]", {1, 2, 3, 4}) == std::vector<float>{3});
+  CHECK(answer("upsampling3d: [2, 1, 2]", "[1, 1, 2, 1]", {1, 2}) ==
+        std::vector<float>{1, 1, 2, 2, 1, 1, 2, 2});
   CHECK(answer("conv2d: {filters: 1, kernel_size: [1, 2], use_bias: false, kernel_initializer: ones}",
                "[1, 3, 1]", {1, 2, 4}) == std::vector<float>{3, 6});
   CHECK(

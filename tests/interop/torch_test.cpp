@@ -102,6 +102,32 @@ layer_1st.running_var 8
   CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, the layers' own names
 }
 
+TEST_CASE("layers of volumes are PyTorch's of three dimensions") {
+  TestExport exported(R"(
+inputs: {v: [5, 6, 7, 3]}
+layers:
+  - conv3d: {filters: 4, kernel_size: [3, 2, 1], padding: same}
+  - batch_normalization
+  - max_pooling3d
+  - average_pooling3d: {pool_size: 2, strides: 1, padding: same}
+  - global_average_pooling3d
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.conv3d = nn.Conv3d(3, 4, (3, 2, 1), stride=(1, 1, 1), dilation=(1, 1, 1))\n"));
+  CHECK(contains(script, "self.batch_normalization = nn.BatchNorm3d(4, "));
+  CHECK(contains(script, R"(
+        v0 = v.permute(0, 4, 1, 2, 3)
+        v1 = self.conv3d(F.pad(v0, (0, 0, 0, 1, 1, 1), value=0))
+        v2 = self.batch_normalization(v1)
+        v3 = F.max_pool3d(v2, (2, 2, 2), (2, 2, 2))
+        v4 = average_pool(v3, (2, 2, 2), (1, 1, 1), (0, 1, 0, 1, 0, 1))
+        v5 = v4.mean((2, 3, 4))
+        return v5
+)"));
+  CHECK(TorchBuilder(exported.graph).weights()[0].shape == Shape{4, 3, 3, 2, 1});
+}
+
 TEST_CASE("layers that share weights share a module") {
   const TestExport exported(R"(
 inputs: {a: [4], b: [4]}

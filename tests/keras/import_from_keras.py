@@ -133,7 +133,19 @@ def channels_first(keras):
     return keras.Model(image, [layers.Dense(2)(means), layers.Dense(2)(layers.Flatten()(layers.PReLU()(rows)))])
 
 
-MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices, sequences, channels_first]
+def volumes(keras):
+    layers = keras.layers
+    volume = keras.Input((8, 7, 6, 2))
+    x = layers.Conv3D(4, 3, padding="same", activation="relu")(volume)
+    x = layers.BatchNormalization()(layers.ZeroPadding3D(((1, 2), (0, 1), (1, 0)))(x))
+    x = layers.MaxPooling3D(2, padding="same")(layers.Cropping3D(((0, 1), (1, 0), (0, 0)))(x))
+    x = layers.Conv3D(5, (2, 1, 3), strides=(1, 2, 1), use_bias=False)(layers.UpSampling3D((1, 2, 1))(x))
+    x = layers.AveragePooling3D((2, 1, 2), strides=1, padding="same")(layers.Conv3D(3, 2, dilation_rate=(2, 1, 1))(x))
+    x = layers.Concatenate()([layers.GlobalAveragePooling3D()(x), layers.GlobalMaxPooling3D()(x), layers.Flatten()(x)])
+    return keras.Model(volume, layers.Dense(2)(x))
+
+
+MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes]
 
 
 def towers(keras, model, count):

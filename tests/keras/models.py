@@ -168,6 +168,20 @@ def every_layer():
         {"flatten": {"inputs": "same", "name": "flat"}},
         {"dense": {"units": 5, "bias_initializer": "random_normal", "name": "row_of_image"}},
         {"prelu": {"alpha_initializer": "random_normal", "name": "of_image"}},
+        # Volumes, from the input `volume`.
+        {"zero_padding3d": {"padding": [[1, 0], [0, 1], [2, 1]], "inputs": "volume"}},
+        {"cropping3d": {"cropping": [[0, 0], [1, 0], [0, 2]]}},
+        {"conv3d": {"filters": 4, "kernel_size": [2, 3, 1], "strides": [1, 2, 1], "padding": "same", "activation": "relu",
+                    "bias_initializer": "random_normal", "name": "solid"}},
+        {"batch_normalization": {"momentum": 0.8}},
+        {"upsampling3d": {"size": [1, 2, 1]}},
+        {"conv3d": {"filters": 3, "kernel_size": 2, "dilation_rate": [2, 1, 1], "use_bias": False, "activation": "tanh"}},
+        {"max_pooling3d": {"pool_size": [1, 2, 2], "strides": 1, "padding": "same", "name": "tops"}},
+        {"average_pooling3d": {"pool_size": [2, 2, 1], "padding": "same"}},
+        {"flatten": {"name": "of_volume"}},
+        {"global_max_pooling3d": {"inputs": "tops", "keepdims": True}},
+        {"reshape": {"target_shape": [-1], "name": "top"}},
+        {"global_average_pooling3d": {"inputs": "solid", "name": "mean_of_volume"}},
         # Whole numbers, from the input `words`.
         {"reshape": {"target_shape": [3, 2], "inputs": "words"}},
         {"flatten": {}},
@@ -201,7 +215,7 @@ def every_layer():
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # All of it, and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):
@@ -213,7 +227,8 @@ def every_layer():
     layers.append({"dropout": 0.25})
     layers.append({"dense": {"units": 3, "name": "answer"}})
     outputs = ["answer", "of_words"]
-    model = {"inputs": {"image": [9, 8, 2], "words": {"shape": [6], "dtype": "int32"}, "row": [4]},
+    model = {"inputs": {"image": [9, 8, 2], "words": {"shape": [6], "dtype": "int32"}, "row": [4],
+                        "volume": [4, 5, 3, 2]},
              "layers": layers, "outputs": outputs}
     return run_of(model, targets={"answer": {"shape": [3]}, "of_words": {"shape": [5]}}, low_high=(0, 9))
 

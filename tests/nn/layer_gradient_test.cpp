@@ -13,6 +13,8 @@ namespace {
 const TensorSpec kRow{"x", {6}};
 const TensorSpec kImage{"x", {7, 6, 3}};
 const TensorSpec kDeepImage{"x", {5, 4, 16}};  // whole blocks of channels
+const TensorSpec kVolume{"x", {5, 4, 3, 2}};
+const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 
 double projection(const Values& output, const Values& weights) {
   return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
@@ -165,6 +167,22 @@ const std::vector<LayerCase>& cases() {
       {"cropping1d: [1, 2]", {{"x", {6, 3}}}},
       {"upsampling1d: 3", {{"x", {4, 3}}}},
       {"upsampling2d: [3, 1]", {kImage}},
+      {"conv3d: {filters: 4, kernel_size: 3}", {kVolume}},
+      {"conv3d: {filters: 3, kernel_size: [3, 2, 1], strides: [2, 1, 2], padding: same}", {kVolume}},
+      {"conv3d: {filters: 2, kernel_size: 2, dilation_rate: [2, 1, 2], use_bias: false}", {kVolume}},
+      {"conv3d: {filters: 16, kernel_size: 3, padding: same}", {kDeepVolume}, {Activation::tanh}},
+      {"conv3d: {filters: 3, kernel_size: 1}", {kVolume}},
+      {.yaml = "conv3d: {filters: 4, kernel_size: 2}", .inputs = {kVolume}, .trainable = false},
+      {"max_pooling3d", {kVolume}},
+      {"max_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
+      {"average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", {kVolume}},
+      {"average_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
+      {"global_max_pooling3d", {kVolume}},
+      {"global_average_pooling3d: {keepdims: true}", {kVolume}},
+      {"batch_normalization", {kVolume}},
+      {"zero_padding3d: [[1, 2], [0, 3], 1]", {kVolume}},
+      {"cropping3d: [[1, 2], [0, 1], [1, 0]]", {kVolume}},
+      {"upsampling3d: [2, 1, 3]", {kVolume}},
       {"separable_conv2d: {filters: 4, kernel_size: 3, padding: same}", {kImage}},
       {"separable_conv2d: {filters: 3, kernel_size: [2, 3], strides: 2, depth_multiplier: 2, use_bias: "
        "false}",
@@ -316,6 +334,11 @@ TEST_CASE("values and gradients in other layouts") {
   check({.yaml = "batch_normalization", .inputs = {kDeepImage}, .trainable = false});
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check({yaml, {kDeepImage, kDeepImage, kDeepImage}});
+  for (const char* yaml :
+       {"max_pooling3d", "average_pooling3d: {pool_size: 3, padding: same}", "global_max_pooling3d",
+        "global_average_pooling3d", "batch_normalization", "activation: tanh", "flatten",
+        "conv3d: {filters: 16, kernel_size: 3}", "zero_padding3d", "upsampling3d"})
+    check({yaml, {kDeepVolume}});
 }
 
 TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {

@@ -70,6 +70,52 @@ TEST_CASE("shapes of outputs") {
   CHECK(embedded.dtype == DType::float32);
 }
 
+TEST_CASE("shapes of layers of volumes") {
+  const Shape volume{7, 6, 5, 2};
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3}", volume) == Shape{5, 4, 3, 8});
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: [3, 2, 1], strides: [1, 2, 3], padding: same}", volume) ==
+        Shape{7, 3, 2, 8});
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3, dilation_rate: [3, 1, 2]}", volume) ==
+        Shape{1, 4, 1, 8});
+  CHECK(shape_of("max_pooling3d", volume) == Shape{3, 3, 2, 2});
+  CHECK(shape_of("average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", volume) == Shape{5, 5, 5, 2});
+  CHECK(shape_of("max_pooling3d: {pool_size: 3, padding: same}", volume) == Shape{3, 2, 2, 2});
+  CHECK(shape_of("global_max_pooling3d", volume) == Shape{2});
+  CHECK(shape_of("global_average_pooling3d: {keepdims: true}", volume) == Shape{1, 1, 1, 2});
+  CHECK(shape_of("zero_padding3d", volume) == Shape{9, 8, 7, 2});
+  CHECK(shape_of("zero_padding3d: [[1, 2], 3, 0]", volume) == Shape{10, 12, 5, 2});
+  CHECK(shape_of("cropping3d", volume) == Shape{5, 4, 3, 2});
+  CHECK(shape_of("cropping3d: [[1, 2], 0, [0, 3]]", volume) == Shape{4, 6, 2, 2});
+  CHECK(shape_of("upsampling3d", volume) == Shape{14, 12, 10, 2});
+  CHECK(shape_of("upsampling3d: [1, 2, 3]", volume) == Shape{7, 12, 15, 2});
+  CHECK(parameters_of("conv3d: {filters: 8, kernel_size: [3, 2, 1]}", {{"x", volume}}) ==
+        "kernel 3x2x1x2x8 glorot_uniform; bias 8 zeros; ");
+}
+
+TEST_CASE("errors of layers of volumes give both sides") {
+  const TensorSpec volume{"v", {5, 6, 7, 2}}, image{"x", {5, 5, 2}};
+  for (const char* yaml :
+       {"conv3d: {filters: 1, kernel_size: 1}", "max_pooling3d", "average_pooling3d", "global_max_pooling3d",
+        "global_average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d"})
+    check_says(yaml, {image}, "expected an input of depth x height x width x channels, found 'x' of 5x5x2");
+  check_says("conv2d: {filters: 1, kernel_size: 1}", {volume},
+             "expected an input of height x width x channels, found 'v' of 5x6x7x2");
+  check_says("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
+             "pool_size 6x1x1 is larger than its input 5x6x7x2");
+  check_says("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
+             "kernel_size 3x3x3, spread out over 7x3x3, is larger");
+  check_says(
+      "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
+      "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
+  check_says("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
+             "kernel_size: expected [depth, height, width], found a list of 2");
+  check_says("cropping3d: [[2, 3], 0, 0]", {volume},
+             "cropping [[2, 3], [0, 0], [0, 0]] leaves nothing of its input 5x6x7x2");
+  check_says(
+      "zero_padding3d: [1, 2]", {volume},
+      "expected one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]");
+}
+
 TEST_CASE("shapes of transposed convolutions are Keras's") {
   const auto rows = [](const std::string& options) {
     return shape_of("conv2d_transpose: {filters: 1, kernel_size: 3, " + options + "}", {4, 4, 1})[0];

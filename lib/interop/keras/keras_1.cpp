@@ -209,11 +209,11 @@ Json with_keras_2_names(const Json& model_config) {
 
 KerasWeight restored_kernel(const KerasModelLayer& layer, const KerasWeight& kernel,
                             const KernelLayout& layout) {
-  constexpr std::array<std::string_view, 3> kConvolutions{"Conv1D", "Conv2D", "Conv2DTranspose"};
+  constexpr std::array<std::string_view, 4> kConvolutions{"Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"};
   if (std::count(kConvolutions.begin(), kConvolutions.end(), layer.class_name) == 0 || !kernel.values)
     return kernel;
   const KerasWeight moved = layout.is_keras_1 ? with_keras_2_axes(layer, kernel) : kernel;
-  const size_t window = layer.class_name == "Conv1D" ? 1 : 2;
+  const size_t window = layer.class_name == "Conv1D" ? 1 : layer.class_name == "Conv3D" ? 3 : 2;
   return layout.is_flipped && moved.shape.rank() == window + 2 ? flipped(moved, window) : moved;
 }
 

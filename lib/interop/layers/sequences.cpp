@@ -20,13 +20,11 @@ Window sequence_window(const Json& options) {
     return value && value->is_int() ? value->as_int() : otherwise;
   };
   const int64_t size = length("kernel_size", length("pool_size", 1));
-  return {{1, size},
-          {1, length("strides", options.find("pool_size") ? size : 1)},
-          {1, length("dilation_rate", 1)},
-          border_of(options)};
+  return {Size2{1, size}, Size2{1, length("strides", options.find("pool_size") ? size : 1)},
+          Size2{1, length("dilation_rate", 1)}, border_of(options)};
 }
 
-Padding2 sequence_padding(const Window& window, const TensorSpec& input) {
+Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
@@ -43,7 +41,7 @@ void set_onnx_sequence(OnnxLayer& layer, const std::string& op, std::vector<std:
   layer.set_output(layer.add(op, std::move(inputs), std::move(attributes)), ExportLayout::channels_first);
 }
 
-std::vector<OnnxAttribute> sequence_attributes(const Window& window, const Padding2& padding) {
+std::vector<OnnxAttribute> sequence_attributes(const Window& window, const Padding3& padding) {
   return {{"kernel_shape", std::vector<int64_t>{window.size.width}},
           {"strides", std::vector<int64_t>{window.strides.width}},
           {"pads", std::vector<int64_t>{padding.left, padding.right}}};
@@ -85,7 +83,7 @@ void upsampling1d_to_onnx(OnnxLayer& layer) {
 }
 
 /// The input with channels first and `value` at its ends.
-std::string torch_padded_sequence(TorchLayer& layer, const Padding2& padding, const char* value) {
+std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, const char* value) {
   const std::string x = layer.input(0, ExportLayout::channels_first);
   if (padding.left == 0 && padding.right == 0) return x;
   return fmt::format("F.pad({}, ({}, {}), value={})", x, padding.left, padding.right, value);
@@ -113,7 +111,7 @@ void max_pooling1d_to_torch(TorchLayer& layer) {
 
 void average_pooling1d_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
-  const Padding2 padding = sequence_padding(window, layer.input_spec());
+  const Padding3 padding = sequence_padding(window, layer.input_spec());
   layer.set_output(layer.add(fmt::format("average_pool({}, {}, {}, ({}, {}))",
                                          layer.input(0, ExportLayout::channels_first), window.size.width,
                                          window.strides.width, padding.left, padding.right)),

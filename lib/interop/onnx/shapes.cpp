@@ -103,23 +103,30 @@ OnnxArray slice(const OnnxCall& call) {
   return result;
 }
 
+/// An array of another shape, whose element at `place` is that of `array` at from(axis, place[axis]) along
+/// each axis.
+template <class From>
+OnnxArray gathered(const OnnxArray& array, const Shape& shape, const From& from) {
+  OnnxArray result(shape);
+  for (size_t i = 0; i < result.values.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    int64_t place = 0, stride = 1;
+    for (size_t axis = shape.rank(); axis-- > 0;) {
+      place += from(axis, rest % shape[axis]) * stride;
+      rest /= shape[axis];
+      stride *= array.shape[axis];
+    }
+    result.values[i] = array.values[static_cast<size_t>(place)];
+  }
+  return result;
+}
+
 /// Repeats an array along its axes.
 OnnxArray tile(const OnnxCall& call) {
   const OnnxArray& array = call.input(0);
   Shape shape = array.shape;
   for (size_t i = 0; i < shape.rank(); ++i) shape[i] *= call.input(1).integers[i];
-  OnnxArray result(shape);
-  for (size_t i = 0; i < result.values.size(); ++i) {
-    auto rest = static_cast<int64_t>(i);
-    int64_t from = 0, stride = 1;
-    for (size_t axis = shape.rank(); axis-- > 0;) {
-      from += rest % shape[axis] % array.shape[axis] * stride;
-      rest /= shape[axis];
-      stride *= array.shape[axis];
-    }
-    result.values[i] = array.values[static_cast<size_t>(from)];
-  }
-  return result;
+  return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
 /// Rows by their numbers.

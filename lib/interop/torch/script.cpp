@@ -21,7 +21,7 @@ constexpr std::string_view kAveragePool = R"(
 
 def average_pool(x, size, stride, sides):
     """The mean of the elements that exist: padding does not count."""
-    pool = {3: F.avg_pool1d, 4: F.avg_pool2d}[x.dim()]
+    pool = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}[x.dim()]
     return pool(F.pad(x, sides), size, stride) / pool(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
 )";
 

@@ -33,6 +33,8 @@ const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std:
                                         const ReportError& report_error);
 /// The only input, a float32 image of [height, width, channels]; null after reporting an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// The only input, a float32 volume of [depth, height, width, channels]; null after reporting an error.
+const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Whether there are at least two inputs, all of float32; reports an error else.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// The first of at least two inputs, all of float32 and one shape; null after reporting an error.

@@ -66,10 +66,10 @@ struct Conv1DOptions {
 void add_conv1d(Registry<Layer>& table) {
   table.add_with("conv1d", Conv1DOptions::schema(), [](const Conv1DOptions& options, const ConfigNode&) {
     return layer_of_sequences(make_conv2d({.filters = options.filters,
-                                           .kernel_size = {1, options.kernel_size},
-                                           .strides = {1, options.strides},
+                                           .kernel_size = Size2{1, options.kernel_size},
+                                           .strides = Size2{1, options.strides},
                                            .padding = border_of(options.padding),
-                                           .dilation_rate = {1, options.dilation_rate},
+                                           .dilation_rate = Size2{1, options.dilation_rate},
                                            .activation = options.activation,
                                            .use_bias = options.use_bias,
                                            .kernel_initializer = options.kernel_initializer,

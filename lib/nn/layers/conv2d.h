@@ -1,4 +1,4 @@
-// The convolution of images, for layers that are one under other names.
+// The options of conv2d and conv3d, and conv2d for layers that are one under other names.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,21 @@
 
 namespace dtrain {
 
-struct Conv2DOptions {
+/// `Size`: Size2 for images, Size3 for volumes.
+template <class Size>
+struct ConvOptions {
   int64_t filters = 0;
-  Size2 kernel_size;
-  Size2 strides;
+  Size kernel_size;
+  Size strides;
   Border padding = Border::valid;
-  Size2 dilation_rate;
+  Size dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
   Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
   Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 };
 
-/// The layer conv2d with these options.
-std::shared_ptr<const Layer> make_conv2d(const Conv2DOptions& options);
+/// Returns the layer conv2d with these options.
+std::shared_ptr<const Layer> make_conv2d(const ConvOptions<Size2>& options);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The sides and the computation that zero_padding2d and cropping2d have in common.
+// The sides that layers of padding and cropping have in common, and the computation of images'.
 #pragma once
 
 #include <string>
@@ -13,7 +13,18 @@ namespace dtrain {
 inline constexpr std::string_view kPadding2Forms =
     "one number, [rows, columns], or [[top, bottom], [left, right]]";
 
+/// How a Padding3 is written.
+inline constexpr std::string_view kPadding3Forms =
+    "one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]";
+
 /// Sides are from 0 to 2^20 pixels.
+template <>
+struct Codec<Padding3> {
+  static bool parse(const ConfigNode& node, const std::string& where, Padding3& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Padding3& value);
+  static Json schema();
+};
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,

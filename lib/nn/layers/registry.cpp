@@ -32,6 +32,10 @@ const Registry<Layer>& registry<Layer>() {
     add_conv1d(t);
     add_pooling1d(t);
     add_shape1d(t);
+    add_conv3d(t);
+    add_pooling3d(t);
+    add_global_pooling3d(t);
+    add_shape3d(t);
     add_embedding(t);
     return t;
   }();

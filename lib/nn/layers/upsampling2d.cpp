@@ -78,17 +78,9 @@ class UpSampling2D : public LayerWith<UpSamplingOptions> {
     if (options_.interpolation == Interpolation::bilinear)
       return std::make_unique<PreparedBilinear>(request, options_.size);
     const Shape& image = request.inputs[0].shape;
-    const int64_t width = image[1], channels = image[2], rows = request.batch * image[0];
-    const auto [times_down, times_across] = options_.size;
-    const int64_t wide = width * times_across * channels;  // a row of the output
-    return std::make_unique<PreparedStridedSum>(
-        request,
-        StridedSum{.extents = {1, rows, times_down, width, times_across, channels},
-                   .strides = {0, width * channels, 0, channels, 0, 1}},
-        StridedSum{.extents = {1, 1, 1, rows, width, channels},
-                   .strides = {0, 0, 0, times_down * wide, times_across * channels, 1},
-                   .sum_extents = {times_down, times_across},
-                   .sum_strides = {wide, channels}});
+    const auto [down, across] = options_.size;
+    const auto [forward, backward] = repeated(request.batch * image[0], image[1], image[2], down, across);
+    return std::make_unique<PreparedStridedSum>(request, forward, backward);
   }
 };
 

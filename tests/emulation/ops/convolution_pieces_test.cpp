@@ -79,10 +79,10 @@ TEST_SUITE("gpu") {
                     fused = spec_of(7, 16, 32, 3, 1, 1, {1, 1, 1, 1});
     fused.bias = true;
     fused.activation = {Activation::leaky_relu, 0.3f, false};
-    for (ConvolutionSpec spec : {strided, fused}) {
+    const ConvolutionSpec volume = volume_spec_of(3, 4, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1});
+    for (ConvolutionSpec spec : {strided, fused, volume}) {
       spec.batch = 27;
-      const int64_t image = std::max(spec.height * spec.width * spec.channels,
-                                     spec.out_height() * spec.out_width() * spec.filters);
+      const int64_t image = std::max(spec.src_pixels() * spec.channels, spec.dst_pixels() * spec.filters);
       const OtherMachine machine({.dnn_elements = 20 * image});
       on_every_gpu([&](Device& device) {
         for (const int64_t images : {8, 20}) {  // with a smaller last piece, and without

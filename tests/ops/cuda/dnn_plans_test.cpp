@@ -83,6 +83,17 @@ ConvolutionSpec uneven() {
   return spec;
 }
 
+/// The same of cubes.
+ConvolutionSpec cubic(ConvolutionSpec spec) {
+  spec.depth = spec.height;
+  spec.kernel_depth = spec.kernel_height;
+  spec.stride_depth = spec.stride_height;
+  spec.dilation_depth = spec.dilation_height;
+  spec.padding.front = spec.padding.top;
+  spec.padding.back = spec.padding.bottom;
+  return spec;
+}
+
 /// The convolutions that cuDNN is asked for: pointwise ones without a stride are matrix products.
 std::vector<ConvolutionSpec> all_specs() {
   return {// ResNet-50
@@ -101,7 +112,11 @@ std::vector<ConvolutionSpec> all_specs() {
           // even kernels, which are padded unevenly too, and dilations
           same(64, 28, 32, 32, 2), same(64, 32, 64, 64, 4), same(16, 28, 32, 32, 3, 1, 2), wide(), uneven(),
           // few and odd channels, and one of everything
-          same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1)};
+          same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1),
+          // volumes
+          cubic(same(8, 32, 1, 32, 3)), cubic(same(8, 16, 32, 64, 3)), cubic(same(8, 16, 32, 64, 3, 2)),
+          cubic(valid(8, 16, 64, 32, 1, 2)), cubic(same(4, 9, 5, 7, 3)),
+          cubic(valid(4, 12, 16, 16, 3, 1, 2))};
 }
 
 /// Every way of computing.
@@ -175,6 +190,7 @@ TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
     CAPTURE(gpu.name);
     const DnnDevice device = DnnDevice::described(gpu.properties);
     for (const ConvolutionSpec& spec : all_specs()) {
+      CAPTURE(spec.depth);
       CAPTURE(spec.height);
       CAPTURE(spec.channels);
       CAPTURE(spec.filters);

@@ -60,11 +60,18 @@ struct Window {
   memory::dims strides, dilation, before, after;
 };
 
+/// The numbers of a window's axes.
+template <class Spec>
+memory::dims axes_of(const Spec& spec, int64_t depth, int64_t height, int64_t width) {
+  if (spec.is_volume()) return {depth, height, width};
+  return {height, width};
+}
+
 Window window_of(const ConvolutionSpec& spec) {
-  return {{spec.stride_height, spec.stride_width},
-          {spec.dilation_height - 1, spec.dilation_width - 1},
-          {spec.padding.top, spec.padding.left},
-          {spec.padding.bottom, spec.padding.right}};
+  return {axes_of(spec, spec.stride_depth, spec.stride_height, spec.stride_width),
+          axes_of(spec, spec.dilation_depth - 1, spec.dilation_height - 1, spec.dilation_width - 1),
+          axes_of(spec, spec.padding.front, spec.padding.top, spec.padding.left),
+          axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right)};
 }
 
 /// Always with scale and shift: oneDNN 2.6 writes through null pointers in some gradients without them.
@@ -82,13 +89,17 @@ algorithm algorithm_of(const PoolingSpec& spec) {
 template <class Primitive, class Hint, class... First>
 auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
                       const First&... first) {
-  const auto src = image_desc({spec.batch, spec.channels, spec.height, spec.width}, spec.layout);
-  const auto dst = image_desc({spec.batch, spec.channels, spec.out_height(), spec.out_width()}, spec.layout);
-  const memory::dims strides{spec.stride_height, spec.stride_width}, pool{spec.pool_height, spec.pool_width},
-      before{spec.padding.top, spec.padding.left}, after{spec.padding.bottom, spec.padding.right};
+  const auto src =
+      image_desc(image_dims(spec, spec.channels, spec.depth, spec.height, spec.width), spec.layout);
+  const auto dst = image_desc(
+      image_dims(spec, spec.channels, spec.out_depth(), spec.out_height(), spec.out_width()), spec.layout);
+  const auto strides = axes_of(spec, spec.stride_depth, spec.stride_height, spec.stride_width),
+             pool = axes_of(spec, spec.pool_depth, spec.pool_height, spec.pool_width),
+             before = axes_of(spec, spec.padding.front, spec.padding.top, spec.padding.left),
+             after = axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right);
   if constexpr (kDilatedPooling) {
     return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
-                               strides, pool, memory::dims{0, 0}, before, after);
+                               strides, pool, axes_of(spec, 0, 0, 0), before, after);
   } else {
     return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
                                strides, pool, before, after);
@@ -119,26 +130,30 @@ bool fuses(const ActivationSpec& activation) {
 }
 
 memory::desc image_desc(const memory::dims& dims, Layout layout) {
+  const bool volumes = dims.size() == 5;
   switch (layout) {
     case Layout::planar:
-      return {dims, kFloat, tag::nchw};
+      return {dims, kFloat, volumes ? tag::ncdhw : tag::nchw};
     case Layout::blocked8:
-      return {dims, kFloat, tag::nChw8c};
+      return {dims, kFloat, volumes ? tag::nCdhw8c : tag::nChw8c};
     case Layout::blocked16:
-      return {dims, kFloat, tag::nChw16c};
+      return {dims, kFloat, volumes ? tag::nCdhw16c : tag::nChw16c};
     case Layout::plain:
       break;
   }
-  return {dims, kFloat, tag::nhwc};
+  return {dims, kFloat, volumes ? tag::ndhwc : tag::nhwc};
 }
 
 memory::dims kernel_dims(const ConvolutionSpec& spec) {
+  if (spec.is_volume())
+    return {spec.filters, spec.channels, spec.kernel_depth, spec.kernel_height, spec.kernel_width};
   if (!spec.depthwise) return {spec.filters, spec.channels, spec.kernel_height, spec.kernel_width};
   return {spec.channels, spec.filters / spec.channels, 1, spec.kernel_height, spec.kernel_width};
 }
 
 memory::desc kernel_desc(const ConvolutionSpec& spec) {
-  return {kernel_dims(spec), kFloat, spec.depthwise ? tag::hwigo : tag::hwio};
+  const tag order = spec.is_volume() ? tag::dhwio : spec.depthwise ? tag::hwigo : tag::hwio;
+  return {kernel_dims(spec), kFloat, order};
 }
 
 dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
@@ -176,7 +191,7 @@ bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& 
                       const ConvolutionSpec& spec) {
   const std::string_view name = desc.impl_info_str();
   const int64_t vector = name.find("avx512") != name.npos ? 16 : 8;
-  return name.starts_with("jit_1x1") && spec.stride_height * spec.stride_width > 1 &&
+  return name.starts_with("jit_1x1") && spec.stride_depth * spec.stride_height * spec.stride_width > 1 &&
          spec.channels % vector != 0;
 }
 

@@ -7,11 +7,19 @@
 
 namespace dtrain::cpu {
 
-/// The description of images whose dims are [n, channels, height, width], whatever the layout is.
+/// The dims of arrays of volumes or of images: [n, channels, depth, height, width], without the depth where
+/// it does not count.
+template <class Spec>
+dnnl::memory::dims image_dims(const Spec& spec, int64_t channels, int64_t depth, int64_t height,
+                              int64_t width) {
+  if (spec.is_volume()) return {spec.batch, channels, depth, height, width};
+  return {spec.batch, channels, height, width};
+}
+/// The description of arrays with such dims, whatever the layout is.
 dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
 
-/// The dimensions [filters, channels, height, width] of a kernel; a depthwise one has [channels, multiplier,
-/// 1, height, width].
+/// The dimensions [filters, channels, height, width] of a kernel, of volumes [filters, channels, depth,
+/// height, width]; a depthwise one has [channels, multiplier, 1, height, width].
 dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// The description of a kernel as Keras keeps it.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
