@@ -17,7 +17,7 @@ namespace {
 constexpr int kThreads = 256;
 
 /// Returns a number of blocks larger than the device runs at once, so that blocks that end early are
-/// replaced; at most 1024.
+/// replaced; at most 8 * 1024, the size of `partials`.
 unsigned many_blocks(int64_t threads, int multiprocessors) {
   return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
 }
