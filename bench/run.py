@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""dtrain beside PyTorch, in one run on one machine: prints and stores the ratio of their steps.
+"""Compares dtrain to PyTorch in one run on one machine: prints and stores the ratio of their step times.
 
 R = median over the rounds (interleaved) of PyTorch's step / dtrain's step, each the median of at least 7 windows of 0.25 s
-(or of one step, where that is longer) after a warm-up. Before anything is timed, the first 20 losses of both, from the same weights
-and data in the same order, must agree to 1e-3. Needs numpy, h5py and torch for the interpreter that PEER_PYTHON names
-(/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair peer).
+(or of one step if that is longer) after a warm-up. Before timing, compares the first 20 losses of both, from the same weights and
+data in the same order; they must agree to 1e-3. Needs numpy, h5py and torch in the interpreter PEER_PYTHON (default
+/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair comparison).
 
     bench/run.py [WORKLOAD ...] [--rounds 5] [--threads 2]
 """
@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
 PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
 
-# samples in the file, shape of one, classes, batch, steps of one timed run, warm-up steps, the ratio that must be reached
+# samples in the file, shape of a sample, classes, batch, steps of a timed run, warm-up steps, minimum ratio
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0),
@@ -43,7 +43,7 @@ numpy.save(directory + "/y.npy", random.integers(0, classes, samples, dtype=nump
 
 
 def peer_environment(threads):
-    """PyTorch at its best: OpenMP BLAS, a better malloc, bound threads."""
+    """The fastest setup for PyTorch: OpenMP BLAS, a better malloc, bound threads."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", ATEN_CPU_CAPABILITY="avx512")
     env.pop("OPENBLAS_CORETYPE", None)
     if "avx512" not in open("/proc/cpuinfo").read():
@@ -57,7 +57,7 @@ def peer_environment(threads):
 
 
 def run(command, env):
-    """The command's standard output and its peak memory in MiB."""
+    """Runs a command and returns its standard output and peak memory in MiB."""
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
     output = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
@@ -68,7 +68,7 @@ def run(command, env):
 
 
 def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
-    """Step ends and losses of one run; the file is passed over as often as the steps need."""
+    """Trains for `steps` steps, repeating the data as needed. Returns the end times, the losses and the peak memory."""
     spec = WORKLOADS[name]
     per_epoch = -(-spec["samples"] // spec["batch"])
     log = pathlib.Path(work) / "steps.jsonl"
@@ -90,7 +90,7 @@ def torch_steps(name, work, checkpoint, threads, steps, *options):
 
 
 def median_step(ends, warmup):
-    """The median over windows of at least 0.25 s of the mean step in each."""
+    """Returns the median over windows of at least 0.25 s of the mean step time."""
     windows, start, steps = [], ends[warmup], 0
     for end in ends[warmup + 1 :]:
         steps += 1
@@ -104,10 +104,10 @@ def median_step(ends, warmup):
 
 def compare_losses(name, work, checkpoint, threads):
     steps = 3 if name == "wide-mlp" else 20
-    # Rules that differ are left out of the comparison: Keras decays weights apart from the gradient and adds Adam's epsilon to the
+    # Disables rules that differ: Keras decays weights separately from the gradient and adds Adam's epsilon to the
     # uncorrected root.
     extra = ["--set", "train.optimizer.sgd.weight_decay=0" if name == "resnet20" else "train.optimizer.adam.epsilon=1e-30"]
-    # One replica: the peer's batch normalisation goes by the whole batch.
+    # Uses one replica, because the peer's batch normalization covers the whole batch.
     _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, ["--set", "strategy=single", *extra])
     _, theirs, _, _ = torch_steps(name, work, checkpoint, threads, steps, "--in-order", "--same-rules")
     return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs)), steps
@@ -157,11 +157,11 @@ def main():
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(WORKLOADS)
     if unknown:
-        parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"unknown workload {', '.join(unknown)}; available: {', '.join(WORKLOADS)}")
     today = datetime.date.today().isoformat()
     stem = HERE / "results" / f"{today}-cpu"
     data = stem.with_suffix(".json")
-    # The day's other workloads stay in the table.
+    # Keeps other workloads of the same day in the table.
     kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
     for name in arguments.workloads or WORKLOADS:
         kept[name] = measure(name, arguments.rounds, arguments.threads)

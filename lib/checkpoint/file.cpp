@@ -41,14 +41,15 @@ void write_file(const Location& location, Parts parts) {
   try {
     file.emplace(location);
   } catch (const UserError& error) {
-    throw Error(error.what());  // a run that is under way is not what somebody has written
+    throw Error(error.what());  // a failure during a run is not an error in the user's configuration
   }
   for (const auto part : parts) file->append(part.data(), part.size());
   file->finish();
 }
 
 Bytes read_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not hang us
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe must not block
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
     throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
@@ -61,7 +62,7 @@ Bytes read_file(const std::string& path) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
-    if (got == 0) break;  // it shrank meanwhile; whoever checks the length will say so
+    if (got == 0) break;  // the file shrank meanwhile; the length check of the caller reports it
     bytes.size += static_cast<size_t>(got);
   }
   return bytes;

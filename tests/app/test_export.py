@@ -1,4 +1,4 @@
-"""dtrain export: files for other tools, their names, and the mistakes of a command line."""
+"""dtrain export: files for other tools, their names, and command line errors."""
 import json
 import os
 import struct
@@ -26,12 +26,12 @@ class Files(Exported):
         found = self.json("export", "run", "--output", "model.onnx", "--external-data")
         self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # the large kernel; the rest is small
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the large kernel; other arrays are small
 
     def test_external_data_can_be_mapped(self):
         self.fit("--epochs", 1, config=CONFIG.replace("units: 16", "units: 30"), output="wide")
         self.dtrain("export", "wide", "--output", "model.onnx", "--external-data")
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # behind 12 x 30 numbers
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # after 12 x 30 numbers, aligned
         self.assertIn(b"model.onnx.data", (self.dir / "model.onnx").read_bytes())
 
     def test_the_same_model_gives_the_same_bytes(self):
@@ -178,7 +178,7 @@ class Mistakes(Exported):
     def refused(self, *arguments):
         before = self.folder()
         error = self.dtrain("export", *arguments, expect=2).err
-        self.assertEqual(self.folder(), before)  # nothing was left behind
+        self.assertEqual(self.folder(), before)  # no leftover files
         return error
 
     def test_an_unknown_ending_names_the_formats(self):

@@ -1,4 +1,4 @@
-"""`dtrain import`: models go out as .keras files and come back the same; files that cannot be read say why, all at once."""
+"""`dtrain import`: round trip of models as .keras files; for unreadable files, all reasons are reported at once."""
 import io
 import json
 import math
@@ -26,7 +26,7 @@ class Import(Case):
             return {name: archive.read(name) for name in archive.namelist()}
 
     def rewrite(self, name="model.keras", compression=zipfile.ZIP_STORED, **changed):
-        """The archive with other contents under some names (a_json for a.json)."""
+        """Rewrites the archive with replaced members (a_json for a.json)."""
         entries = self.entries()
         for key, value in changed.items():
             entries[key.replace("_json", ".json")] = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -39,7 +39,7 @@ class Import(Case):
         return json.loads(self.entries()["config.json"])
 
     def samples(self, shape, seed=1):
-        """An .npy file of six samples, for models of one input."""
+        """Writes an .npy file with six samples, for models with one input."""
         draw = random.Random(seed)
         numbers = [draw.uniform(-1, 1) for _ in range(6 * math.prod(shape))]
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {(6, *shape)}, }}".ljust(117) + "\n"
@@ -79,7 +79,7 @@ class RoundTrips(Import):
         original, imported = self.json("summary", "run"), self.json("summary", "imported")
         self.assertEqual(original["parameters"], imported["parameters"])
         self.assertEqual(report["parameters"], original["parameters"]["total"])
-        # Twice is the same: the folder is a model as any other.
+        # A second round trip gives the same: the imported folder is an ordinary model.
         self.dtrain("export", "imported", "--output", "again.keras")
         self.dtrain("import", "again.keras", "--output", "twice")
         if len(inputs) == 1:
@@ -311,7 +311,7 @@ class Refusals(Import):
             archive.writestr("config.json", "{}")
         (self.dir / "twice.keras").write_bytes(twice.getvalue())
         self.assertIn("'config.json' twice", self.refused("twice.keras"))
-        offset = whole.index(b"PK\x01\x02")  # both entries begin where the first does
+        offset = whole.index(b"PK\x01\x02")  # both directory entries point to the first member
         second = whole.index(b"PK\x01\x02", offset + 4)
         overlapping = bytearray(whole)
         extra = second + 46 + struct.unpack_from("<H", whole, second + 28)[0]

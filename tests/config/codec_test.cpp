@@ -19,7 +19,7 @@ struct Inner {
   }
 };
 
-/// What the codec says about a value written so; "" if it takes it.
+/// Returns the codec's error for this text; "" if it accepts it.
 template <class V>
 std::string said(const std::string& text, V* out = nullptr) {
   Diagnostics diagnostics;
@@ -39,7 +39,7 @@ V read(const std::string& text) {
   return value;
 }
 
-/// Writing and reading gives the same value.
+/// Writing and reading back returns the same value.
 template <class V>
 void check_same(const V& value) {
   CHECK(read<V>(Codec<V>::write(value).to_yaml()) == value);

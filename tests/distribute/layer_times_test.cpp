@@ -1,4 +1,4 @@
-// What layers cost in training, estimated and measured.
+// Training time of layers, estimated and measured.
 #include "distribute/layer_times.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ layers:
 
 namespace dtrain::test {
 
-/// For DEVICE_TEST_CASE. Times of one thread will do.
+/// For DEVICE_TEST_CASE. Timing one thread is enough.
 template <class Use>
 void on_every_cpu(Use&& use) {
   use(*cpu_device());
@@ -73,7 +73,7 @@ TEST_CASE("what a graph does in training: fused activations, gradients, readers"
   CHECK(of("relu").fused_into == static_cast<int>(node_named(graph, "normal")));
   CHECK(of("normal").activation.kind == Activation::relu);
   CHECK(after("conv").fused_into == static_cast<int>(node_named(graph, "conv")));
-  CHECK(of("conv").readers == 2);  // behind its activation
+  CHECK(of("conv").readers == 2);  // readers of its activation's output
   CHECK(of("gelu").fused_into == -1);
   CHECK(of("out").fused_into == -1);
   CHECK(!of("image").needs_gradient);
@@ -109,7 +109,7 @@ layers:
   const Seconds seconds = measure(graph, 32, 0.1);
   const auto of = [&](const std::string& name) { return seconds[node_named(graph, name)]; };
   CHECK(of("second") == of("third"));
-  CHECK(of("first") != of("second"));  // nobody asks for its input's gradient
+  CHECK(of("first") != of("second"));  // its input needs no gradient
   CHECK(of("other") != of("second"));
 }
 
@@ -142,7 +142,7 @@ outputs: [up, words]
     return estimate_layer_seconds(graph, 7, speed)[node_named(graph, name)];
   };
   constexpr double kNever = 1e300;
-  // Forward and the kernel's gradient; for the second, that of its input as well.
+  // Forward and the kernel gradient; for the second layer also the input gradient.
   const DeviceSpeed multiply_adds{1, kNever, 0};
   CHECK(by(multiply_adds, "conv") == doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 4)));
   CHECK(by(multiply_adds, "up") == doctest::Approx(3 * 7 * (4 * 4 * 8) * (2 * 2 * 5)));

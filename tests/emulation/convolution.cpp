@@ -6,7 +6,7 @@ namespace dtrain::emulation {
 
 namespace {
 
-/// use(x, w, y) with the places of every multiplication's three numbers.
+/// Calls use(x, w, y) with the indices of the three numbers of every multiplication.
 template <class Use>
 void each_product(const Operation& o, Use&& use) {
   const auto& c = o.convolution;
@@ -37,7 +37,7 @@ void each_product(const Operation& o, Use&& use) {
 
 void convolve(const Operation& o, double error, const std::array<void*, 3>& arrays) {
   void *const x = arrays[0], *const w = arrays[1], *const y = arrays[2];
-  const Number type = o.x.type;  // of what is read; a gradient may be of another
+  const Number type = o.x.type;  // type of the operands; a gradient may have another
   const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
   const Tensor& out = forward ? o.y : filter ? o.w : o.x;
   void* into = forward ? y : filter ? w : x;

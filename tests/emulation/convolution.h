@@ -1,4 +1,4 @@
-// Convolutions and their gradients as their definition has them.
+// Convolutions and their gradients, computed from their definition.
 #pragma once
 
 #include <array>
@@ -25,14 +25,14 @@ struct Convolution {
 
 enum class Direction { forward, data, filter };
 
-/// Which of the three is written follows from the direction; the others are of one type.
+/// The direction determines which of the three tensors is written; the other two have the same type.
 struct Operation {
   Direction direction = Direction::forward;
   Convolution convolution;
   Tensor x, w, y;
 };
 
-/// `arrays`: x, w, y. Sums are in double precision; every result is made larger by the factor 1 + error.
+/// `arrays`: x, w, y. Sums are in double precision. Every result is multiplied by 1 + error.
 void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
 
 }  // namespace dtrain::emulation

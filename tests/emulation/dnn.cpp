@@ -1,5 +1,5 @@
-// The part of cuDNN's graph API that dtrain uses, for convolutions. Of the engines that the heuristics
-// propose, some do not work, and some are not deterministic.
+// Emulates the part of cuDNN's graph API that dtrain uses, for convolutions. Some of the engines that the
+// heuristics propose do not work, and some are not deterministic.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,7 +21,7 @@ using namespace dtrain::emulation;
 struct cudnnContext {
   int device;
   cudaStream_t stream;
-  int plans = 0;  // that were made with it and are not destroyed
+  int plans = 0;  // number of live plans created with this handle
 };
 
 namespace {
@@ -33,7 +33,7 @@ struct Engine {
   int64_t workspace = 0;
   bool works = true;
   std::vector<cudnnBackendNumericalNote_t> notes;
-  double error = 0;  // of its results, relative
+  double error = 0;  // relative error of its results
 };
 
 struct Attribute {
@@ -44,8 +44,8 @@ struct Attribute {
 
 }  // namespace
 
-/// Attributes as they were set; and once it is finished what follows from them, with nothing that points to
-/// other descriptors, as those may go.
+/// The attributes as set and, after finalization, the derived data. Derived data does not point to other
+/// descriptors, which may be destroyed.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finished = false;
@@ -56,12 +56,12 @@ struct Descriptor {
   Engine engine;
   std::vector<Engine> engines;
   int device = 0;
-  cudnnHandle_t handle = nullptr;  // of a plan
+  cudnnHandle_t handle = nullptr;  // handle of a plan
 };
 
 namespace {
 
-std::set<cudnnHandle_t> handles;  // that are not destroyed
+std::set<cudnnHandle_t> handles;  // live handles
 
 Descriptor& of(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<Descriptor*>(descriptor);
@@ -83,7 +83,7 @@ size_t bytes_of_type(cudnnBackendAttributeType_t type) {
   }
 }
 
-/// What was wrong with a descriptor.
+/// Reason for rejecting a descriptor.
 struct Refused {
   cudnnStatus_t status;
 };
@@ -149,7 +149,7 @@ void finish_tensor(Descriptor& d) {
   require(value<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64) >=
           static_cast<int64_t>(bytes_of(t.type)));
   for (const int64_t dimension : t.dimensions) require(dimension > 0);
-  // Channels last, with nothing between the elements.
+  // Channels last, densely packed.
   const auto [n, c, h, w] = t.dimensions;
   require(n > 0 && t.strides == std::array{h * w * c, int64_t{1}, w * c, c}, CUDNN_STATUS_NOT_SUPPORTED);
 }
@@ -224,9 +224,9 @@ void finish_operation(Descriptor& d) {
   }
 }
 
-/// Gradients of weights by uneven dilations have no engine at all, as can happen; those in float32 of images
-/// in 16 bits have one for square filters only. Past a grid's limit of images there is no engine, past the
-/// machine's limit of elements only engine 0.
+/// Some operations lack engines, as in cuDNN: weight gradients with uneven dilations have none; float32
+/// weight gradients of 16-bit images have one only for square filters; beyond the grid's limit of images
+/// there is none; beyond the machine's limit of elements there is only engine 0.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -427,7 +427,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     *count = static_cast<int64_t>(d.engines.size());
     if (!elements) {
-      *count += 2;  // it turns out only then that some are none
+      *count += 2;  // only the second query reveals that some are unusable
       return CUDNN_STATUS_SUCCESS;
     }
     *count = std::min(*count, wanted);

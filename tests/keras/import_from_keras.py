@@ -175,9 +175,9 @@ class Case:
         self.dtrain("predict", out, "--input", "samples.h5", "--output", "found.h5", "--quiet")
         with h5py.File(self.folder / "found.h5") as found:
             names = list(found) if len(found) == 1 else report["outputs"]  # of a single output "output"
-            differences = [float(abs(found[key][()] - one).max()) for key, one in zip(names, expected)]
+            differences = [float(abs(found[key][()] - one).max() / max(1, abs(one).max())) for key, one in zip(names, expected)]
         if not max(differences) < 1e-5:
-            raise open_in_keras.Mistake(f"{name} as {file}: predictions differ by {differences}")
+            raise open_in_keras.Mistake(f"{name} as {file}: predictions differ by {differences} of the largest")
         return report
 
 
