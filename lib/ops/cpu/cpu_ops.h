@@ -32,7 +32,7 @@ inline void give_statistics(const BatchNormalization::BackwardArguments& args, i
 /// Throws Unsupported if the CPU cannot convert `from` to `to`.
 inline void check_converts(DType from, DType to) {
   if (to == DType::float32 && from != DType::bfloat16 && from != DType::float16) return;
-  throw Unsupported("the CPU does not convert " + std::string(name_of(from)) + " to " +
+  throw Unsupported("the CPU cannot convert " + std::string(name_of(from)) + " to " +
                     std::string(name_of(to)));
 }
 
@@ -43,7 +43,7 @@ auto prepared(const char* what, Make&& make) try {
   return make();
 } catch (const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
-  throw Unsupported(std::string("oneDNN has no ") + what + " of these sizes");
+  throw Unsupported(std::string("oneDNN has no implementation of a ") + what + " with these sizes");
 }
 
 /// Must be used by its context's thread. Results have the same bits for the same number of threads.

@@ -46,15 +46,15 @@ class CudaMatmul final : public Matmul {
     const cudaDataType_t type = blas_type(ops.compute_type());
     const cudaDataType_t result = spec.float32_result ? CUDA_R_32F : type;
     if (result != type && (spec.bias || spec.activation.kind != Activation::linear))
-      throw Error("a matrix product with a float32 result has no bias and no activation");
+      throw Error("a matrix product with a float32 result cannot have a bias or an activation");
     describe();
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
     right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
     result_ = make_layout(result, spec.n, spec.m);
     adds_bias_ = spec.bias && choose(CUBLASLT_EPILOGUE_BIAS);
     if (!adds_bias_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
-      throw Error(
-          fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}]", spec.m, spec.k, spec.k, spec.n));
+      throw Error(fmt::format("cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]", spec.m,
+                              spec.k, spec.k, spec.n));
   }
 
   size_t scratch_bytes() const override { return 0; }
