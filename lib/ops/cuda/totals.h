@@ -10,7 +10,7 @@ namespace dtrain::cuda {
 /// Destination of a grid's sum, in device memory.
 struct Total {
   double* total;
-  double* partials;    // one per block
+  double* partials;    // the sums of the blocks, if there are several
   double divisor = 1;  // divides the sum
 
   __device__ void put(double sum) const { *total += sum / divisor; }

@@ -195,7 +195,8 @@ double top_k_row(const float* p, int64_t k, int top, int64_t n) {
   return score == score && better < top ? 1.0 : 0.0;
 }
 
-/// Returns the sum over the elements of rows [begin, end) for an elementwise metric, else over the rows.
+/// Returns the metric's sum over the rows [begin, end): over their elements for an elementwise metric, else
+/// over the rows.
 double metric(const MetricSpec& spec, const float* prediction, const void* target, const RowWeights& weights,
               int64_t columns, int64_t begin, int64_t end) {
   using Kind = MetricSpec::Kind;
