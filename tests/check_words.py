@@ -22,30 +22,31 @@ EXEMPT = {"tests/check_words.py", "CONTRIBUTING.md"}
 # A regular expression for each phrase, and the plain words to use instead.
 PHRASES = [
     (r"anew", "again"),
-    (r"so (?:many|much) (?:of|as)", "the number or fraction itself"),
-    (r"where (?:there )?(?:is|are|was|were) none", "if there is no ..., or: null/empty if ..."),
-    (r"of (?:its|their) own", "its own ..., or: a separate ..."),
+    (r"so (?:many|much)(?! that)", "the number or fraction itself"),
+    (r"where (?:there )?(?:is|are|was|were) none", "if there is no ..., null/empty if ..."),
+    (r"of (?:its|their) own", "its own ..., a separate ..."),
     (r"(?:every|any|some|no)body", "no thread, no layer, the user: name who"),
-    (r"who(?:m|so)?ever|whichever", "the caller, the user, any ...: name who"),
+    (r"who(?:m|so)?ever", "the caller, the user: name who"),
     (r"mend(?:s|ed|ing)?", "fix"),
     (r"as (?:it is|they are)[.;]", "unchanged"),
     (r"all there (?:is|was|are|were)", "all ..."),
+    (r"all (?:that|else) (?:is|was)", "everything that ..., or name it"),
+    (r"what is (?:known|said|told|kept|left) of", "name the thing"),
+    (r"(?:is|are|was|were) (?:told of|said of|said to be)", "reads, is passed, is reported as"),
     (r"has to do with", "concerns, depends on"),
     (r"is the affair of|(?:'s|is) affair", "... handles it"),
     (r"go(?:es)? on (?:as|with|from|by|on|in)", "continue"),
-    (r"(?:is|are|was|were) (?:told|said) (?:of|to|by)", "gets, reads, is passed"),
-    (r"what is (?:known|said|told|kept|left) of", "name the thing"),
-    (r"all (?:that|else) (?:is|was)", "everything that ..., or name it"),
     (r"(?:that|what) it is worth", "its scale, its value"),
-    (r"[Oo]f (?:Keras|PyTorch|CUDA|NCCL|ONNX|oneDNN|cuDNN)'s", "Keras's ..., or: a Keras ..."),
+    (r"of (?:Keras|PyTorch|CUDA|NCCL|ONNX|oneDNN|cuDNN)'s(?= (?:to|as|in|is|and|or|for|that)\b|[,.;:)\"]|$)",
+     "a Keras ..., Keras's ..."),
     (r"for want of", "because ... is missing"),
     (r"save for", "except"),
     (r"to be had", "available"),
     (r"reckon(?:s|ed|ing)?", "compute, assume"),
-    (r"lie(?:s)? apart", "are not adjacent, are strided"),
+    (r"lies? (?:apart|beside|behind|side by side)", "is strided, is after ..., is contiguous"),
     (r"in the place of", "instead of"),
-    (r"ahead of", "before"),
-    (r"one after (?:the )?(?:an)?other", "consecutively, in order"),
+    (r"spares", "saves, avoids"),
+    (r"(?:threads|replicas|devices|members|ranks|they) meet", "synchronize"),
 ]
 PATTERNS = [(re.compile(rf"(?<![\w-]){phrase}(?!\w)"), instead) for phrase, instead in PHRASES]
 
@@ -110,15 +111,16 @@ def self_test():
     assert found("a.cpp", "int a;  // read anew\n// mended\n") == [(1, "anew"), (2, "mended")]
     assert found("a.h", '/* plain\n   nobody */ f("a state of its own");\n') == [(2, "nobody"), (2, "of its own")]
     assert found("a.cpp", "int anew = whoever;  // a renewed, amended and reckless text\n") == []
-    assert found("a.cu", "char c = '\"';  // ahead of\n") == [(1, "ahead of")]
+    assert found("a.cu", "char c = '\"';  // for want of\n") == [(1, "for want of")]
+    assert found("a.h", "// Layouts of Keras's files, whichever they are, read ahead of use.\n") == []
     assert found("a.py", 'def anew():\n    """Whether\n    whoever."""  # to be had\n') == [(3, "whoever"), (3, "to be had")]
     assert found("CMakeLists.txt", "set(anew 1)\n# null where there is none\n") == [(2, "where there is none")]
     assert found("a.md", "It goes on as before.\n") == [(1, "goes on as")]
     assert found("a.png", "anew") == []
     examples = ["anew", "so many of", "where there are none", "of their own", "everybody", "whoever", "mended", "as they are.",
-                "all there is", "has to do with", "is the affair of", "go on from", "are told of", "what is known of",
-                "all that is", "that it is worth", "of Keras's", "for want of", "save for", "to be had",
-                "reckons", "lie apart", "in the place of", "ahead of", "one after another"]
+                "all there is", "all that is", "what is known of", "are told of", "has to do with", "is the affair of",
+                "go on from", "that it is worth", "a file of Keras's, found", "for want of", "save for", "to be had",
+                "reckons", "lie apart", "in the place of", "spares", "threads meet"]
     for (pattern, _), example in zip(PATTERNS, examples, strict=True):
         assert pattern.search(example), example
 
