@@ -1,8 +1,11 @@
 #include "checkpoint/file.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
+#include <new>
 #include <optional>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -36,6 +39,16 @@ std::string reason() {
 
 }  // namespace
 
+Bytes allocate_bytes(size_t size) {
+  constexpr size_t kLargePage = size_t{2} << 20, kLarge = 8 * kLargePage;
+  if (size < kLarge) return {std::make_shared_for_overwrite<std::byte[]>(size), size};
+  const size_t whole = (size + kLargePage - 1) / kLargePage * kLargePage;
+  void* const block = std::aligned_alloc(kLargePage, whole);
+  if (!block) throw std::bad_alloc();
+  ::madvise(block, whole, MADV_HUGEPAGE);  // where there are none, small pages do
+  return {std::shared_ptr<std::byte[]>(static_cast<std::byte*>(block), std::free), size};
+}
+
 void write_file(const Location& location, Parts parts) {
   std::optional<NewFile> file;
   try {
@@ -55,9 +68,9 @@ Bytes read_file(const std::string& path) {
     throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
   if (!S_ISREG(status.st_mode))
     throw UserError(fmt::format("{}: expected a file, found a directory or device", path));
-  Bytes bytes;
   const auto size = static_cast<size_t>(status.st_size);
-  bytes.data = std::make_shared_for_overwrite<std::byte[]>(size);
+  Bytes bytes = allocate_bytes(size);
+  bytes.size = 0;
   while (bytes.size < size) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);
     if (got < 0 && errno == EINTR) continue;

@@ -19,6 +19,10 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
+/// A block that nothing is written to yet. The system is asked for large pages for a large one, which it
+/// then has in a part of the time.
+Bytes allocate_bytes(size_t size);
+
 /// Writes the parts in order to a temporary file in the same directory, and renames it to `location` once it
 /// is on disk. If that fails, throws Error (NoSpace for lack of disk space), removes the temporary file and
 /// leaves an existing file at `location` unchanged.

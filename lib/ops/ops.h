@@ -18,7 +18,9 @@
 #include "base/view.h"
 #include "device/device.h"
 #include "ops/merging.h"
+#include "ops/prelu.h"
 #include "ops/specs.h"
+#include "ops/upsampling.h"
 
 namespace dtrain {
 
@@ -175,6 +177,15 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
+/// The gradients of a PReLU.
+struct PreluBackwardArguments {
+  const void* src;
+  const float* slopes;
+  const void* diff_dst;
+  void* diff_src;      ///< may be diff_dst; null where nobody wants it
+  float* diff_slopes;  ///< of [spec.slopes()]; null where nobody wants it
+};
+
 /// What a loss reads and writes, over [rows, columns] predictions.
 struct LossArguments {
   const void* prediction = nullptr;
@@ -283,6 +294,12 @@ class Ops {
                           int64_t columns) = 0;
   /// Sums elements that lie apart. dst must not overlap src.
   virtual void strided_sum(const StridedSum& spec, const void* src, void* dst) = 0;
+  /// dst = src where positive, else src times the element's slope.
+  virtual void prelu_forward(const PreluSpec& spec, const void* src, const float* slopes, void* dst) = 0;
+  virtual void prelu_backward(const PreluSpec& spec, const PreluBackwardArguments& args) = 0;
+  /// Interpolates images, and sums what each pixel has to do with the larger image's gradient.
+  virtual void upsample_bilinear(const BilinearSpec& spec, const void* src, void* dst) = 0;
+  virtual void upsample_bilinear_backward(const BilinearSpec& spec, const void* diff_dst, void* diff_src) = 0;
   /// Plain NHWC images: `padded`, [n, height + top + bottom, width + left + right, channels], is 0 around
   /// src.
   virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;

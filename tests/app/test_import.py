@@ -166,6 +166,79 @@ class JsonLines(Import):
             self.assert_close(expected, [self.flat(json.loads(line)) for line in found.out.splitlines()])
 
 
+class Training(Import):
+    """With its optimizer, an exported run comes back with the same `train:` part and goes on as the run does."""
+    ONE = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 3, "name": "out", "activation": "softmax"}}]}
+    YES_OR_NO = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 2, "name": "out", "activation": "sigmoid"}}]}
+    TWO = {"inputs": {"x": [4]}, "outputs": ["kind", "size"],
+           "layers": [{"dense": {"units": 3, "name": "kind", "inputs": "x"}}, {"dense": {"units": 1, "name": "size", "inputs": "x"}}]}
+    KEPT = ("loss", "metrics", "weighted_metrics", "optimizer", "clip_norm", "clip_value")
+
+    def kept(self, checkpoint):
+        """What the configuration of a checkpoint says of the training, defaults included."""
+        lines = self.dtrain("inspect", str(checkpoint), "--config").out.splitlines()
+        begin = lines.index("train:")
+        found, key = {}, None
+        for line in lines[begin + 1:]:
+            if not line.startswith("  "):
+                break
+            if not line.startswith("   "):
+                key = line.split(":")[0].strip()
+            if key in self.KEPT:
+                found.setdefault(key, []).append(line)
+        return found
+
+    def check(self, model, targets, metrics=(), **train):
+        config = models.run_of(model, targets=targets, **train)
+        config["train"]["metrics"] = metrics or []
+        self.trained(config)
+        shutil.rmtree(self.dir / "imported", ignore_errors=True)
+        report = self.json("import", "model.keras", "--output", "imported", "--with-optimizer")
+        self.assertEqual(report["left_out"], [])
+        run = self.checkpoints()[-1]
+        self.assertEqual(self.kept(run), self.kept(self.dir / "imported/weights.h5"))
+        self.assertEqual(*({key: array for key, array in self.arrays(path).items() if key[0] != "state"}
+                           for path in (run, self.dir / "imported/weights.h5")))
+
+    def test_losses_and_metrics(self):
+        classes, numbers = {"out": {"classes": 3}}, {"out": {"shape": [3]}}
+        self.check(self.ONE, classes, ["accuracy", {"sparse_top_k_categorical_accuracy": {"k": 2}}, "sparse_categorical_crossentropy"],
+                   loss="sparse_categorical_crossentropy", clip_norm=0.5)
+        self.check(self.ONE, numbers, ["categorical_accuracy", "auc", {"f1_score": {"average": "macro", "name": "mean_f1"}},
+                                       "mean_iou", "mean_absolute_error"],
+                   loss={"categorical_focal_crossentropy": {"gamma": 0, "alpha": 0.3, "label_smoothing": 0.1}}, clip_value=0.25)
+        self.check(self.YES_OR_NO, {"out": {"shape": [2]}}, ["binary_accuracy", {"precision": {"thresholds": 0.75}}, "recall", "r2_score",
+                                                           {"auc": {"curve": "PR", "name": "pr", "multi_label": True}}],
+                   loss={"binary_crossentropy": {"label_smoothing": 0.1}}, weighted_metrics=["binary_accuracy"])
+        self.check(self.TWO, {"kind": {"classes": 3}, "size": {"shape": [1]}},
+                   {"kind": ["accuracy"], "size": ["mean_absolute_error", {"r2_score": {"class_aggregation": "none"}}]},
+                   loss={"kind": {"sparse_categorical_crossentropy": {"from_logits": True}}, "size": {"huber": {"weight": 0.3, "delta": 2}}})
+
+    def test_optimizers_and_schedules(self):
+        cosine = {"cosine_decay": {"initial": 0.1, "steps": 20, "warmup_steps": 3, "warmup_initial": 0.01, "alpha": 0.1}}
+        for optimizer in ("sgd", {"sgd": {"learning_rate": cosine, "momentum": 0.9, "nesterov": True}}, "adam",
+                          {"adam": {"learning_rate": 0.01, "beta_1": 0.8, "epsilon": 1e-5, "weight_decay": 0.1}}, "adamw",
+                          {"adamw": {"learning_rate": {"polynomial_decay": {"initial": 0.1, "steps": 9, "power": 2}}, "weight_decay": 0}},
+                          {"rmsprop": {"centered": True, "momentum": 0.5, "rho": 0.8}}, "rmsprop",
+                          {"adagrad": {"learning_rate": {"exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}},
+                          {"lion": {"learning_rate": {"piecewise_constant": {"boundaries": [3], "values": [0.1, 0.01]}}}},
+                          {"lamb": {"learning_rate": {"inverse_time_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}}):
+            with self.subTest(optimizer=optimizer):
+                self.check(self.ONE, {"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", optimizer=optimizer)
+
+    def test_metrics_that_dtrain_lacks_are_named(self):
+        self.trained(models.run_of(self.ONE, targets={"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", metrics=["accuracy"]))
+        config = self.config()
+        config["compile_config"]["metrics"] += ["mine", {"class_name": "SpecificityAtSensitivity", "config": {"sensitivity": 0.5}}]
+        config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # of which the file has no state
+        report = self.json("import", self.rewrite(config_json=config), "--output", "imported", "--with-optimizer")
+        self.assertEqual(report["left_out"],
+                         ["the metric mine: dtrain has none of this name",
+                          "the metric SpecificityAtSensitivity: dtrain has none of this name",
+                          "the optimizer's state: 2 arrays are not those of sgd for 2 weights"])
+        self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
+
+
 class ChannelsFirst(Import):
     MODEL = {"inputs": {"image": [5, 6, 2]},
              "layers": [{"conv2d": {"filters": 4, "kernel_size": 3, "padding": "same", "name": "conv"}},

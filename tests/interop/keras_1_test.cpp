@@ -49,6 +49,9 @@ TEST_CASE("Keras 1: layers and options get the names of Keras 2") {
       renamed_layer(
           R"({"class_name": "Merge", "config": {"name": "m", "mode": "concat", "concat_axis": 1, "dot_axes": -1}})")
           .dump() == R"({"class_name": "Concatenate", "config": {"name": "m", "axis": 1}})");
+  CHECK(
+      renamed_layer(R"({"class_name": "PReLU", "config": {"init": "zero", "shared_axes": [2, 3]}})").dump() ==
+      R"({"class_name": "PReLU", "config": {"alpha_initializer": "zeros", "shared_axes": [2, 3]}})");
   // A Merge that computes something else is left as it is, and refused under its name.
   const char* dot = R"({"class_name": "Merge", "config": {"name": "m", "mode": "dot"}})";
   CHECK(renamed_layer(dot).dump() == dot);

@@ -293,6 +293,13 @@ TEST_CASE("layers as Keras writes them") {
   CHECK(config("permute: [2, 1]") == R"(Permute {"dims": [2, 1]})");
   CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
   CHECK(config("maximum") == "Maximum {}");
+  CHECK(config("upsampling2d: {interpolation: bilinear}") ==
+        R"(UpSampling2D {"size": 2, "interpolation": "bilinear", "data_format": "channels_last"})");
+  CHECK(config("prelu") ==
+        R"(PReLU {"alpha_initializer": {"class_name": "Zeros", "config": {}}, "shared_axes": null})");
+  CHECK(config("prelu: {shared_axes: 1}").ends_with(R"("shared_axes": [1]})"));
+  CHECK(config("conv1d: {filters: 1, kernel_size: 2, padding: causal}").find(R"("padding": "causal")") !=
+        std::string::npos);
   CHECK(config("upsampling2d: 3") ==
         R"(UpSampling2D {"size": 3, "interpolation": "nearest", "data_format": "channels_last"})");
   CHECK(config("cropping2d: [1, 2]") ==

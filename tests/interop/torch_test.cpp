@@ -49,6 +49,36 @@ layers:
   CHECK(!contains(script, "average_pool"));
 }
 
+TEST_CASE("layers of sequences are modules and functions of sequences") {
+  TestExport exported(R"(
+inputs: {x: [12, 3]}
+layers:
+  - conv1d: {filters: 4, kernel_size: 3, padding: causal, dilation_rate: 2}
+  - prelu: {shared_axes: 1}
+  - max_pooling1d
+  - average_pooling1d: {pool_size: 2, padding: same}
+  - prelu: {name: each}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.conv1d = nn.Conv1d(3, 4, 3, stride=1, dilation=2)\n"));
+  CHECK(contains(script, "self.prelu = nn.PReLU(4)\n"));
+  CHECK(contains(script, R"(
+        v0 = x.permute(0, 2, 1)
+        v1 = self.conv1d(F.pad(v0, (4, 0), value=0))
+        v2 = self.prelu(v1)
+        v3 = F.max_pool1d(v2, 2, 2)
+        v4 = average_pool(v3, 2, 2, (0, 0))
+        v5 = v4.permute(0, 2, 1)
+        v6 = torch.where(v5 < 0, v5 * self.each["weight"], v5)
+        return v6
+)"));
+  const TorchBuilder builder(exported.graph);
+  CHECK(builder.weights()[2].key() == "prelu.weight");
+  CHECK(builder.weights()[2].shape == Shape{4});
+  CHECK(builder.weights()[3].shape == Shape{3, 4});
+}
+
 TEST_CASE("weights have PyTorch's names and order of axes") {
   const TestExport exported(R"(
 inputs: {image: [5, 5, 3]}

@@ -22,10 +22,15 @@ model:
     - depthwise_conv2d: {{name: base/depthwise, kernel_size: 3}}
     - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
     - layer_normalization: {{name: base/layer_norm}}
+    - prelu: {{name: base/prelu, shared_axes: [1, 2]}}
+    - reshape: [25, 4]
+    - conv1d: {{name: base/sequence, filters: 3, kernel_size: 3, padding: causal}}
+    - prelu: {{name: base/each}}
     - flatten
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
-    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*"}}}}
+    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*",
+    "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*"}}}}
 dataset:
   train: {{synthetic: {{samples: 8, target: {{classes: 5}}}}}}
 strategy: single
@@ -45,6 +50,9 @@ def model_of(keras):
     x = layers.DepthwiseConv2D(3, name="depthwise")(x)
     x = layers.Conv2DTranspose(4, 2, name="up")(x)
     x = layers.LayerNormalization(name="layer_norm")(x)
+    x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
+    x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
+    x = layers.PReLU(name="each")(x)
     x = layers.Dense(5, activation="softmax", name="head")(layers.Flatten()(x))
     return keras.Model(image, x)
 

@@ -256,6 +256,29 @@ TEST_CASE("activations, as layers and fused") {
   }
 }
 
+TEST_CASE("prelu has an alpha for each element, or for all along an axis") {
+  const auto run = [](const char* yaml, Values alpha) {
+    LayerRun layer({.yaml = yaml, .inputs = {{"x", {2, 2}}}, .batch = 2});
+    layer.inputs = {{-1, 2, -3, -4, 5, -6, 0, -8}};
+    layer.parameters = {std::move(alpha)};
+    return layer.forward();
+  };
+  CHECK(run("prelu", {1, 10, 2, 0.5}) == Values{-1, 2, -6, -2, 5, -60, 0, -4});
+  CHECK(run("prelu: {shared_axes: 1}", {10, 0.5}) == Values{-10, 2, -30, -2, 5, -3, 0, -4});
+  CHECK(run("prelu: {shared_axes: [2]}", {10, 0.5}) == Values{-10, 2, -1.5, -2, 5, -60, 0, -4});
+  CHECK(run("prelu: {shared_axes: [1, 2]}", {0.5}) == Values{-0.5, 2, -1.5, -2, 5, -3, 0, -4});
+}
+
+TEST_CASE("where prelu's input is 0, its gradients are 0") {
+  LayerRun layer({.yaml = "prelu", .inputs = {{"x", {3}}}, .batch = 1});
+  layer.inputs = {{-2, 0, 2}};
+  layer.parameters = {{0.5, 0.5, 0.5}};
+  layer.forward();
+  const LayerRun::Gradients gradients = layer.backward(Values{1, 1, 1});
+  CHECK(gradients.inputs[0] == Values{0.5, 0, 1});
+  CHECK(gradients.parameters[0] == Values{-2, 0, 0});
+}
+
 TEST_CASE("softmax is over the last axis") {
   LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
   Doubles expected;
@@ -317,6 +340,13 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(larger.output.shape == Shape{2, 6, 1});
   CHECK(larger.forward() == Values{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
 
+  LayerRun between({.yaml = "upsampling2d: {size: [1, 2], interpolation: bilinear}",
+                    .inputs = {{"x", {1, 2, 1}}},
+                    .batch = 2});
+  between.inputs = {{1, 5, 3, 4}};
+  CHECK(between.output.shape == Shape{1, 4, 1});
+  CHECK(between.forward() == Values{1, 2, 4, 5, 3, 3.25, 3.75, 4});
+
   LayerRun filtered(
       {.yaml = "conv1d: {filters: 1, kernel_size: 2, strides: 2}", .inputs = {{"x", {5, 1}}}, .batch = 1});
   filtered.inputs = {{1, 2, 3, 4, 5}};
@@ -324,6 +354,12 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(filtered.parameter_specs[0].shape == Shape{2, 1, 1});
   CHECK(filtered.output.shape == Shape{2, 1});
   CHECK(filtered.forward() == Values{12.5, 34.5});
+  LayerRun causal({.yaml = "conv1d: {filters: 1, kernel_size: 2, dilation_rate: 2, padding: causal}",
+                   .inputs = {{"x", {4, 1}}},
+                   .batch = 1});
+  causal.inputs = {{1, 2, 3, 4}};
+  causal.parameters = {{10, 1}, {0.5}};
+  CHECK(causal.forward() == Values{1.5, 2.5, 13.5, 24.5});
   LayerRun longest({.yaml = "max_pooling1d", .inputs = {{"x", {5, 1}}}, .batch = 1});
   longest.inputs = {{1, 2, 4, 3, 9}};
   CHECK(longest.forward() == Values{2, 4});

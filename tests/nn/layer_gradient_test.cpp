@@ -127,6 +127,13 @@ const std::vector<LayerCase>& cases() {
       {"activation: softsign", {kRow}},
       {"activation: exponential", {kRow}},
       {"activation: softmax", {kImage}},
+      {"prelu", {kImage}},
+      {"prelu", {kRow}},
+      {"prelu: {shared_axes: [1, 2]}", {kDeepImage}},
+      {"prelu: {shared_axes: [1, 2, 3]}", {kImage}},
+      {"prelu: {shared_axes: [1, 3]}", {kImage}},
+      {"prelu: {shared_axes: [2, 3]}", {kImage}},
+      {"prelu: {shared_axes: 1}", {{"x", {6, 8}}}},
       {"dropout: {rate: 0.4}", {kImage}},
       {"dropout: {rate: 0}", {kRow}},
       {"flatten", {kImage}},
@@ -141,9 +148,15 @@ const std::vector<LayerCase>& cases() {
       {"permute: [2, 1]", {{"x", {3, 4}}}},
       {"repeat_vector: 3", {kRow}},
       {"upsampling2d", {kImage}},
+      {"upsampling2d: {interpolation: bilinear}", {kImage}},
+      {"upsampling2d: {size: [1, 3], interpolation: bilinear}", {kDeepImage}},
       {"conv1d: {filters: 4, kernel_size: 3, padding: same}", {{"x", {6, 3}}}},
       {"conv1d: {filters: 16, kernel_size: 2, strides: 2, use_bias: false}", {{"x", {7, 16}}}},
       {"conv1d: {filters: 16, kernel_size: 3, dilation_rate: 2}", {{"x", {9, 16}}}, {Activation::tanh}},
+      {"conv1d: {filters: 4, kernel_size: 3, padding: causal}", {{"x", {6, 3}}}},
+      {"conv1d: {filters: 16, kernel_size: 3, strides: 2, padding: causal}", {{"x", {7, 16}}}},
+      {"conv1d: {filters: 3, kernel_size: 4, dilation_rate: 3, padding: causal, use_bias: false}",
+       {{"x", {5, 3}}}},
       {"max_pooling1d: {pool_size: 3, strides: 2, padding: same}", {{"x", {7, 3}}}},
       {"average_pooling1d", {{"x", {7, 16}}}},
       {"global_max_pooling1d", {{"x", {5, 3}}}},
@@ -293,6 +306,10 @@ TEST_CASE("values and gradients in other layouts") {
         "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
         "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
     check({yaml, {kDeepImage}});
+  for (const char* yaml : {"prelu", "prelu: {shared_axes: [1, 2]}", "prelu: {shared_axes: [1, 3]}",
+                           "prelu: {shared_axes: [2, 3]}", "prelu: {shared_axes: [1, 2, 3]}"})
+    check({yaml, {kDeepImage}});
+  check({"prelu: {shared_axes: 1}", {{"x", {6, 16}}}});
   check({"batch_normalization", {kDeepImage}, {Activation::relu}});
   check({"batch_normalization: {synchronized: true}", {kDeepImage}});
   check({"batch_normalization: {synchronized: true}", {kDeepImage}, {Activation::relu}});

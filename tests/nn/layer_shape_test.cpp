@@ -47,6 +47,12 @@ TEST_CASE("shapes of outputs") {
   CHECK(shape_of("zero_padding2d: [[1, 2], 3]", {2, 3, 4}) == Shape{5, 9, 4});
   CHECK(shape_of("cropping2d", {5, 6, 4}) == Shape{5, 6, 4});
   CHECK(shape_of("upsampling2d: [2, 3]", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("upsampling2d: {size: [2, 3], interpolation: bilinear}", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("prelu", {5, 6, 4}) == Shape{5, 6, 4});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, padding: causal}", {7, 4}) == Shape{7, 2});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, strides: 2, padding: causal}", {7, 4}) == Shape{4, 2});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 9, dilation_rate: 4, padding: causal}", {7, 4}) ==
+        Shape{7, 2});
   CHECK(shape_of("permute: [3, 1, 2]", {5, 6, 4}) == Shape{4, 5, 6});
   CHECK(shape_of("repeat_vector: 7", {5}) == Shape{7, 5});
   CHECK(shape_of("separable_conv2d: {filters: 9, kernel_size: 3, strides: 2, padding: same}", {5, 6, 4}) ==
@@ -95,6 +101,12 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
   CHECK(parameters_of("batch_normalization", {image}) ==
         "gamma 3 ones; beta 3 zeros; moving_mean 3 zeros; moving_variance 3 ones; ");
   CHECK(parameters_of("layer_normalization", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("prelu", {image}) == "alpha 9x9x3 zeros; ");
+  CHECK(parameters_of("prelu: {shared_axes: [1, 2], alpha_initializer: ones}", {image}) ==
+        "alpha 1x1x3 ones; ");
+  CHECK(parameters_of("prelu: {shared_axes: 3}", {image}) == "alpha 9x9x1 zeros; ");
+  CHECK(parameters_of("conv1d: {filters: 8, kernel_size: 3, padding: causal}", {{"x", {9, 3}}}) ==
+        "kernel 3x3x8 glorot_uniform; bias 8 zeros; ");
   CHECK(parameters_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}}) ==
         "embeddings 9x4 random_uniform; ");
 }
@@ -111,6 +123,12 @@ TEST_CASE("errors give both sides") {
   check_says("repeat_vector: 2", {image}, "expected an input of one axis");
   check_says("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
   check_says("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
+  check_says("prelu: {shared_axes: [1, 4]}", {image},
+             "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
+  check_says("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
+             "expected shared_axes that follow one another, or an input of up to 5 axes");
+  check_says("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
+  check_says("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
   check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
   check_says("cropping2d: [[2, 3], 0]", {image},
              "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");
@@ -126,7 +144,7 @@ TEST_CASE("errors give both sides") {
     check_says(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
-       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax"})
+       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "prelu"})
     check_says(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_says(yaml, {row}, "expected at least two inputs, found 1");

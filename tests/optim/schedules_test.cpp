@@ -157,6 +157,18 @@ TEST_CASE("exponential_decay") {
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
 }
 
+TEST_CASE("inverse_time_decay") {
+  const auto smooth = parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
+  CHECK(rate(smooth, 0) == 0.1);
+  CHECK(rate(smooth, 5) == doctest::Approx(0.08));
+  CHECK(rate(smooth, 20) == doctest::Approx(0.05));
+  const auto stairs =
+      parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 1, staircase: true}}");
+  CHECK(rate(stairs, 9) == 0.1);
+  CHECK(rate(stairs, 10) == doctest::Approx(0.05));
+  CHECK(rate(stairs, 19) == doctest::Approx(0.05));
+}
+
 TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then flat") {
   const auto schedule =
       parse("{cosine_decay: {initial: 0.2, steps: 100, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.05}}");

@@ -188,12 +188,17 @@ class Importer {
   Axes axes_of(const Call& call) {
     const KerasModelLayer& layer = *call.layer;
     if (is_channels_first(layer)) return Axes::channels_last;
+    const bool is_prelu = layer.class_name == "PReLU";
+    // All calls of a layer have its weights, whose axes follow from the first call.
+    if (is_prelu && result_.names.contains(&layer))
+      return result_.moved_channels.contains(&layer) ? Axes::channels_last : Axes::as_in_file;
     const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
       return !names_of(input).channels_last.empty();
     });
     if (!has_last) return Axes::as_in_file;
-    const bool moves = is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
-                                                      layer.class_name.starts_with("BatchNormalization"));
+    const bool moves =
+        is_prelu || (is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
+                                                    layer.class_name.starts_with("BatchNormalization")));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
@@ -203,6 +208,21 @@ class Importer {
     const Json* keeps = value_at(layer.config, "keepdims");
     const bool is_global = layer.class_name.starts_with("Global");
     return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
+  }
+
+  /// A PReLU's options for images of [height, width, channels], from those for [channels, height, width].
+  static ConfigNode with_channels_last(const ConfigNode& options) {
+    const ConfigNode* shared = options.find("shared_axes");
+    if (!shared) return options;
+    const std::map<std::string, std::string> moved{{"1", "3"}, {"2", "1"}, {"3", "2"}};
+    const auto axis = [&](const ConfigNode& written) {
+      const auto found = moved.find(written.text());
+      return found == moved.end() ? written : ConfigNode::scalar(found->second);
+    };
+    if (!shared->is_sequence()) return options.with("shared_axes", axis(*shared));
+    std::vector<ConfigNode> axes;
+    for (const ConfigNode& written : shared->items()) axes.push_back(axis(written));
+    return options.with("shared_axes", ConfigNode::sequence(std::move(axes)));
   }
 
   void add_layer(const std::string& kind, ConfigNode options, const std::string& name,
@@ -227,6 +247,7 @@ class Importer {
     ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
     if (kind == "concatenate" && axes == Axes::channels_last)
       options = options.with("axis", ConfigNode::scalar("-1"));
+    if (kind == "prelu" && axes == Axes::channels_last) options = with_channels_last(options);
     if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
     if (is_first && !call.layer->trainable && has_weights(kind))
       options = options.with("trainable", ConfigNode::scalar("false"));

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "interop/keras/json.h"
-#include "interop/permuted.h"
 
 namespace dtrain {
 
@@ -68,6 +67,7 @@ std::string keras_2_option(const std::string& class_name, const std::string& key
                                   {"W_regularizer", "embeddings_regularizer"},
                                   {"init", "embeddings_initializer"},
                                   {"input_dtype", "dtype"}};
+  if (class_name == "PReLU" && key == "init") return "alpha_initializer";
   return renamed(class_name == "Embedding" ? kOfEmbedding : kOptions, key);
 }
 
@@ -170,15 +170,6 @@ class Renamer {
 
   std::string data_format_;
 };
-
-KerasWeight with_axes(const KerasWeight& kernel, const std::vector<int64_t>& axes) {
-  KerasWeight result = kernel;
-  result.shape = permuted(kernel.shape, axes);
-  const std::span<const float> values{kernel.values.get(), static_cast<size_t>(kernel.shape.elements())};
-  const auto moved = std::make_shared<std::vector<float>>(permuted(values, kernel.shape, axes));
-  result.values = {moved, moved->data()};
-  return result;
-}
 
 /// Reverses an array along its first axes.
 KerasWeight flipped(const KerasWeight& kernel, size_t axes) {

@@ -38,7 +38,7 @@ const std::vector<ClassWeights>& classes() {
       {"separable_conv2d",
        {{"depthwise_kernel", nullptr}, {"pointwise_kernel", nullptr}, {"bias", "use_bias"}}},
       {"embedding", {{"embeddings", nullptr}}},
-      {"p_relu", {{"alpha", nullptr}}},
+      {"p_re_lu", {{"alpha", nullptr}}},
       {"batch_normalization",
        {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
       {"layer_normalization", {{"gamma", "scale"}, {"beta", "center"}}},

@@ -2,6 +2,7 @@
 
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
 #include "interop/onnx/builder.h"
@@ -23,16 +24,6 @@ std::function<void(OnnxLayer&)> pooling_to_onnx(const std::string& op) {
     if (op == "AveragePool") attributes.emplace_back("count_include_pad", int64_t{0});
     layer.set_output(layer.add(op, {layer.input(0, ExportLayout::channels_first)}, std::move(attributes)),
                      ExportLayout::channels_first);
-  };
-}
-
-std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
-  return [op](OnnxLayer& layer) {
-    const std::string pooled = layer.add(op, {layer.input(0, ExportLayout::channels_first)});
-    if (layer.output_spec().shape.rank() > 1)
-      layer.set_output(pooled, ExportLayout::channels_first);
-    else
-      layer.set_output(layer.add("Flatten", {pooled}, {{"axis", int64_t{1}}}), ExportLayout::channels_last);
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
 #include "interop/onnx/builder.h"
@@ -101,23 +102,24 @@ void repeat_vector_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
+bool is_bilinear(const Json& options) {
+  return options.at("interpolation").as_string() == "bilinear";
+}
+
 void upsampling_to_onnx(OnnxLayer& layer) {
   const Size2 size = size_of(layer.options().at("size"));
-  const std::string scales =
-      layer.float32({1, 1, static_cast<float>(size.height), static_cast<float>(size.width)});
-  layer.set_output(layer.add("Resize", {layer.input(0, ExportLayout::channels_first), "", scales},
-                             {{"mode", std::string("nearest")},
-                              {"coordinate_transformation_mode", std::string("asymmetric")},
-                              {"nearest_mode", std::string("floor")}}),
-                   ExportLayout::channels_first);
+  set_onnx_resized(layer, {size.height, size.width}, is_bilinear(layer.options()));
 }
 
 void upsampling_to_torch(TorchLayer& layer) {
   const Size2 size = size_of(layer.options().at("size"));
-  layer.set_output(
-      layer.add(fmt::format("{}.repeat_interleave({}, 2).repeat_interleave({}, 3)",
-                            layer.input(0, ExportLayout::channels_first), size.height, size.width)),
-      ExportLayout::channels_first);
+  const std::string x = layer.input(0, ExportLayout::channels_first);
+  const std::string larger =
+      is_bilinear(layer.options())
+          ? fmt::format("F.interpolate({}, scale_factor={}, mode='bilinear', align_corners=False)", x,
+                        torch_size(size))
+          : fmt::format("{}.repeat_interleave({}, 2).repeat_interleave({}, 3)", x, size.height, size.width);
+  layer.set_output(layer.add(larger), ExportLayout::channels_first);
 }
 
 }  // namespace

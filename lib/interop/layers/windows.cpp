@@ -10,7 +10,7 @@ Window window_with(const Json& options, const char* size) {
   Window window;
   window.size = size_of(options.at(size));
   window.strides = options.at("strides").is_null() ? window.size : size_of(options.at("strides"));
-  window.border = options.at("padding").as_string() == "same" ? Border::same : Border::valid;
+  window.border = border_of(options);
   return window;
 }
 
@@ -19,6 +19,11 @@ Window window_with(const Json& options, const char* size) {
 Size2 size_of(const Json& written) {
   if (written.is_array()) return {written.items()[0].as_int(), written.items()[1].as_int()};
   return {written.as_int(), written.as_int()};
+}
+
+Border border_of(const Json& options) {
+  const std::string& name = options.at("padding").as_string();
+  return name == "same" ? Border::same : name == "causal" ? Border::causal : Border::valid;
 }
 
 Padding2 sides_of(const Json& written) {

@@ -10,6 +10,8 @@ namespace dtrain {
 Size2 size_of(const Json& written);
 /// The sides as Codec<Padding2> writes them: [[top, bottom], [left, right]].
 Padding2 sides_of(const Json& written);
+/// The option `padding` of a layer with a window.
+Border border_of(const Json& options);
 /// The window of a convolution's options: kernel_size, strides, dilation_rate and padding.
 Window convolution_window(const Json& options);
 /// The window of a pooling layer's options: pool_size, strides (pool_size if null) and padding.

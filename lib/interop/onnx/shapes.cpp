@@ -122,24 +122,6 @@ OnnxArray tile(const OnnxCall& call) {
   return result;
 }
 
-/// Images, channels first, by whole factors: each pixel several times.
-OnnxArray resize(const OnnxCall& call) {
-  const OnnxArray& image = call.input(0);
-  if (call.text("mode", "nearest") != "nearest") throw std::logic_error("Resize: only nearest is known");
-  const auto down = static_cast<int64_t>(call.input(2).values[2]);
-  const auto across = static_cast<int64_t>(call.input(2).values[3]);
-  const int64_t rows = image.shape[2], columns = image.shape[3];
-  OnnxArray result({image.shape[0], image.shape[1], rows * down, columns * across});
-  for (int64_t i = 0; i < static_cast<int64_t>(result.values.size()); ++i) {
-    const int64_t column = i % (columns * across) / across;
-    const int64_t row = i / (columns * across) % (rows * down) / down;
-    const int64_t plane = i / (columns * across * rows * down);
-    result.values[static_cast<size_t>(i)] =
-        image.values[static_cast<size_t>((plane * rows + row) * columns + column)];
-  }
-  return result;
-}
-
 /// Rows by their numbers.
 OnnxArray gather(const OnnxCall& call) {
   const OnnxArray &rows = call.input(0), &numbers = call.input(1);
@@ -164,7 +146,6 @@ void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table) {
   table.emplace_back("Slice", slice);
   table.emplace_back("Gather", gather);
   table.emplace_back("Tile", tile);
-  table.emplace_back("Resize", resize);
 }
 
 }  // namespace dtrain

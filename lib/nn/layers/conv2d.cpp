@@ -1,3 +1,5 @@
+#include "nn/layers/conv2d.h"
+
 #include "nn/layers/activation.h"
 #include "nn/layers/common.h"
 #include "nn/layers/convolution.h"
@@ -6,36 +8,24 @@
 namespace dtrain {
 namespace {
 
-struct Conv2DOptions {
-  int64_t filters = 0;
-  Size2 kernel_size;
-  Size2 strides;
-  Border padding = Border::valid;
-  Size2 dilation_rate;
-  OptionalActivation activation;
-  bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
-
-  static const Schema<Conv2DOptions>& schema() {
-    using O = Conv2DOptions;
-    static const auto schema =
-        Schema<O>("A convolution of images: [height, width, channels] to [height, width, filters].")
-            .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
-            .required("filters", &O::filters, "channels of the output", extent())
-            .required("kernel_size", &O::kernel_size, "extent of the kernel")
-            .optional("strides", &O::strides, "steps of the kernel over the image")
-            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-            .optional("activation", &O::activation, "what follows")
-            .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("kernel_initializer", &O::kernel_initializer,
-                      "how the [height, width, channels, filters] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
-            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
-    return schema;
-  }
-};
+const Schema<Conv2DOptions>& conv2d_schema() {
+  using O = Conv2DOptions;
+  static const auto schema =
+      Schema<O>("A convolution of images: [height, width, channels] to [height, width, filters].")
+          .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
+          .required("filters", &O::filters, "channels of the output", extent())
+          .required("kernel_size", &O::kernel_size, "extent of the kernel")
+          .optional("strides", &O::strides, "steps of the kernel over the image")
+          .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+          .optional("activation", &O::activation, "what follows")
+          .optional("use_bias", &O::use_bias, "add a bias")
+          .optional("kernel_initializer", &O::kernel_initializer,
+                    "how the [height, width, channels, filters] kernel begins")
+          .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+          .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+  return schema;
+}
 
 class Conv2D : public LayerWith<Conv2DOptions> {
  public:
@@ -75,8 +65,12 @@ class Conv2D : public LayerWith<Conv2DOptions> {
 
 }  // namespace
 
+std::shared_ptr<const Layer> make_conv2d(const Conv2DOptions& options) {
+  return std::make_shared<const Conv2D>(options);
+}
+
 void add_conv2d(Registry<Layer>& table) {
-  table.add<Conv2D>("conv2d", Conv2DOptions::schema());
+  table.add<Conv2D>("conv2d", conv2d_schema());
 }
 
 }  // namespace dtrain

@@ -25,6 +25,7 @@ void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
 void add_pooling1d(Registry<Layer>& table);  // and the global ones
 void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
+void add_prelu(Registry<Layer>& table);
 void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
 void add_separable_conv2d(Registry<Layer>& table);

@@ -12,12 +12,13 @@ Size2 spread(const Window& window) {
 }
 
 Padding2 padding_of(const Window& window, const Shape& image) {
+  const Size2 size = spread(window);
   if (window.border == Border::valid) return {};
+  if (window.border == Border::causal) return {size.height - 1, 0, size.width - 1, 0};
   const auto total = [](int64_t extent, int64_t size, int64_t stride) {
     const int64_t windows = (extent + stride - 1) / stride;
     return std::max<int64_t>((windows - 1) * stride + size - extent, 0);
   };
-  const Size2 size = spread(window);
   const int64_t rows = total(image[0], size.height, window.strides.height);
   const int64_t columns = total(image[1], size.width, window.strides.width);
   return {rows / 2, rows - rows / 2, columns / 2, columns - columns / 2};
@@ -58,7 +59,7 @@ bool spreads_too_far(const Window& window, const std::string& option, const Repo
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const ReportError& report_error) {
   const Size2 size = spread(window);
-  if (window.border == Border::same || (size.height <= image.shape[0] && size.width <= image.shape[1]))
+  if (window.border != Border::valid || (size.height <= image.shape[0] && size.width <= image.shape[1]))
     return true;
   const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", str(size));
   report_error(fmt::format("{} {}{} is larger than its input {}", option, str(window.size), spread_out,

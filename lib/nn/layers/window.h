@@ -10,8 +10,10 @@
 namespace dtrain {
 
 /// With `valid`, windows lie inside the image. With `same` there are ceil(extent / stride) windows and zeros
-/// around the image, where the odd row and column of zeros are at the bottom and right.
-enum class Border { valid, same };
+/// around the image, where the odd row and column of zeros are at the bottom and right. With `causal` all
+/// zeros are at the top and left, as many as the window reaches back: no window sees what comes after its
+/// place. No option of images is called so.
+enum class Border { valid, same, causal };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 

@@ -1,6 +1,7 @@
 // Implementation of Ops on the CPU: by oneDNN where it has a primitive, else by our own kernels.
 #pragma once
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <vector>
@@ -87,12 +88,42 @@ class CpuOps final : public Ops {
     return total;
   }
 
+  /// A thread's share of columns is worth having from here on; fewer columns are summed by shares of the
+  /// rows.
+  static constexpr int64_t kColumnsPerThread = 64;
+
+  /// dst = the sums over the rows of each column. sum(dst, first_column, last_column, first_row, last_row)
+  /// writes the sums of a part of the rows to a part of dst. Results are the same bits for the same number of
+  /// threads.
+  template <class Sum>
+  void sum_by_columns(float* dst, int64_t rows, int64_t columns, Sum&& sum) {
+    if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
+      parallel(threads_, columns, 16, rows,
+               [&](int64_t begin, int64_t end, int) { sum(dst, begin, end, int64_t{0}, rows); });
+      return;
+    }
+    if (threads_ == 1 || rows * columns < kWorthSharing) {
+      sum(dst, int64_t{0}, columns, int64_t{0}, rows);
+      return;
+    }
+    // Partial sums, added in the threads' order.
+    const int64_t stride = threads_ * kColumnsPerThread;
+    parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
+      sum(column_partials_.data() + thread * stride, int64_t{0}, columns, begin, end);
+    });
+    std::copy_n(column_partials_.data(), columns, dst);
+    for (int thread = 1; thread < threads_; ++thread) {
+      const float* partial = column_partials_.data() + thread * stride;
+      for (int64_t c = 0; c < columns; ++c) dst[c] += partial[c];
+    }
+  }
+
   Context& context_;
   const Kernels& kernels_;
   Engine engine_;
   int threads_;
   std::vector<Partial> partials_;
-  std::vector<float> column_partials_;               // for column_sum() when threads divide the rows
+  std::vector<float> column_partials_;               // for sum_by_columns() when threads divide the rows
   std::vector<std::vector<double>> count_partials_;  // for count(), one per thread except the first
 };
 

@@ -6,9 +6,6 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Minimum columns per thread for dividing columns among threads; with fewer columns, rows are divided.
-constexpr int64_t kColumnsPerThread = 64;
-
 void copy_floats(float* dst, const float* src, int64_t n) {
   if (n > 0) std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
@@ -39,26 +36,10 @@ void CpuOps::add_bias(void* dst, const void* src, const void* bias, int64_t rows
 }
 
 void CpuOps::column_sum(float* dst, const void* src, int64_t rows, int64_t columns) {
-  if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
-    parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.column_sum(dst, f32(src), columns, begin, end, 0, rows);
-    });
-    return;
-  }
-  if (threads_ == 1 || rows * columns < kWorthSharing) {
-    kernels_.column_sum(dst, f32(src), columns, 0, columns, 0, rows);
-    return;
-  }
-  // Each thread sums its rows; the partial sums are added in thread order.
-  const int64_t stride = threads_ * kColumnsPerThread;
-  parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
-    kernels_.column_sum(column_partials_.data() + thread * stride, f32(src), columns, 0, columns, begin, end);
-  });
-  copy_floats(dst, column_partials_.data(), columns);
-  for (int thread = 1; thread < threads_; ++thread) {
-    const float* partial = column_partials_.data() + thread * stride;
-    for (int64_t c = 0; c < columns; ++c) dst[c] += partial[c];
-  }
+  sum_by_columns(dst, rows, columns,
+                 [&](float* sums, int64_t first, int64_t last, int64_t begin, int64_t end) {
+                   kernels_.column_sum(sums, f32(src), columns, first, last, begin, end);
+                 });
 }
 
 void CpuOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
