@@ -88,13 +88,11 @@ class CpuOps final : public Ops {
     return total;
   }
 
-  /// A thread's share of columns is worth having from here on; fewer columns are summed by shares of the
-  /// rows.
+  /// Minimum columns per thread for dividing columns among threads; with fewer columns, rows are divided.
   static constexpr int64_t kColumnsPerThread = 64;
 
-  /// dst = the sums over the rows of each column. sum(dst, first_column, last_column, first_row, last_row)
-  /// writes the sums of a part of the rows to a part of dst. Results are the same bits for the same number of
-  /// threads.
+  /// Writes the column sums to dst. sum(dst, first_column, last_column, first_row, last_row) writes the sums
+  /// over a range of rows for a range of columns. Results have the same bits for the same number of threads.
   template <class Sum>
   void sum_by_columns(float* dst, int64_t rows, int64_t columns, Sum&& sum) {
     if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
@@ -106,7 +104,7 @@ class CpuOps final : public Ops {
       sum(dst, int64_t{0}, columns, int64_t{0}, rows);
       return;
     }
-    // Partial sums, added in the threads' order.
+    // Each thread sums its rows; the partial sums are added in thread order.
     const int64_t stride = threads_ * kColumnsPerThread;
     parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
       sum(column_partials_.data() + thread * stride, int64_t{0}, columns, begin, end);
