@@ -22,10 +22,10 @@ struct GrowingAxis {
   /// Returns the source pixels of pixel `at` of the larger axis.
   DTRAIN_HOST_DEVICE Between between(int32_t at) const {
     const int32_t pixel = at / times;
-    const int32_t ahead = 2 * (at - pixel * times) + 1 -
-                          times;  // distance from the center of `pixel`, in halves of a larger-axis pixel
+    // Distances from the centers of `pixel` and of `first`, in halves of a pixel of the larger axis.
+    const int32_t ahead = 2 * (at - pixel * times) + 1 - times;
     const int32_t first = ahead < 0 ? pixel - 1 : pixel;
-    const int32_t beyond = ahead < 0 ? ahead + times + times : ahead;  // distance from the center of `first`
+    const int32_t beyond = ahead < 0 ? ahead + times + times : ahead;
     return {first < 0 ? 0 : first, first + 1 < extent ? first + 1 : extent - 1,
             static_cast<float>(beyond) / (2.0f * static_cast<float>(times))};
   }
