@@ -180,6 +180,19 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
         done = self.run_script(dev, "lint", self.folder / "lib/good.cpp")
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
+    def test_lint_warns_about_phrases_to_avoid(self):
+        dev = self.checkout()
+        (self.folder / "tests").mkdir()
+        shutil.copy(ROOT / "tests/check_words.py", self.folder / "tests")
+        executable(self.stubs / "clang-tidy-14", '#!/bin/sh\n[ "$1" != --version ] || echo "LLVM version 14.0.6"\n')
+        for name, comment in [("plain", "Fixed again."), ("odd", "Mended anew.")]:
+            (self.folder / f"lib/{name}.cpp").write_text(f"// {comment}\n")
+        done = self.run_script(dev, "lint", self.folder / "lib/plain.cpp")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        done = self.run_script(dev, "lint", self.folder / "lib/odd.cpp")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.assertIn('lib/odd.cpp:1: warning: "anew"', done.stderr)
+
     def test_ci_runs_the_tests_of_presets_with_warnings_as_errors(self):
         (self.folder / ".ci").mkdir()
         shutil.copy(ROOT / ".ci/run", self.folder / ".ci/run")

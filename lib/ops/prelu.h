@@ -1,4 +1,4 @@
-// The spec of PReLU: x where positive, else x times a slope that is a parameter.
+// The spec of PReLU: x if x is positive, else x times a trainable slope.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// Which slope each element of an array has. Along an axis, outermost first, the slopes of neighbours are
-/// `steps` apart; 0: they share one. Element (i0, ..., i5) has slope i0 * steps[0] + ... + i5 * steps[5], and
-/// the axes with steps other than 0 lead to each slope once.
+/// Assigns a slope to each element of an array, whose axes are ordered from outermost to innermost. Element
+/// (i0, ..., i5) has slope i0 * steps[0] + ... + i5 * steps[5]. A step of 0 means that the slope is shared
+/// along the axis; the indices of the other axes lead to each slope exactly once.
 struct PreluSpec {
   static constexpr size_t kAxes = 6;
   std::array<int64_t, kAxes> extents{1, 1, 1, 1, 1, 1}, steps{};

@@ -1,4 +1,4 @@
-// The spec of bilinear interpolation by whole factors.
+// The spec of bilinear upsampling by integer factors.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 
 namespace dtrain {
 
-/// Plain images of [batch, height, width, channels] and larger ones of [batch, height * times_down,
-/// width * times_across, channels]; no height or width is more than 2^30. The middles of a pixel's parts lie
-/// evenly within it (half-pixel centers); beyond the middles of the outermost pixels nothing changes any
-/// more.
+/// Enlarges plain images from [batch, height, width, channels] to [batch, height * times_down, width *
+/// times_across, channels]. Heights and widths are at most 2^30. Positions are those of half-pixel centers;
+/// outside of the centers of the outermost pixels, values are constant.
 struct BilinearSpec {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
   int64_t times_down = 1, times_across = 1;

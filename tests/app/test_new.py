@@ -285,14 +285,14 @@ kind      categories        0         2  target: 2 classes
 
     def test_files_that_are_no_tables(self):
         for name, content, message in (
-                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of pictures, found a configuration"),
+                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of images, found a configuration"),
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
                 ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; a configuration reads it by 'npy'"),
                 ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5; a configuration reads it by 'hdf5'"),
-                ("cat.png", b"\x89PNG\r\n\x1a\n", "found a picture; give the folder with a subfolder of pictures"),
-                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found a picture; give the folder with a subfolder of pictures"),
+                ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give the folder with a subfolder of images"),
+                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give the folder with a subfolder of images"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
             with self.subTest(name):
                 (self.dir / name).write_bytes(content)
@@ -313,7 +313,7 @@ kind      categories        0         2  target: 2 classes
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, found an empty folder"),
                                    (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
-                                   (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
+                                   (["flat"], "flat: expected a folder of images for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())

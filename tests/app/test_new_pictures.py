@@ -26,7 +26,7 @@ class NewPictures(NewCase):
         self.write("data.csv", "id,animal,age\n" + "".join(rows))
         text = self.new("data.csv", "--target", "animal")
         for expected in ("csv: {file: data.csv, path: id, target: animal, extension: .png}", "directory: shots,",
-                         "image: [32, 32, 3]", "24 pictures: cat (10), dog (14).", "stratify"):
+                         "image: [32, 32, 3]", "24 images: cat (10), dog (14).", "stratify"):
             self.assertIn(expected, text)
         self.dtrain("fit", "data.yaml", "--epochs", "1")
         (self.dir / "data.yaml").unlink()
@@ -38,7 +38,7 @@ class NewPictures(NewCase):
         # Classes with too few images are reported, in JSON too, and the splits are not stratified.
         (self.dir / "data.yaml").unlink()
         said = self.json("new", "data.csv", "--target", "animal")
-        self.assertEqual((said["notes"], said["warnings"]), (["24 pictures: cat (10), dog (14)"], []))
+        self.assertEqual((said["notes"], said["warnings"]), (["24 images: cat (10), dog (14)"], []))
         self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
         said = self.json("new", "few.csv")
         self.assertEqual(len(said["warnings"]), 1)

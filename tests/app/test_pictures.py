@@ -221,7 +221,7 @@ class Pictures(Case):
 
     def test_new_counts_the_pictures_among_the_files(self):
         text, said = self.new("train")
-        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         self.assertNotIn("on_error", text)
         self.assertEqual(said, "")
         self.assertIn("batch_normalization: {momentum: 0.9}", text)
@@ -230,15 +230,15 @@ class Pictures(Case):
         self.write("train/red/notes.txt", "no picture")
         self.write("train/red/z\n: {.txt", "no picture")
         text, said = self.new("train")
-        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         for place in (text, said):
-            self.assertIn("4 of 64 files in train are not pictures that can be read: train/blue/Thumbs.db, "
+            self.assertIn("4 of 64 files in train are not images that can be read: train/blue/Thumbs.db, "
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
         self.assertIn("4 of 64 files were left out", self.dtrain("fit", "new.yaml", "--epochs", "1").err)
         # A class without images is rejected, like an empty folder.
         self.write("train/black/notes.txt", "no picture")
-        self.assertIn("train/black: expected pictures (JPEG, PNG, BMP), found none in 1 file",
+        self.assertIn("train/black: expected images (JPEG, PNG, BMP), found none in 1 file",
                       self.dtrain("new", "train", "--output", "other.yaml", expect=2).err)
 
     def test_new_looks_at_some_of_very_many_files(self):
@@ -256,7 +256,7 @@ class Pictures(Case):
     def test_new_looks_at_each_split(self):
         self.write("validation/blue/notes.txt", "no picture")
         text, said = self.new(".")
-        self.assertRegex(said, "1 of 13 files in .*validation is not a picture that can be read: .*blue/notes.txt;")
+        self.assertRegex(said, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
         self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
                          ["validation"])
 
@@ -280,7 +280,7 @@ class Pictures(Case):
             (self.dir / "train" / rows[number][1]).unlink()
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("4 of 60 files that 'file' names are not pictures that can be read: train/red/10.png, "
+            self.assertIn("4 of 60 files that 'file' names are not images that can be read: train/red/10.png, "
                           "train/red/11.png, train/red/12.png, ...", place)
         self.assertIn("on_error: skip", text)
         self.dtrain("fit", "new.yaml", "--epochs", "1")
@@ -292,7 +292,7 @@ class Pictures(Case):
                 path.rename(self.dir / folder / f"other-{path.name}")
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("none of the 60 files that 'file' names exists and is a picture (JPEG, PNG, BMP): the "
+            self.assertIn("none of the 60 files that 'file' names exists and is an image (JPEG, PNG, BMP): the "
                           "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)
@@ -320,7 +320,7 @@ class Pictures(Case):
     def test_new_says_how_an_archive_is_read(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
         self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
-                      "pictures, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
+                      "images, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):

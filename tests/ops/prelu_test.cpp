@@ -1,4 +1,4 @@
-// PReLU and its gradients against plain loops.
+// PReLU and its gradients, compared with plain loops.
 #include "ops/prelu.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@ using namespace test;
 
 namespace {
 
-/// The slope of each element, by the definition of PreluSpec.
+/// Returns the slope of each element, by the definition of PreluSpec.
 std::vector<size_t> slopes_of(const PreluSpec& spec) {
   std::vector<size_t> slopes;
   for (int64_t i = 0; i < spec.elements(); ++i) {

@@ -1,5 +1,4 @@
-// Bilinear interpolation and its gradient against the formula: each pixel of the larger image is where its
-// middle lies among the middles of the smaller one's.
+// Bilinear upsampling and its gradient, compared with the formula for half-pixel centers.
 #include "ops/upsampling.h"
 
 #include <algorithm>
@@ -12,7 +11,8 @@ using namespace test;
 
 namespace {
 
-/// The weight of pixel `of` in pixel `at` of an axis that grew from `extent` pixels to `times` as many.
+/// Returns the weight of pixel `of` in pixel `at` of an axis that grew from `extent` to `extent * times`
+/// pixels.
 double weight(int64_t at, int64_t of, int64_t extent, int64_t times) {
   const double place = (static_cast<double>(at) + 0.5) / static_cast<double>(times) - 0.5;
   const double inside = std::clamp(place, 0.0, static_cast<double>(extent - 1));

@@ -1,4 +1,4 @@
-// PReLU, and the gradients of its slopes.
+// PReLU and its gradients.
 #include "ops/math/prelu.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace dtrain::cpu {
 
 namespace {
 
-/// use(element, slope) for the elements in [begin, end).
+/// Calls use(element, slope) for the elements in [begin, end).
 template <class Use>
 void each_with_slope(const PreluSpec& spec, int64_t begin, int64_t end, Use&& use) {
   const int64_t last = spec.extents.back(), step = spec.steps.back();
@@ -29,7 +29,7 @@ void each_with_slope(const PreluSpec& spec, int64_t begin, int64_t end, Use&& us
   }
 }
 
-/// The elements of an array as [rows, columns], one column for each slope.
+/// View of an array's elements as [rows, columns], with one column per slope.
 class SlopeColumns {
  public:
   explicit SlopeColumns(const PreluSpec& spec) : spec_(spec), rows_(spec.elements() / spec.slopes()) {
@@ -43,7 +43,7 @@ class SlopeColumns {
   }
   int64_t rows() const { return rows_; }
 
-  /// sums[c] = the sum of row r's terms for r in [begin, end), for columns c in [first, last).
+  /// Writes sums[c] = the sum of the slope gradients of rows [begin, end), for columns c in [first, last).
   void sum(const float* src, const float* diff_dst, float* sums, int64_t first, int64_t last, int64_t begin,
            int64_t end) const {
     std::fill(sums + first, sums + last, 0.0f);
@@ -60,7 +60,7 @@ class SlopeColumns {
   }
 
  private:
-  /// An axis along which rows, or columns, lie evenly.
+  /// An axis along which consecutive rows, or columns, have a constant stride.
   struct Run {
     int64_t extent = 1, stride = 1;
   };
@@ -112,7 +112,7 @@ void CpuOps::prelu_forward(const PreluSpec& spec, const void* src, const float* 
 
 void CpuOps::prelu_backward(const PreluSpec& spec, const PreluBackwardArguments& args) {
   const float *const x = f32(args.src), *const dy = f32(args.diff_dst), *const slopes = args.slopes;
-  // The slopes' gradients are made first, as diff_src may be diff_dst.
+  // The slopes' gradients are computed first, because diff_src may be diff_dst.
   if (args.diff_slopes) {
     const SlopeColumns columns(spec);
     sum_by_columns(args.diff_slopes, columns.rows(), spec.slopes(),

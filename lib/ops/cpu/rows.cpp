@@ -14,7 +14,7 @@ void zero_floats(float* dst, int64_t n) {
   if (n > 0) std::memset(dst, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-/// Rows of one image, padded and not, in floats.
+/// Sizes, in floats, of an image row and its padding.
 struct Rows {
   int64_t width, left, right;
   int64_t padded_width() const { return left + width + right; }
@@ -71,7 +71,7 @@ void CpuOps::layer_normalization_forward(const LayerNormalizationArguments& args
 
 void CpuOps::layer_normalization_backward(const LayerNormalizationBackwardArguments& args) {
   const int64_t rows = args.rows, columns = args.columns;
-  // The parameters' gradients are made first, as diff_src may be diff_dst.
+  // The parameters' gradients are computed first, because diff_src may be diff_dst.
   if (args.diff_beta) column_sum(args.diff_beta, args.diff_dst, rows, columns);
   if (args.diff_gamma) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
@@ -140,14 +140,13 @@ void CpuOps::embedding_forward(const float* table, const int32_t* indices, void*
 
 void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                 int64_t table_rows, int64_t columns) {
-  // Shares of the columns: each table element is summed by one thread, in the order of the indices.
+  // Threads divide the columns, so one thread sums each table element, in the order of the indices.
   parallel(threads_, columns, 16, n + table_rows, [&](int64_t begin, int64_t end, int) {
     kernels_.embedding_backward(indices, f32(diff_dst), diff_table, n, table_rows, columns, begin, end);
   });
 }
 
-/// Batches for the CPU are converted by what reads them (data/columns/gather.h), so that this is not made to
-/// be fast.
+/// Not optimized: batches for the CPU are converted when they are read (data/columns/gather.h).
 void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);

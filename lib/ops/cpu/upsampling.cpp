@@ -1,4 +1,4 @@
-// Bilinear interpolation of images.
+// Bilinear upsampling of images.
 #include "ops/upsampling.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace dtrain::cpu {
 
 namespace {
 
-/// One row of the larger image. `above` and `below` are the two rows that it lies between; `part` is the
-/// second's weight.
+/// Computes one row of the larger image from the source rows `above` and `below`; `part` is the weight of
+/// `below`.
 void interpolate_row(const BilinearSpec& spec, const float* above, const float* below, float part,
                      float* dst) {
   const int64_t channels = spec.channels;
@@ -25,7 +25,7 @@ void interpolate_row(const BilinearSpec& spec, const float* above, const float* 
   }
 }
 
-/// Adds a row of the larger image's gradient, times `weight`, to a row of the smaller one's.
+/// Adds a row of the larger image's gradient, times `weight`, to a row of the source image's gradient.
 void add_row(const BilinearSpec& spec, const float* diff_dst, float weight, float* diff_src) {
   const int64_t channels = spec.channels;
   for (int64_t x = 0; x < spec.out_width(); ++x) {

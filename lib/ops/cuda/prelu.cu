@@ -1,4 +1,4 @@
-// PReLU, and the gradients of its slopes.
+// PReLU and its gradients.
 #include "ops/cuda/column_sum.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
@@ -21,7 +21,7 @@ __device__ inline int64_t slope_of(const PreluSpec& spec, int64_t element) {
   return slope;
 }
 
-/// For N > 1 the extent of the last axis is a multiple of N.
+/// For N > 1, the extent of the last axis is a multiple of N.
 template <class T>
 struct PreluForward {
   PreluSpec spec;
@@ -61,7 +61,7 @@ struct PreluBackward {
   }
 };
 
-/// The gradients of the slopes, as sums of columns: a column has the elements of a slope.
+/// The term whose column sums are the gradients of the slopes; a column holds the elements of one slope.
 template <class T>
 struct SlopeGradients {
   static constexpr int kSums = 1;
@@ -109,7 +109,7 @@ void CudaOps::prelu_backward(const PreluSpec& spec, const PreluBackwardArguments
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
     const T *const src = static_cast<const T*>(args.src), *const diff = static_cast<const T*>(args.diff_dst);
-    // The slopes' gradients are made first, as diff_src may be diff_dst.
+    // The slopes' gradients are computed first, because diff_src may be diff_dst.
     if (args.diff_slopes)
       sum_columns(context_, SlopeGradients<T>{spec, src, diff}, {{args.diff_slopes}},
                   spec.elements() / spec.slopes(), spec.slopes());

@@ -1,4 +1,4 @@
-// Bilinear interpolation of images: each thread makes neighbouring channels of one pixel.
+// Bilinear upsampling of images: each thread computes adjacent channels of one pixel.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
 #include "ops/upsampling.h"
@@ -6,7 +6,7 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Where an element is in images of these sizes.
+/// Position of an element in a batch of images.
 struct Place {
   int64_t image, channel;
   int32_t y, x;
@@ -25,7 +25,7 @@ __device__ inline void add_pixel(const T* src, float weight, float (&sums)[N]) {
   for (int j = 0; j < N; ++j) sums[j] += weight * values[j];
 }
 
-// For N > 1 the channels are a multiple of N.
+// For N > 1, the number of channels is a multiple of N.
 
 template <class T>
 struct Interpolate {

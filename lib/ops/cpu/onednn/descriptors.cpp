@@ -18,7 +18,7 @@ using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-/// An activation as oneDNN's post-ops name it.
+/// A oneDNN eltwise post-op for an activation.
 struct Eltwise {
   algorithm kind;
   float alpha = 0;
@@ -55,7 +55,7 @@ primitive_attr attributes_with(const ActivationSpec& activation = {}) {
   return attributes;
 }
 
-/// The numbers that a convolution's three primitives share.
+/// Parameters shared by a convolution's three primitives.
 struct Window {
   memory::dims strides, dilation, before, after;
 };
@@ -74,7 +74,8 @@ Window window_of(const ConvolutionSpec& spec) {
           axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right)};
 }
 
-/// Always with scale and shift: oneDNN 2.6 writes through null pointers in some gradients without them.
+/// Always includes scale and shift: without them, some backward primitives of oneDNN 2.6 write through null
+/// pointers.
 normalization_flags flags_of(const BatchNormalizationSpec& spec) {
   const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   return spec.relu ? flags | normalization_flags::fuse_norm_relu : flags;
@@ -85,7 +86,7 @@ algorithm algorithm_of(const PoolingSpec& spec) {
                                              : algorithm::pooling_avg_exclude_padding;
 }
 
-/// describe, with all that says what a pooling does.
+/// Calls describe() with the full pooling description.
 template <class Primitive, class Hint, class... First>
 auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
                       const First&... first) {
@@ -106,7 +107,7 @@ auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const
   }
 }
 
-/// describe, with all that says what a batch normalisation does.
+/// Calls describe() with the full batch normalisation description.
 template <class Primitive, class Hint, class... Gradient>
 auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
                             normalization_flags flags, const memory::desc& image,
@@ -184,9 +185,10 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data_desc(
 
 namespace {
 
-/// oneDNN 2.6's kernels for 1x1 gather the pixels of a strided convolution in scratch memory, and where the
-/// channels are no multiple of a vector, that is too small: they write past it, into another thread's part
-/// and the barrier at which threads meet, and may wait there for ever.
+/// Returns whether an implementation overruns its scratch memory. The 1x1 kernels of oneDNN 2.6 gather the
+/// pixels of a strided convolution in scratch memory, which is too small if the number of channels is not a
+/// multiple of the vector length. They write past its end, into another thread's part and the threads'
+/// barrier, and may hang there.
 bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& desc,
                       const ConvolutionSpec& spec) {
   const std::string_view name = desc.impl_info_str();
