@@ -21,9 +21,9 @@ target_link_libraries(dtrain_openmp INTERFACE ${DTRAIN_OPENMP_RUNTIME})
 # itself was linked with.
 find_path(HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
 find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5 REQUIRED)
-add_library(dtrain_hdf5 INTERFACE)
-target_include_directories(dtrain_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
-target_link_libraries(dtrain_hdf5 INTERFACE ${HDF5_LIBRARY})
+add_library(dtrain_libhdf5 INTERFACE)
+target_include_directories(dtrain_libhdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
+target_link_libraries(dtrain_libhdf5 INTERFACE ${HDF5_LIBRARY})
 
 # ISA-L decompresses gzip twice as fast as zlib; decompression dominates the time to the first step with MNIST's files.
 find_path(ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
