@@ -101,7 +101,8 @@ def broken_links(page, text):
                 broken.append(link)
             continue
         target = (page.parent / path).resolve() if path else page
-        there = text if target == page else target.read_text(encoding="utf-8") if target.is_file() else ""
+        is_page = target.suffix == ".md" and target.is_file()
+        there = text if target == page else target.read_text(encoding="utf-8") if is_page else ""
         if not target.exists() or (anchor and anchor not in anchors_of(there)):
             broken.append(link)
     return broken
