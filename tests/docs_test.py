@@ -11,10 +11,12 @@ A comment before a block of code says what the block needs:
     <!-- test: in configs -->          a yaml block is a file in configs/
     <!-- test: save FILE -->           a yaml block is a file that later commands of the page name
     <!-- test: files missing -->       its files need not be there: messages about them alone are fine
-    <!-- test: shows ERROR -->         `dtrain check` prints the text block that follows the yaml block
+    <!-- test: wrong -->               `dtrain check` rejects the yaml block, with the words of the text block after it
+    <!-- test: fails -->               the commands fail, with the words of the text block after them; `fails after COMMAND`
+    <!-- test: keep devices -->        GPUs are not replaced
 
-All command lines of dtrain in sh blocks are parsed by the program, whether or not they are run. GPUs are replaced by
-CPU devices.
+All command lines of dtrain in sh blocks are parsed by the program, whether or not they are run. GPUs in configurations
+are replaced by CPU devices.
 """
 import collections
 import csv
@@ -142,6 +144,13 @@ def run(arguments, folder, timeout=600):
     return subprocess.run([DTRAIN, *arguments], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
 
 
+def shell(script, folder):
+    """Runs lines of a shell, in which `dtrain` is the program."""
+    environment = {**os.environ, "PATH": f"{pathlib.Path(DTRAIN).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL, timeout=900)
+
+
 def not_understood(line):
     """What the program says of a command line that it does not understand; nothing of others."""
     messages = []
@@ -193,16 +202,14 @@ def write_tables(folder):
 
 def write_images(folder):
     for k, species in enumerate(["daisy", "rose"]):
-        for part in ("flowers", "flowers/train", "flowers/validation"):
-            if part == "flowers":
-                continue
+        for part in ("flowers/train", "flowers/validation"):
             (folder / part / species).mkdir(parents=True)
             for i in range(12):
                 (folder / part / species / f"{i}.png").write_bytes(png(40, 32, k))
-    for part in ("pictures", "new"):
+    for part, ending in (("pictures", "png"), ("new", "jpg")):  # formats are recognized by content
         (folder / part).mkdir()
         for i in range(12):
-            (folder / part / f"{i}.png").write_bytes(png(40, 32, i % 2))
+            (folder / part / f"{i}.{ending}").write_bytes(png(40, 32, i % 2))
     shutil.copytree(folder / "flowers/train", folder / "photos")
     write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
     with tarfile.open(folder / "new.tar", "w") as archive:
@@ -285,28 +292,48 @@ def option(directives, name):
     return next((d[len(name):].strip() for d in directives if d == name or d.startswith(name + " ")), None)
 
 
-def mistakes_in_yaml(block, folder):
-    """What `dtrain check` says against a block; "" where it is a configuration, or part of one, as it should be."""
-    text = re.sub(r"\bgpu:(\d)", r"cpu:\1", block.text)
+def check(block, folder):
+    """What `dtrain check` does with a block."""
+    text = block.text if "keep devices" in block.directives else re.sub(r"\bgpu:(\d)", r"cpu:\1", block.text)
     base = option(block.directives, "base")
     if base is not None:
-        if base not in BASES:
-            return f"no base '{base}'"
-        if "base:" in block.text.split():
-            return "a part of a configuration cannot have a base of its own"
         text = f"base: base-{base}.yaml\n{text}"
-    elif not re.search(r"(?m)^base:", text) and not all(re.search(rf"(?m)^{key}:", text) for key in ("model", "dataset", "train")):
-        return "neither a whole configuration nor marked: <!-- test: base NAME -->"
     name = option(block.directives, "save") or "block.yaml"
     path = folder / "configs" / name if option(block.directives, "in") == "configs" else folder / name
     path.write_text(text, encoding="utf-8")
-    done = run(["check", path.relative_to(folder)], folder)
+    return run(["check", str(path.relative_to(folder))], folder)
+
+
+def mistakes_in_yaml(block, folder, shown=None):
+    """What is wrong with a block, which is a configuration or a part of one; "" if nothing is.
+
+    Of one that is marked as wrong: what is missing of `shown` among the words of `dtrain check`.
+    """
+    base = option(block.directives, "base")
+    if base is not None and base not in BASES:
+        return f"no base '{base}'"
+    if base is None and not re.search(r"(?m)^base:", block.text) and \
+            not all(re.search(rf"(?m)^{key}:", block.text) for key in ("model", "dataset", "train")):
+        return "neither a whole configuration nor marked: <!-- test: base NAME -->"
+    done = check(block, folder)
+    if "wrong" in block.directives:
+        return not_shown(done, shown)
     if done.returncode == 0:
         return ""
     errors = [line for line in done.stderr.splitlines() if "error:" in line]
     if "files missing" in block.directives and errors and all(MISSING.search(line) for line in errors):
         return ""
     return done.stderr.strip() or f"exit code {done.returncode}"
+
+
+def not_shown(done, shown):
+    """What is wrong where a command should fail with the lines of the block `shown` in its message."""
+    if shown is None or shown.language != "text":
+        return "no text block with the message follows"
+    missing = [line for line in shown.text.splitlines() if line.strip() not in done.stderr]
+    if done.returncode == 0 or missing:
+        return f"exit code {done.returncode}; not in the message: {missing}\n{done.stderr}"
+    return ""
 
 
 MISSING = re.compile(r"No such file|there is nothing|found nothing|cannot open|could not be opened|found none")
@@ -357,27 +384,36 @@ class Commands(unittest.TestCase):
         self.assertGreater(count, 80)
 
     def test_marked_commands_run_and_configurations_are_valid(self):
-        ran = checked = 0
-        environment = {**os.environ, "PATH": f"{pathlib.Path(DTRAIN).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
+        counts = collections.Counter()
         for page in PAGES:
-            if page == GENERATED:
-                continue
             blocks = blocks_of(page.read_text(encoding="utf-8"))
+            if page == GENERATED or not any(block.directives or block.language == "yaml" for block in blocks):
+                continue
             with tempfile.TemporaryDirectory() as name:
-                folder = sample_folder(name) if any(block.directives or block.language == "yaml" for block in blocks) else None
-                for block in blocks:
+                folder = sample_folder(name)
+                for block, following in zip(blocks, [*blocks[1:], None]):
                     with self.subTest(page=f"{page.relative_to(ROOT)}:{block.line}"):
-                        if block.language == "yaml":
-                            checked += 1
-                            self.assertEqual(mistakes_in_yaml(block, folder), "")
-                        elif (before := option(block.directives, "run")) is not None:
-                            ran += 1
-                            script = before.removeprefix("after") + "\n" + block.text
-                            done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment,
-                                                  capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900)
-                            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertGreater(ran, 5)
-        self.assertGreater(checked, 25)
+                        self.try_block(block, following, folder, counts)
+        self.assertGreater(counts["run"], 5)
+        self.assertGreater(counts["fails"], 2)
+        self.assertGreater(counts["yaml"], 25)
+
+    def try_block(self, block, following, folder, counts):
+        if block.language == "yaml":
+            counts["yaml"] += 1
+            self.assertEqual(mistakes_in_yaml(block, folder, following), "")
+        for kind in ("run", "fails"):
+            before = option(block.directives, kind)
+            if before is None:
+                continue
+            counts[kind] += 1
+            if before:
+                self.assertEqual(shell(before.removeprefix("after "), folder).returncode, 0, before)
+            done = shell(block.text, folder)
+            if kind == "run":
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            else:
+                self.assertEqual(not_shown(done, following), "")
 
     def test_the_terminal_session_can_be_drawn_again(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -428,6 +464,11 @@ class ThisTest(unittest.TestCase):
             self.assertEqual(mistakes(missing), "")
             self.assertNotEqual(mistakes(missing.replace(", files missing", "")), "")
             self.assertNotEqual(mistakes(missing.replace("target", "targt")), "")
+            wrong = good.replace("base digits", "base digits, wrong").replace("epochs", "epoch")
+            shown = Block("text", "did you mean 'epochs'?", 1, [])
+            self.assertEqual(mistakes_in_yaml(blocks_of(wrong)[0], folder, shown), "")
+            self.assertNotEqual(mistakes_in_yaml(blocks_of(wrong)[0], folder, shown._replace(text="no such words")), "")
+            self.assertNotEqual(mistakes_in_yaml(blocks_of(wrong.replace("epoch", "epochs"))[0], folder, shown), "")
 
 
 if __name__ == "__main__":
