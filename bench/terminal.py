@@ -24,13 +24,14 @@ from xml.sax.saxutils import escape
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = 100
 
-# A configuration with three mistakes, of which the session shows the messages.
+# A configuration with four mistakes, of which the session shows the messages.
 OOPS = """\
 model:
-  inputs: {image: [28, 28, 1]}
+  inputs: {image: [8, 8, 1]}
   layers:
-    - conv2d: {filters: 32, kernal_size: 3}
-    - max_pooling2d: {pool_size: 30}
+    - conv2d: {filters: 32, kernel_size: 3, activation: rellu}
+    - max_pooling2d: {pool_size: 7}
+    - flatten
     - dense: {units: ten}
 dataset: {train: {synthetic: {samples: 100, target: {classes: 10}}}}
 train: {loss: sparse_categorical_crossentropy, optimizer: adam, epoch: 3}
@@ -40,7 +41,7 @@ train: {loss: sparse_categorical_crossentropy, optimizer: adam, epoch: 3}
 SESSION = [
     ("dtrain check oops.yaml", 9, 0),
     ("dtrain new flowers.csv", 12, 0),
-    ("dtrain fit flowers.yaml", 4, 5),
+    ("dtrain fit flowers.yaml", 4, 4),
     ("dtrain predict runs/flowers --input new.csv --output -", 4, 0),
 ]
 
@@ -101,6 +102,9 @@ def screen_lines(output):
         elif character == "\r":
             column = 0
         elif character:
+            if column == COLUMNS:  # as terminals do
+                lines.append(line)
+                line, column = [], 0
             line[column:column + 1] = [(character, style)]
             column += 1
     return lines + [line] * bool(line)

@@ -239,15 +239,22 @@ dataset:
   transforms: [standardize]
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
 """,
-    "photos": """
+    "regression": """
+model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
+train: {loss: mean_squared_error, optimizer: adam}
+""",
+    "pixels": """
+model: {inputs: {pixels: [64]}, layers: [{dense: 10}]}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+    "images": """
 model:
   inputs: {image: auto}
   layers: [{conv2d: {filters: 4, kernel_size: 3, strides: 2}}, global_average_pooling2d, {dense: {units: auto}}]
-dataset:
-  train: {images: {directory: photos, size: [32, 32]}}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
 """,
-    "two-inputs": """
+    "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
+    "two-outputs": """
 model:
   inputs: {image: [8, 8, 1], hint: [4]}
   layers:
@@ -336,7 +343,7 @@ def not_shown(done, shown):
     return ""
 
 
-MISSING = re.compile(r"No such file|there is nothing|found nothing|cannot open|could not be opened|found none")
+MISSING = re.compile(r"there is no such file|No such file or directory|: cannot be read$")
 
 
 class Pages(unittest.TestCase):
