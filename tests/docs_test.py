@@ -20,6 +20,7 @@ are replaced by CPU devices.
 """
 import collections
 import csv
+import gzip
 import os
 import pathlib
 import random
@@ -29,7 +30,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import tarfile
 import tempfile
 import unittest
 import xml.dom.minidom
@@ -155,7 +155,7 @@ def not_understood(line):
     """What the program says of a command line that it does not understand; nothing of others."""
     messages = []
     for arguments in commands_of(line):
-        if "--watch" in arguments:
+        if "--watch" in arguments and "--count" not in arguments:
             arguments = [*arguments, "--count", "1"]
         with tempfile.TemporaryDirectory() as folder:
             done = run(arguments, folder)
@@ -192,7 +192,9 @@ def write_tables(folder):
     header = ["name", "length", "width", "stem", "age", "colour", "notes", "species"]
     for name in ("flowers.csv", "all.csv", "labelled.csv"):
         write_csv(folder / name, header, flowers)
-    write_csv(folder / "more.csv", header[:-1], [row[:-1] for row in flowers[:5]])
+    for name in ("more.csv", "a.csv", "b.csv"):
+        write_csv(folder / name, header[:-1], [row[:-1] for row in flowers[:5]])
+    (folder / "more.csv.gz").write_bytes(gzip.compress((folder / "more.csv").read_bytes()))
     write_csv(folder / "bookings.csv", ["booked", "price", "discount", "nights"],
               [[f"2026-{1 + i % 12:02}-{1 + i % 28:02} 12:00", f'${draw.randrange(1, 90)},{draw.randrange(100, 999)}' if i % 9 else "",
                 f"{draw.random():.1f}%", draw.choice([1, 2, "unknown", -999])] for i in range(80)])
@@ -202,18 +204,16 @@ def write_tables(folder):
 
 def write_images(folder):
     for k, species in enumerate(["daisy", "rose"]):
-        for part in ("flowers/train", "flowers/validation"):
+        for part in ("birds/train", "birds/validation"):
             (folder / part / species).mkdir(parents=True)
             for i in range(12):
                 (folder / part / species / f"{i}.png").write_bytes(png(40, 32, k))
-    for part, ending in (("pictures", "png"), ("new", "jpg")):  # formats are recognized by content
+    for part, ending in (("pictures", "png"), ("new", "jpg"), ("pics", "jpg")):  # formats are recognized by content
         (folder / part).mkdir()
         for i in range(12):
             (folder / part / f"{i}.{ending}").write_bytes(png(40, 32, i % 2))
-    shutil.copytree(folder / "flowers/train", folder / "photos")
+    shutil.copytree(folder / "birds/train", folder / "photos")
     write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
-    with tarfile.open(folder / "new.tar", "w") as archive:
-        archive.add(folder / "new", "new")
 
 
 def sample_folder(name):
