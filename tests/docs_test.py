@@ -12,6 +12,7 @@ A comment before a block of code says what the block needs:
     <!-- test: save FILE -->           a yaml block is a file that later commands of the page name
     <!-- test: files missing -->       its files need not be there: messages about them alone are fine
     <!-- test: wrong -->               `dtrain check` rejects the yaml block, with the words of the text block after it
+    <!-- test: warns -->               the same of a block that it accepts with a warning
     <!-- test: fails -->               the commands fail, with the words of the text block after them; `fails after COMMAND`
     <!-- test: keep devices -->        GPUs are not replaced
 
@@ -323,8 +324,8 @@ def mistakes_in_yaml(block, folder, shown=None):
             not all(re.search(rf"(?m)^{key}:", block.text) for key in ("model", "dataset", "train")):
         return "neither a whole configuration nor marked: <!-- test: base NAME -->"
     done = check(block, folder)
-    if "wrong" in block.directives:
-        return not_shown(done, shown)
+    if "wrong" in block.directives or "warns" in block.directives:
+        return not_shown(done, shown, fails="wrong" in block.directives)
     if done.returncode == 0:
         return ""
     errors = [line for line in done.stderr.splitlines() if "error:" in line]
@@ -333,12 +334,12 @@ def mistakes_in_yaml(block, folder, shown=None):
     return done.stderr.strip() or f"exit code {done.returncode}"
 
 
-def not_shown(done, shown):
-    """What is wrong where a command should fail with the lines of the block `shown` in its message."""
+def not_shown(done, shown, fails=True):
+    """What is wrong where a command should fail (or not), with the lines of the block `shown` in its message."""
     if shown is None or shown.language != "text":
         return "no text block with the message follows"
     missing = [line for line in shown.text.splitlines() if line.strip() not in done.stderr]
-    if done.returncode == 0 or missing:
+    if (done.returncode != 0) != fails or missing:
         return f"exit code {done.returncode}; not in the message: {missing}\n{done.stderr}"
     return ""
 
