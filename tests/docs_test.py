@@ -141,6 +141,13 @@ def command_lines(text):
     return [(number, line) for number, line in fenced + indented if re.search(r"(^|[\s/(])dtrain |\./dev run ", line)]
 
 
+def commands_in_prose(text):
+    """The words after `dtrain` of commands in code within lines, each up to the end of its command."""
+    prose = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
+    for code in re.findall(r"`(?:\./)?dtrain ([a-z][^`\n]*)`", prose):
+        yield re.split(r"[;&|]", code.replace("\\|", " "))[0].split()
+
+
 def run(arguments, folder, timeout=600):
     return subprocess.run([DTRAIN, *arguments], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
 
@@ -391,6 +398,19 @@ class Commands(unittest.TestCase):
                     self.assertEqual(not_understood(line), [])
         self.assertGreater(count, 80)
 
+    def test_commands_within_sentences_have_the_options_that_are_named(self):
+        helps = {}
+        for page in PAGES:
+            for words in commands_in_prose(page.read_text(encoding="utf-8")):
+                with self.subTest(page=page.name, command=" ".join(words)):
+                    command = words[0]
+                    helps[command] = helps.get(command) or run([command, "--help"], ROOT).stdout
+                    self.assertIn("--help", helps[command])
+                    for word in words[1:]:
+                        if word.startswith("--"):
+                            self.assertRegex(helps[command], rf"(?<![\w-]){re.escape(word.split('=')[0])}(?![\w-])")
+        self.assertGreater(len(helps), 12)
+
     def test_marked_commands_run_and_configurations_are_valid(self):
         counts = collections.Counter()
         for page in PAGES:
@@ -454,6 +474,11 @@ class ThisTest(unittest.TestCase):
             self.assertNotEqual(not_understood(line), [], line)
         for line in ["dtrain fit a.yaml --epochs 3  # --epoch 3", "cat a.csv", "dtrain runs > list", "dtrain schema --markdown"]:
             self.assertEqual(not_understood(line), [], line)
+
+    def test_commands_in_prose_are_found(self):
+        text = "a `dtrain fit a.yaml --epochs 3; ls` b `ls` `dtrain summary CONFIG\\|PATH --json`\n```sh\n`dtrain no`\n```\n"
+        self.assertEqual(list(commands_in_prose(text)),
+                         [["fit", "a.yaml", "--epochs", "3"], ["summary", "CONFIG", "PATH", "--json"]])
 
     def test_configurations_that_are_wrong(self):
         with tempfile.TemporaryDirectory() as name:
