@@ -20,132 +20,21 @@ All command lines of dtrain in sh blocks are parsed by the program, whether or n
 are replaced by CPU devices.
 """
 import collections
-import csv
-import gzip
 import os
 import pathlib
-import random
 import re
-import shlex
-import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.dom.minidom
-import zlib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from docs_pages import (GENERATED, PAGES, ROOT, Block, blocks_of, broken_links, command_lines, commands_in_prose, commands_of,
+                        links_of, option)
+from docs_samples import BASES, sample_folder
+
 DTRAIN = "dtrain"
-
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "bench/README.md",
-                ROOT / "datasets/README.md", ROOT / "configs/smoke/README.md",
-                *(ROOT / "docs").glob("*.md"), *(ROOT / "bench/results").glob("*.md")])
-GENERATED = ROOT / "docs/reference.md"  # tests/app/test_reference.py tries its examples
-
-Block = collections.namedtuple("Block", "language text line directives")
-
-
-# Pages
-
-
-def blocks_of(text):
-    """The fenced blocks of a page, each with the directives of the comment before it."""
-    blocks, directives, language, body, start = [], [], None, [], 0
-    for number, line in enumerate(text.splitlines(), 1):
-        fence = re.match(r"\s*```+\s*(\w*)", line)
-        if language is None and fence:
-            language, body, start = fence[1], [], number
-        elif language is not None and fence:
-            blocks.append(Block(language, "\n".join(body) + "\n", start, directives))
-            language, directives = None, []
-        elif language is not None:
-            body.append(line)
-        elif comment := re.match(r"\s*<!-- test: (.*) -->", line):
-            directives = [part.strip() for part in comment[1].split(",")]
-        elif line.strip():
-            directives = []
-    return blocks
-
-
-def prose_of(text):
-    """A page without its blocks of code, comments and code within lines."""
-    text = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
-    text = re.sub(r"(?s)<!--.*?-->", "", text)
-    return re.sub(r"`[^`\n]*`", "`code`", text)
-
-
-def anchors_of(text):
-    """The anchors of a page's headings: those of GitHub that mkdocs makes, too."""
-    text = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
-    anchors, counts = set(), collections.Counter()
-    for heading in re.findall(r"(?m)^#{1,6} (.+?)\s*#*$", text):
-        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
-        github = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
-        if github == re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip()):
-            anchors.add(github + (f"-{counts[github]}" if counts[github] else ""))
-        counts[github] += 1
-    return anchors
-
-
-def links_of(text):
-    prose = prose_of(text)
-    return re.findall(r"\]\(([^)\s]+)[^)]*\)", prose) + re.findall(r'(?:src|href|srcset)="([^"]+)"', prose)
-
-
-def broken_links(page, text):
-    """Links of a page that lead nowhere."""
-    broken = []
-    for link in links_of(text):
-        path, _, anchor = link.partition("#")
-        if re.match(r"\w+:", link):
-            if not re.match(r"https?://[\w.-]+\.\w+", link):
-                broken.append(link)
-            continue
-        target = (page.parent / path).resolve() if path else page
-        is_page = target.suffix == ".md" and target.is_file()
-        there = text if target == page else target.read_text(encoding="utf-8") if is_page else ""
-        if not target.exists() or (anchor and anchor not in anchors_of(there)):
-            broken.append(link)
-    return broken
-
-
-# Command lines
-
-
-def commands_of(line):
-    """The arguments of each dtrain on a line of a shell."""
-    words = shlex.split(re.sub(r"<\((.*?)\)", r" | \1", line), comments=True)
-    commands, segment = [], []
-    for word in [*words, "|"]:
-        if word not in ("|", "&&", "||", ";", "&", ">", "2>&1") and not re.match(r"\d?>", word):
-            segment.append(word)
-            continue
-        while segment and (re.match(r"\w+=", segment[0]) or segment[0] in ("timeout", "time") or segment[0].isdigit()):
-            segment = segment[1:]
-        if segment[:2] == ["./dev", "run"]:
-            commands.append(segment[2:])
-        elif segment and segment[0].rsplit("/", 1)[-1] == "dtrain":
-            commands.append(segment[1:])
-        segment = []
-    return commands
-
-
-def command_lines(text):
-    """(number, line) of the lines of a page's blocks that a shell is meant to run."""
-    fenced = [(block.line + 1 + i, line) for block in blocks_of(text) if block.language in ("sh", "bash", "console", "")
-              for i, line in enumerate(block.text.splitlines())]
-    outside = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", lambda found: "\n" * found[0].count("\n"), text)
-    indented = [(number, line.strip()) for number, line in enumerate(outside.splitlines(), 1) if line.startswith("    ")]
-    return [(number, line) for number, line in fenced + indented if re.search(r"(^|[\s/(])dtrain |\./dev run ", line)]
-
-
-def commands_in_prose(text):
-    """The words after `dtrain` of commands in code within lines, each up to the end of its command."""
-    prose = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
-    for code in re.findall(r"`(?:\./)?dtrain ([a-z][^`\n]*)`", prose):
-        yield re.split(r"[;&|]", code.replace("\\|", " "))[0].split()
+MISSING = re.compile(r"there is no such file|No such file or directory|: cannot be read$")  # messages about files
 
 
 def run(arguments, folder, timeout=600):
@@ -170,141 +59,6 @@ def not_understood(line):
         if done.returncode == 2 and re.search(r"\(see dtrain[^)]*help\)|unknown command", done.stderr):
             messages.append(done.stderr.strip())
     return messages
-
-
-# Files that the pages' commands and configurations name
-
-
-def png(width, height, seed):
-    """A PNG of noise around one colour."""
-    draw = random.Random(seed)
-    colour = [draw.randrange(40, 216) for _ in range(3)]
-    rows = b"".join(b"\0" + bytes(c + draw.randrange(-40, 40) for _ in range(width) for c in colour) for _ in range(height))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
-def write_csv(path, header, rows):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-
-
-def write_tables(folder):
-    draw = random.Random(1)
-    flowers = [[f"F{i}", *(f"{draw.gauss(3, 1):.1f}" for _ in range(4)), draw.choice(["blue", "red", "white"]), f"note {i}",
-                draw.choice(["iris", "lily", "rose"])] for i in range(120)]
-    header = ["name", "length", "width", "stem", "age", "colour", "notes", "species"]
-    for name in ("flowers.csv", "all.csv", "labelled.csv"):
-        write_csv(folder / name, header, flowers)
-    for name in ("more.csv", "a.csv", "b.csv"):
-        write_csv(folder / name, header[:-1], [row[:-1] for row in flowers[:5]])
-    (folder / "more.csv.gz").write_bytes(gzip.compress((folder / "more.csv").read_bytes()))
-    write_csv(folder / "bookings.csv", ["booked", "price", "discount", "nights"],
-              [[f"2026-{1 + i % 12:02}-{1 + i % 28:02} 12:00", f'${draw.randrange(1, 90)},{draw.randrange(100, 999)}' if i % 9 else "",
-                f"{draw.random():.1f}%", draw.choice([1, 2, "unknown", -999])] for i in range(80)])
-    for name in ("train.csv", "validation.csv"):
-        (folder / name).write_text("".join(",".join(str(draw.randrange(17)) for _ in range(64)) + f",{i % 10}\n" for i in range(100)))
-
-
-def write_images(folder):
-    for k, species in enumerate(["daisy", "rose"]):
-        for part in ("birds/train", "birds/validation"):
-            (folder / part / species).mkdir(parents=True)
-            for i in range(12):
-                (folder / part / species / f"{i}.png").write_bytes(png(40, 32, k))
-    for part, ending in (("pictures", "png"), ("new", "jpg"), ("pics", "jpg")):  # formats are recognized by content
-        (folder / part).mkdir()
-        for i in range(12):
-            (folder / part / f"{i}.{ending}").write_bytes(png(40, 32, i % 2))
-    shutil.copytree(folder / "birds/train", folder / "photos")
-    write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
-
-
-def sample_folder(name):
-    """A folder with the shipped configurations and data, and the files that the pages name."""
-    folder = pathlib.Path(name)
-    shutil.copytree(ROOT / "configs", folder / "configs")
-    (folder / "datasets").symlink_to(ROOT / "datasets")
-    write_tables(folder)
-    write_images(folder)
-    for base, text in BASES.items():
-        (folder / f"base-{base}.yaml").write_text(text, encoding="utf-8")
-    return folder
-
-
-# Whole configurations from which the pages' parts of configurations start
-
-BASES = {
-    "digits": "base: configs/digits-mlp.yaml\n",
-    "table": """
-model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
-dataset:
-  train: {csv: {file: all.csv, header: true, target: species, id: name, drop: [notes], categories: [colour]}}
-  transforms: [standardize]
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
-""",
-    "regression": """
-model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
-train: {loss: mean_squared_error, optimizer: adam}
-""",
-    "pixels": """
-model: {inputs: {pixels: [64]}, layers: [{dense: 10}]}
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
-""",
-    "images": """
-model:
-  inputs: {image: auto}
-  layers: [{conv2d: {filters: 4, kernel_size: 3, strides: 2}}, global_average_pooling2d, {dense: {units: auto}}]
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
-""",
-    "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
-    "two-outputs": """
-model:
-  inputs: {image: [8, 8, 1], hint: [4]}
-  layers:
-    - flatten: {name: seen, inputs: image}
-    - concatenate: {name: both, inputs: [seen, hint]}
-    - dense: {name: digit, units: 10}
-    - dense: {name: size, units: 1, inputs: both}
-  outputs: [digit, size]
-dataset: {train: {synthetic: {samples: 100, targets: {digit: {classes: 10}, size: {shape: [1]}}}}}
-train:
-  loss: {digit: {sparse_categorical_crossentropy: {from_logits: true}}, size: mean_squared_error}
-  optimizer: adam
-""",
-    "branches": """
-model:
-  inputs: {image: [8]}
-  blocks: {branch: {layers: [{dense: {name: stem, units: 8}}, {dense: {name: body, units: 8}}]}}
-  layers:
-    - branch: {name: left, inputs: image}
-    - branch: {name: right, inputs: image}
-    - concatenate: {name: merged, inputs: [left, right]}
-    - dense: {name: head, units: 2}
-dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
-""",
-    "deep": """
-model:
-  inputs: {x: [8]}
-  layers: [{dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 2}]
-dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
-""",
-    "two-towers": """
-dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
-train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
-""",
-}
-
-
-def option(directives, name):
-    """What follows `name` in a block's directives; None where it is not among them."""
-    return next((d[len(name):].strip() for d in directives if d == name or d.startswith(name + " ")), None)
 
 
 def check(block, folder):
@@ -349,9 +103,6 @@ def not_shown(done, shown, fails=True):
     if (done.returncode != 0) != fails or missing:
         return f"exit code {done.returncode}; not in the message: {missing}\n{done.stderr}"
     return ""
-
-
-MISSING = re.compile(r"there is no such file|No such file or directory|: cannot be read$")
 
 
 class Pages(unittest.TestCase):
