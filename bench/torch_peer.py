@@ -99,17 +99,26 @@ def read_weights(checkpoint):
     return arrays
 
 
+def as_in_torch(module, values):
+    """A layer's arrays in PyTorch's order of axes; None where they are not of the module's shapes."""
+    if isinstance(module, nn.BatchNorm2d):
+        arrays = values[:2] if len(values) == 4 else []
+    else:
+        kernel = values[0]
+        arrays = [kernel.permute(3, 2, 0, 1) if kernel.ndim == 4 else kernel.T, *values[1:]] if kernel.ndim > 1 else []
+    expected = [parameter.shape for parameter in (module.weight, module.bias) if parameter is not None]
+    return arrays if [array.shape for array in arrays] == expected else None
+
+
 def give_weights(model, arrays):
-    """Assigns the arrays to the modules with weights, in order."""
+    """Assigns to each module with weights the first layer whose arrays fit. Keras has its own order of branches."""
     modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
-    for module, values in zip(modules, arrays):
-        if isinstance(module, nn.BatchNorm2d):
-            module.weight.data, module.bias.data = values[0], values[1]
-            continue
-        kernel = values[0].permute(3, 2, 0, 1) if values[0].ndim == 4 else values[0].T
-        assert kernel.shape == module.weight.shape, (kernel.shape, module.weight.shape)
-        module.weight.data = kernel.contiguous()
+    left = list(arrays)
+    for module in modules:
+        index, values = next((i, found) for i, layer in enumerate(left) if (found := as_in_torch(module, layer)) is not None)
+        del left[index]
+        module.weight.data = values[0].contiguous()
         if len(values) > 1:
             module.bias.data = values[1]
 

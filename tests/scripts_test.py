@@ -203,6 +203,25 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
                              [f"ON test {preset}" for preset in presets or ["release"]])
         self.assertEqual(self.run_script(self.folder / ".ci/run", "release", "dev", "tsan", FAIL="1").returncode, 1)
 
+    def test_docs_builds_the_site_or_says_what_is_missing(self):
+        dev = self.checkout()
+        for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "docs/gpu.md", "configs/a.yaml",
+                     "bench/README.md", "bench/results/a.md", "datasets/README.md", "datasets/a.yaml"]:
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).touch()
+        tools = self.folder / "tools"  # a system without mkdocs
+        tools.mkdir()
+        for name in ["bash", "readlink", "dirname", "rm", "mkdir", "cp", "env"]:
+            (tools / name).symlink_to(shutil.which(name))
+        done = self.run_script(dev, "docs", PATH=str(tools))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get install mkdocs", done.stderr)
+        executable(tools / "mkdocs", '#!/bin/bash\n[ -z "$FAIL" ] && echo "$@" >asked && [ -e build/docs/docs/gpu.md ]\n')
+        done = self.run_script(dev, "docs", PATH=str(tools))
+        self.assertEqual((done.returncode, done.stdout), (0, "build/site/index.html\n"), done.stderr)
+        self.assertIn("build --strict", (self.folder / "asked").read_text())
+        self.assertNotEqual(self.run_script(dev, "docs", PATH=str(tools), FAIL="1").returncode, 0)
+
     def test_fuzz_runs_every_fuzzer(self):
         dev = self.checkout()
         for name, code in [("a", 1), ("b", 0)]:

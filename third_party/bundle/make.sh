@@ -30,7 +30,15 @@ newest() {  # newest version of the symbol set NAME that the files require
 }
 newest GLIBCXX "$bundle"/bin/* "$bundle"/lib/*.so.* >"$bundle/lib/compiler/needed"
 
-cp -r "$root"/{configs,datasets} "$bundle"
+# The licences of the copied libraries, as their packages have them.
+mkdir "$bundle/licences"
+for library in "$bundle"/lib/*.so.* "$bundle"/lib/compiler/*.so.*; do
+  dpkg -S "*/${library##*/}" 2>/dev/null | cut -d: -f1 | sort -u || true
+done | sort -u | while read -r package; do
+  [[ ! -e /usr/share/doc/$package/copyright ]] || cp /usr/share/doc/"$package"/copyright "$bundle/licences/$package"
+done
+
+cp -r "$root"/{LICENSE,NOTICE,configs,datasets} "$bundle"
 cp -r "$root/tests/app" "$bundle/tests"
 find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results ! -name CMakeLists.txt \
   -exec cp -r {} "$bundle/bench" \;
