@@ -61,10 +61,7 @@ TEST_CASE("automatic names are left out, and a block begins with weights") {
   const FoldedModel folded = fold(kInput + layers + "  - dense: {units: 2, name: last}\n");
   CHECK(folded.model.find("blocks")->to_yaml() ==
         "block:\n"
-        "  layers:\n"
-        "    - dense: {units: 4}\n"
-        "    - batch_normalization\n"
-        "    - activation: {activation: relu}\n");
+        "  layers: [{dense: {units: 4}}, batch_normalization, {activation: {activation: relu}}]\n");
   CHECK(folded.names.at("dense_4") == "block_3/dense");
   CHECK_FALSE(folded.names.contains("dense"));
 }
@@ -86,7 +83,7 @@ TEST_CASE("structure that a block cannot express stays as it is") {
   CHECK_FALSE(is_flat(three + dense("head")));
   // Another layer reads a value within a copy, or between two copies.
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_norm, b_norm]}\n" +
-                "  - add: {name: t, inputs: [s, c_norm]}\n"));
+                "  - add: {name: t, inputs: [s, c_sum]}\n"));
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_sum, b_sum, c_sum]}\n"));
   // Values of copies are outputs of the model.
   CHECK(is_flat(three + dense("head"), "outputs: [a_norm, b_norm, c_norm, head]\n"));
