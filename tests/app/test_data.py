@@ -44,7 +44,7 @@ class Data(Case):
         for command in ("check", "fit"):
             self.write("config.yaml", config)
             process = self.dtrain(command, "config.yaml", "--set", "dataset.cache={file: digits}", expect=2)
-            self.assertRegex(process.err, r"config.yaml:4:10: error: .*digits.train: .* no cache of dtrain's")
+            self.assertRegex(process.err, r"config.yaml:4:10: error: .*digits.train: .* not a cache of dtrain")
         self.assertEqual((self.dir / "digits.train").read_bytes(), before)
 
     def test_neither_outputs_nor_logs_replace_what_is_somebody_elses(self):

@@ -220,7 +220,7 @@ class Mistakes(Case):
         loss = "loss: {sparse_categorical_crossentropy: {from_logits: true}}"
         for old, new, message in (
                 ("units: 3}\n", "units: 3, activation: softmax}\n", "has from_logits: true, but 'last' ends in a softmax"),
-                (loss, "loss: sparse_categorical_crossentropy", "takes 'last' for probabilities")):
+                (loss, "loss: sparse_categorical_crossentropy", "expects probabilities, but 'last' does not end in a softmax or sigmoid")):
             self.assertIn(old, GOOD)
             text = GOOD.replace(old, new)
             self.write("odd.yaml", text)

@@ -83,7 +83,12 @@ class Pictures(Case):
             self.assertEqual(given[key], known[key])
         self.dtrain("predict", "run", "--input", "validation/red/*.png", "validation/blue", "--output", "some.csv")
         with open(self.dir / "some.csv", encoding="utf-8", newline="") as file:
-            self.assertEqual(list(csv.DictReader(file)), rows[8:] + rows[:4])
+            found = list(csv.DictReader(file))
+        # On some processors a row's sums depend on the size of its batch.
+        self.assertEqual([(row["path"], row["class"]) for row in found], [(row["path"], row["class"]) for row in rows[8:] + rows[:4]])
+        for one, other in zip(found, rows[8:] + rows[:4]):
+            for name in ("blue", "green", "red"):
+                self.assertAlmostEqual(float(one[name]), float(other[name]), delta=1e-6)
         self.assertIn("the run's own reader (images)",
                       self.dtrain("evaluate", "run", "--input", "validation/red/00.png", expect=2).err)
         self.dtrain("evaluate", "run", "--split", "train")
