@@ -11,9 +11,9 @@ namespace dtrain {
 namespace {
 
 constexpr int kMostLayers = 100'000;
-constexpr size_t kMostErrors = 1000;      // then no more is laid
-constexpr size_t kMostSuggestions = 100;  // a suggestion looks at every name
-/// Of a table of rows, which no library looks at.
+constexpr size_t kMostErrors = 1000;      // no more layers are added after this many errors
+constexpr size_t kMostSuggestions = 100;  // each suggestion compares with every name, which is slow
+/// Limit for an embedding's table, which is not passed to any library.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace
@@ -63,7 +63,7 @@ bool GraphBuilder::count_one(const Mark& mark) {
   return !full_;
 }
 
-/// All of a list before any is laid: automatic names keep clear of those that are given further down.
+/// Reads a whole list before any layer is added, so that automatic names avoid names given later in the list.
 std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector<ConfigNode>& layers,
                                                                const Scope& scope) {
   std::vector<std::optional<LayerSpec>> specs;
@@ -108,7 +108,7 @@ void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
     misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
 }
 
-/// "dense", "dense_1", ... as Keras numbers them, past names that are taken.
+/// Returns the next free name of "dense", "dense_1", ..., numbered as in Keras.
 std::string GraphBuilder::automatic_name(const std::string& base) {
   for (;;) {
     const int number = numbers_[base]++;
@@ -210,7 +210,7 @@ ValueRef GraphBuilder::add(GraphNode node) {
   return {static_cast<int>(nodes_.size()) - 1};
 }
 
-/// Infers the node's outputs and parameters; false where they cannot be known.
+/// Infers the node's outputs and parameters; returns false if they cannot be determined.
 bool GraphBuilder::infer(GraphNode& node) {
   std::vector<TensorSpec> inputs;
   for (const ValueRef value : node.inputs) {
@@ -250,12 +250,13 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt,
                      open_units_behind(value)};
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
-  // A misspelt kind gives a layer another name than it was meant to have.
+  // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }
 
-/// The units that are left to the data in the layer that gives this value, activations behind it aside.
+/// Returns the `units: auto` of the layer that produces this value, skipping activations after the layer;
+/// null if there is none.
 ConfigNode GraphBuilder::open_units_behind(ValueRef value) const {
   while (value != kUnknown) {
     const GraphNode& node = nodes_[static_cast<size_t>(value.node)];
@@ -281,7 +282,7 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
 
 void GraphBuilder::check_all_used() {
   if (misunderstood_) return;
-  std::vector<Mark> reported;  // each place in a block once, however often it is laid
+  std::vector<Mark> reported;  // reports each source location once, even if its block is used several times
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const GraphNode& node = nodes_[i];
     if (used_[i]) continue;

@@ -1,5 +1,4 @@
-// The part of GraphBuilder that is about what layers have in common: parameters, and being recomputed
-// together.
+// The part of GraphBuilder that handles shared parameters and recomputed segments.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,8 +7,8 @@
 
 namespace dtrain {
 
-/// Makes the node another use of the layer that its `shared_with:` names; leaves it without a layer where
-/// that cannot be.
+/// Makes the node another use of the layer named by `shared_with:`. Reports an error and leaves the node
+/// without a layer if that is not possible.
 void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
   const Name& name = *layer.keys.shared_with;
   const auto found = layers_.find(scope.prefix + name.text);
@@ -48,7 +47,8 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
   node.shared_with = number;
 }
 
-/// In a use of a block that shares another's weights: of the layer in the same place there, if it has any.
+/// In a use of a block that shares the weights of another use: shares the parameters of the corresponding
+/// layer there, if it has any.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;
@@ -58,7 +58,7 @@ void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   if (!owner.parameters.empty()) share(owner, number, node.mark, node);
 }
 
-/// Reports parameters that would have another shape in this layer than in the one whose they are.
+/// Reports shared parameters that would need another shape in this layer than in their owner.
 void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError& report_error) {
   if (node.shared_with < 0 || !known_[static_cast<size_t>(node.shared_with)]) return;
   const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
@@ -69,7 +69,8 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
                                owner.parameters[i].shape.str()));
 }
 
-/// The segment of what is laid with these keys: the scope's, which lies around it; else one of its own.
+/// Returns the segment of a layer or block with these keys: the scope's segment, else the one that
+/// `recompute:` names, else a new one; -1 if it is not recomputed.
 int GraphBuilder::segment_of(const LayerKeys& keys, const Scope& scope) {
   if (scope.recompute >= 0 || !keys.recompute.on) return scope.recompute;
   if (!keys.recompute.segment) return segments_++;

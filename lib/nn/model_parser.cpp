@@ -1,4 +1,4 @@
-// parse_model: from the `model:` part of a configuration to a graph.
+// parse_model: builds a graph from the `model:` section of a configuration.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -34,13 +34,13 @@ std::vector<ModelInput> lay_inputs(const ConfigNode& inputs, GraphBuilder& build
   return known;
 }
 
-/// The values of the layers that `outputs:` names; the last layer's where it names none.
+/// Returns the values of the layers listed in `outputs:`; the last layer's value if the key is missing.
 std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder, Scope& scope, size_t inputs,
                                    Diagnostics& diagnostics) {
   if (!text.outputs) return {builder.read_flow(scope)};
   std::vector<ValueRef> outputs;
   for (const ConfigNode& name : text.outputs->items) {
-    if (!name.is_scalar()) continue;  // reported
+    if (!name.is_scalar()) continue;  // already reported
     const ValueRef value = builder.read(name, "a layer of the model", scope);
     if (value != kUnknown && value.node < static_cast<int>(inputs))
       diagnostics.error(name,
@@ -52,7 +52,8 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
   return outputs;
 }
 
-/// Weights that layers share stay as they are where the first of these does.
+/// Makes layers with shared weights trainable or frozen like the layer that owns the weights. Reports a layer
+/// that `freeze:` matches while the owner is trained.
 void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   for (GraphNode& node : nodes) {
     if (node.shared_with < 0) continue;
@@ -70,7 +71,7 @@ void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diag
   }
 }
 
-/// The layers that `freeze:` names stay as they are.
+/// Marks the layers that match `freeze:` as not trainable; reports patterns that match no layer.
 void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   std::vector<std::string> layers;
   for (GraphNode& node : nodes) {
@@ -87,7 +88,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends) {
   const size_t before = diagnostics.count();
   ModelSpec text;
-  // What is well formed is checked further even where something else is not.
+  // Continues after errors: valid parts of the model are still checked.
   ModelSpec::schema().parse(node, "model", text, diagnostics);
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
   GraphBuilder builder(blocks, diagnostics);

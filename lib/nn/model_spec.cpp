@@ -120,7 +120,7 @@ ConfigNode Codec<Recompute>::write(const Recompute& value) {
 }
 
 Json Codec<Recompute>::schema() {
-  // The mapping alone: a bare `recompute: yes` would be the name of a segment.
+  // Only the mapping form is allowed: the short form `recompute: yes` would be read as a segment's name.
   const Json segment = RecomputeSegment::schema().json_schema();
   return Json::object().set(
       "anyOf", Json::array().push(json_type("boolean")).push(segment.at("anyOf").items().front()));
@@ -128,7 +128,7 @@ Json Codec<Recompute>::schema() {
 
 namespace {
 
-/// The keys that layers and blocks have both.
+/// Returns the schema of the keys that both layers and blocks have.
 const Schema<LayerKeys>& common_keys() {
   static const auto kSchema =
       Schema<LayerKeys>("The keys of every layer.")
