@@ -19,8 +19,8 @@ struct ConcatenateOptions {
   }
 };
 
-/// Every input is a [rows, columns] block of the output, where a row is what one index of all axes before
-/// the concatenated one leaves.
+/// Copies inputs as [rows, columns] blocks of the output. The rows are the indices of all axes before the
+/// concatenated axis; a row's columns are the remaining axes.
 class PreparedConcatenate : public PreparedLayer {
  public:
   PreparedConcatenate(const LayerRequest& request, size_t axis) : ops_(request.ops) {
@@ -92,7 +92,7 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
   }
 
  private:
-  /// Among a sample's axes.
+  /// Returns the index of the concatenated axis among a sample's axes.
   size_t axis_in(const Shape& shape) const {
     return options_.axis > 0 ? static_cast<size_t>(options_.axis - 1)
                              : shape.rank() - static_cast<size_t>(-options_.axis);

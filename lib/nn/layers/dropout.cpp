@@ -19,8 +19,8 @@ struct DropoutOptions {
   }
 };
 
-/// What is dropped depends on the run's seed, the node, the step and the sample's place in the global batch,
-/// never on the replica.
+/// The mask depends on the run's seed, the node, the step and the sample's index in the global batch, but not
+/// on the replica.
 class PreparedDropout : public PreparedLayer {
  public:
   PreparedDropout(const LayerRequest& request, float rate)

@@ -29,7 +29,7 @@ class GlobalPooling2D : public LayerWith<GlobalPoolingOptions> {
     return {TensorSpec{{}, options_.keepdims ? Shape{1, 1, channels} : Shape{channels}, DType::float32}};
   }
 
-  /// Images of one pixel lie alike in every layout, so the output is plain whatever the input is.
+  /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Shape& image = request.inputs[0].shape;
     const Size2 all{image[0], image[1]};

@@ -25,7 +25,7 @@ struct LayerNormalizationOptions {
   }
 };
 
-/// Keeps every row's mean, then every row's inverse deviation.
+/// The saved memory holds the mean of every row, then the inverse standard deviation of every row.
 class PreparedLayerNormalization : public PreparedLayer {
  public:
   PreparedLayerNormalization(const LayerRequest& request, const LayerNormalizationOptions& options)
@@ -41,7 +41,7 @@ class PreparedLayerNormalization : public PreparedLayer {
     if (!request.training) {
       requirements_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
-      // The op always gives the gradient of its source; here nobody wants it.
+      // The op always computes the gradient of its source, which is not needed here.
       requirements_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
     requirements_.backward_in_place = true;

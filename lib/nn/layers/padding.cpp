@@ -17,7 +17,7 @@ bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, in
   return report_unexpected(node, where, fmt::format("a number from 0 to {}", kMost), diagnostics);
 }
 
-/// One number is both.
+/// Parses [before, after], or one number for both.
 bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {
     if (!parse_number_of_pixels(node, where, out.first, diagnostics)) return false;

@@ -1,4 +1,4 @@
-// The sides and the computation that zero_padding2d and cropping2d have in common.
+// Options and computation that zero_padding2d and cropping2d share.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace dtrain {
 
-/// How a Padding2 is written: one number for all sides, one for both sides of an axis, or each side's own.
+/// The accepted forms of a Padding2: one number for all sides, one number per axis, or one number per side.
 inline constexpr std::string_view kPadding2Forms =
     "one number, [rows, columns], or [[top, bottom], [left, right]]";
 
-/// Sides are from 0 to 2^20 pixels.
+/// Each side is 0 to 2^20 pixels.
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,
@@ -22,10 +22,11 @@ struct Codec<Padding2> {
   static Json schema();
 };
 
-/// Lays a padding of zeros around images, or takes one off; the backward pass of either is the other.
+/// Adds a border of zeros to images, or removes a border. The backward pass of one is the forward pass of the
+/// other.
 class PreparedPadding : public PreparedLayer {
  public:
-  enum class Kind { pad, crop };  // what forward does
+  enum class Kind { pad, crop };  // the operation of forward
   PreparedPadding(const LayerRequest& request, const Padding2& padding, Kind kind);
   void forward(const LayerArguments& args) override;
   void backward(const LayerArguments& args) override;
@@ -37,7 +38,7 @@ class PreparedPadding : public PreparedLayer {
   Ops& ops_;
   Padding2 padding_;
   bool pads_;
-  Shape inner_shape_;  // of the batch without the padding
+  Shape inner_shape_;  // shape of the batch without the border
 };
 
 }  // namespace dtrain

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostAxes = 5;
 
-/// Whether these are the numbers from 1 to their count, in any order.
+/// Returns whether `dims` is a permutation of the numbers from 1 to its size.
 bool is_permutation(const std::vector<int64_t>& dims) {
   std::vector<int64_t> sorted = dims;
   std::sort(sorted.begin(), sorted.end());
@@ -64,7 +64,7 @@ class Permute : public LayerWith<PermuteOptions> {
   }
 
  private:
-  /// The copy of a batch of `shape` whose axes become `dims`.
+  /// Returns the strided copy that permutes the axes of a batch of `shape` by `dims`.
   static StridedSum permuted(int64_t batch, const Shape& shape, const std::vector<int64_t>& dims) {
     std::vector<int64_t> strides(dims.size(), 1);
     for (size_t axis = dims.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * shape[axis + 1];

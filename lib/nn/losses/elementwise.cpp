@@ -25,7 +25,7 @@ struct HuberOptions : LossOptions {
   double delta = 1;
 };
 
-/// The options of the binary cross-entropies.
+/// Returns the schema of a binary cross-entropy with the options that all of them have.
 template <class Options>
 Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
   Schema<Options> schema(doc);
@@ -83,7 +83,7 @@ Scores ElementwiseLoss::takes() const {
 
 bool ElementwiseLoss::may_be_negative() const {
   return spec_.kind == ElementwiseKind::poisson ||
-         spec_.kind == ElementwiseKind::kl_divergence;  // of rows whose sums are not 1
+         spec_.kind == ElementwiseKind::kl_divergence;  // negative for rows whose sum is not 1
 }
 
 bool ElementwiseLoss::is_probability(const Layer& activation) const {

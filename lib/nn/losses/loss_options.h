@@ -1,4 +1,4 @@
-// The options that every loss has.
+// Options that every loss has.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct LossOptions {
   double weight = 1;
 };
 
-/// `schema` of a struct that is derived from LossOptions, with their fields.
+/// Adds the fields of LossOptions to the schema of a struct derived from it.
 template <class Options>
 Schema<Options> with_loss_options(Schema<Options> schema) {
   schema.optional("weight", static_cast<double Options::*>(&Options::weight),

@@ -1,4 +1,4 @@
-// Losses that are no sums over single elements of a row.
+// Losses of a row that are not sums over its elements.
 #include "nn/losses/class_target.h"
 #include "nn/losses/loss_options.h"
 #include "nn/losses/softmax_loss.h"

@@ -89,7 +89,7 @@ class BinaryAccuracy : public Metric {
   bool larger_is_better() const override { return true; }
 
   Json keras_config(const TensorSpec& output, const TensorSpec&) const override {
-    if (reading_.is_logits(output.shape.columns())) return {};  // Keras's takes probabilities
+    if (reading_.is_logits(output.shape.columns())) return {};  // Keras expects probabilities
     const double threshold = static_cast<double>(static_cast<float>(threshold_));
     return keras_metric("BinaryAccuracy", Json::object().set("threshold", threshold));
   }
@@ -99,7 +99,8 @@ class BinaryAccuracy : public Metric {
   ScoreReading reading_;
 };
 
-/// Keras's `accuracy`: binary for an output of one column, else by class, as the target tells it.
+/// Keras's `accuracy`: binary for an output of one column with a float target; otherwise categorical or
+/// sparse categorical, depending on the target.
 class Accuracy : public Metric {
  public:
   explicit Accuracy(const NoOptions&) {}

@@ -13,15 +13,15 @@ struct ClassOptions {
   std::optional<double> threshold;
 };
 
-/// Where each column says yes or no by itself, the threshold between them.
+/// Precision, recall or F1 score. The threshold applies to columns that are independent yes/no predictions.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
-  /// What the metric is in Keras, and how it is read.
+  /// The metric's Keras class and how its scores are computed.
   struct Kind {
     std::string keras_class;
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // float targets say yes or no for each column, whatever the loss takes them for
+    bool by_threshold;  // columns with float targets are yes/no predictions, independent of the loss
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 
@@ -42,9 +42,10 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
     return average_of(sums, kind_.score, options_.average);
   }
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (target.dtype == DType::int32) return {};  // Keras's take 0 and 1 for each class
+    if (target.dtype == DType::int32) return {};  // Keras expects targets of 0 and 1 for each class
     const bool by_threshold = spec(output.shape.columns(), target.dtype).by_threshold;
-    if (by_threshold && reading().is_logits(output.shape.columns())) return {};  // Keras's take probabilities
+    if (by_threshold && reading().is_logits(output.shape.columns()))
+      return {};  // Keras expects probabilities
     const double threshold = options_.threshold.value_or(0.5);
     const bool macro = options_.average != Average::micro;
     Json config = Json::object();
@@ -54,7 +55,7 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
       if (by_threshold) config.set("threshold", threshold);
       return keras_metric("F1Score", std::move(config));
     }
-    if (macro && output.shape.columns() > 1) return {};  // Keras's are micro
+    if (macro && output.shape.columns() > 1) return {};  // Keras only has micro averages
     return keras_metric(kind_.keras_class, config.set("thresholds", threshold));
   }
 
