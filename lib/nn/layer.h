@@ -31,9 +31,9 @@ struct ParameterSpec {
   std::string name;  // "kernel"
   Shape shape;
   Configured<Initializer> initializer;
-  /// Not set: trained by gradients. Set: the momentum of a moving statistic, updated as
-  /// state = momentum * state + (1 - momentum) * batch value. Backward (or forward) writes the batch value,
-  /// weighted by the replica's share of the global batch, as the parameter's "gradient".
+  /// Not set: trained by gradients. Set: the momentum of a moving statistic, updated as state = momentum *
+  /// state + (1 - momentum) * batch value. Backward (or forward) writes the batch value, weighted by the
+  /// replica's share of the global batch, as the parameter's "gradient".
   std::optional<float> moving_average;
   ParameterTraining training = {};
 };

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Arrays for a file; owns the ones that were made for it.
+/// The arrays of a file, and the memory of converted arrays.
 struct Arrays {
   std::vector<ArrayRef> all;
   std::deque<std::vector<float>> floats;
@@ -104,14 +104,14 @@ Arrays probe_arrays(const ExportedModel& model) {
   return arrays;
 }
 
-/// A file name as Python imports it, its ending aside.
+/// Returns a file's base name as a Python module name: other characters become '_'.
 std::string python_name(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "_" + name : name;
 }
 
-/// Throws for a script that somebody else wrote.
+/// Throws UserError if `path` exists and is not a script that dtrain wrote.
 void check_script(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && first_bytes(path, kScriptHead.size()) != kScriptHead)
     throw UserError(
@@ -120,7 +120,7 @@ void check_script(const std::string& path) {
                     path));
 }
 
-/// Outputs that come twice would be one array.
+/// Throws UserError if two outputs have the same name: the file would have two arrays of one name.
 void check_names(const ExportedModel& model) {
   std::set<std::string> names;
   for (const ExportedOutput& output : model.outputs)

@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// Base class of layers whose only state is their options. The class Options has
-/// `static const Schema<Options>& schema()`.
+/// Base class of layers whose only state is their options. The class Options has `static const
+/// Schema<Options>& schema()`.
 template <class Options>
 class LayerWith : public Layer {
  public:
