@@ -104,7 +104,7 @@ Arrays probe_arrays(const ExportedModel& model) {
   return arrays;
 }
 
-/// Returns a file's base name as a Python module name: other characters become '_'.
+/// Converts a file's base name to a Python module name: characters that are not allowed become '_'.
 std::string python_name(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
