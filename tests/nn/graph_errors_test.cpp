@@ -1,4 +1,4 @@
-// What is said of models that are wrong, and where.
+// Error messages for invalid models, and their source locations.
 #include <fmt/format.h>
 
 #include "nn_support.h"
@@ -7,12 +7,12 @@ using namespace dtrain;
 
 namespace {
 
-/// A model of one input x of [28, 28, 1] with these layers, whose first line is the third.
+/// Returns a model with one input x of [28, 28, 1] and these layers, which start on line 3.
 std::string with_layers(const std::string& layers, const std::string& after = "") {
   return "inputs: {x: [28, 28, 1]}\nlayers:\n" + layers + after;
 }
 
-/// The same with blocks on lines 2 and on, each from its own line.
+/// Returns a model with an input x of [4], with blocks from line 3 on, followed by layers.
 std::string with_blocks(const std::string& blocks, const std::string& layers) {
   return "inputs: {x: [4]}\nblocks:\n" + blocks + "layers:\n" + layers;
 }
@@ -143,7 +143,7 @@ TEST_CASE("layers that cannot have another's weights") {
   CHECK(said("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
   CHECK(said("  - dense: {name: b, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'b' is no dense before this layer"));
-  // A circle: either of the two would have to come first.
+  // A cycle: each of the two would have to come first.
   CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
   CHECK(said("  - layer_normalization: {shared_with: a}\n") ==
@@ -284,7 +284,7 @@ TEST_CASE("everything wrong is told at once, in the order of the file") {
 }
 
 TEST_CASE("models of hostile size end soon") {
-  // Each block uses the one before twice: 2^40 layers, blocks laid out.
+  // Each block uses the previous one twice: 2^40 layers after expansion.
   std::string blocks = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 40; ++i) blocks += fmt::format("  b{0}: {{layers: [b{1}, b{1}]}}\n", i, i - 1);
   CHECK(model_errors(with_blocks(blocks, "  - b40\n")).find("the model has more than 100000 layers") !=
@@ -292,7 +292,7 @@ TEST_CASE("models of hostile size end soon") {
   CHECK(model_errors(with_blocks("  a: {layers: [{b: {repeat: 10000}}]}\n  b: {layers: [flatten]}\n",
                                  "  - a: {repeat: 10000}\n"))
             .find("the model has more than 100000 layers") != std::string::npos);
-  // No recursion, but blocks deep in each other.
+  // Deeply nested blocks without recursion.
   std::string deep = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 300; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
   CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks lie more than 100 deep") !=
@@ -307,7 +307,7 @@ TEST_CASE("arrays beyond any memory are refused") {
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with(
                 "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
-  // No library looks at an embedding's rows.
+  // An embedding's table is not passed to any library.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }
@@ -361,7 +361,7 @@ TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
         "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected an input of height x width x channels, "
         "found "
         "'dropout' of 4");
-  // What may have been meant to change the shape leaves nothing to be said of what follows.
+  // The misspelt option may change the shape, so there are no follow-up errors about later layers.
   CHECK(model_errors(with_layers("  - conv2d: {filters: 4, kernel_size: 3, stride: 4}\n"
                                  "  - max_pooling2d: {pool_size: 20}\n"
                                  "  - dense: {}\n"))
@@ -415,7 +415,7 @@ TEST_CASE("units are left to the data in layers of outputs only") {
   REQUIRE(ends.outputs.size() == 2);
   CHECK(ends.outputs[0].open_units.mark().str() == "m.yaml:3:20");
   CHECK(ends.outputs[1].open_units.mark().str() == "m.yaml:5:20");
-  // Other options are checked all the same.
+  // Other options are still checked.
   CHECK(model_errors("inputs: {x: auto}\nlayers: [{dense: {units: auto, unit: 3}}]\n") ==
         "m.yaml:2:32: error: unknown key 'unit' in dense; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: auto, name: h}\n  - dense: {units: 2}\n")) ==

@@ -1,4 +1,4 @@
-// What layers make of their inputs' shapes, and what they say where those do not suit.
+// Shape inference of layers, and their errors for unsupported shapes.
 #include <doctest/doctest.h>
 
 #include "layer_harness.h"
