@@ -1,4 +1,4 @@
-// Batch normalisation, of one device's rows and of several replicas'.
+// Batch normalisation over the rows of one device and of several replicas.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 namespace dtrain::test {
 namespace {
 
-/// Batch normalisation in double precision, of rows of channels.
+/// Batch normalisation in double precision.
 struct Normalized {
   Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
 };
@@ -50,13 +50,13 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
 
 constexpr float kShare = 0.3f;
 
-/// What moving averages take in of statistics.
+/// Returns statistics scaled by the replica's share, as moving averages receive them.
 Floats shared(Floats statistics) {
   for (float& value : statistics) value *= kShare;
   return statistics;
 }
 
-/// `offset` is added to all values.
+/// Checks a normalization. `offset` is added to all values.
 void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0) {
   const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
   const auto channels = static_cast<size_t>(spec.channels);
@@ -82,7 +82,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   const auto normalization = device.ops().batch_normalization(spec);
   const auto scratch = device.memory(normalization->scratch_bytes()),
              saved = device.memory(normalization->saved_bytes());
-  // The addend may lie where the sum goes.
+  // The addend and the sum may share memory.
   const TypedArray own_x = laid_out(device, x, shape, spec.layout),
                    y = spec.adds ? device.typed(addend) : device.typed(x.size());
   const Array<float> mean = device.floats(channels), variance = device.floats(channels),
@@ -124,7 +124,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   CHECK(diff_mean.read() == shared(mean.read()));
   CHECK(diff_variance.read() == shared(variance.read()));
 
-  if (offset != 0) return;  // inference goes by the means as float32 holds them
+  if (offset != 0) return;  // inference uses means that are rounded to float32
   const TypedArray inferred = device.typed(spec.adds ? addend : Floats(x.size(), NAN));
   normalization->forward_inference({.src = own_x.data(),
                                     .gamma = scale,
@@ -137,7 +137,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 
-/// What a replica has of a batch, and what it makes of it.
+/// One replica's part of a batch and its results.
 struct Replica {
   Replica(Device& device, BatchNormalizationSpec spec, int64_t rows, int replicas, const Floats& x,
           const Floats& dy)
@@ -184,12 +184,12 @@ struct Replica {
 
   Shape shape;
   size_t channels;
-  std::unique_ptr<SynchronizedBatchNormalization> op;  // null: it has no rows
+  std::unique_ptr<SynchronizedBatchNormalization> op;  // null if the replica has no rows
   Array<float> scratch, saved, mean, variance, diff_gamma, diff_beta, diff_mean, diff_variance;
   TypedArray src, diff, dst, diff_src;
 };
 
-/// `shares`: how many samples each replica has of the spec's batch.
+/// `shares` is the number of samples of each replica; the sum is the spec's batch.
 void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
                         const std::vector<int64_t>& shares, float offset = 0) {
   REQUIRE(std::accumulate(shares.begin(), shares.end(), int64_t{0}) == spec.batch);
@@ -214,7 +214,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     replicas.emplace_back(device, spec, rows, count, samples_of(x, first, rows), samples_of(dy, first, rows));
     first += rows;
   }
-  // What all say, with zeros of those that have no rows.
+  // Gathers the numbers of all replicas; replicas without rows contribute zeros.
   const auto gathered = [&](int64_t numbers, auto&& say) {
     std::vector<double> all(static_cast<size_t>(count * numbers));
     for (size_t r = 0; r < replicas.size(); ++r) {
@@ -239,7 +239,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     y.insert(y.end(), own.begin(), own.end());
     check_close(replica.mean.read(), expected.mean, 1e-6);
     check_close(replica.variance.read(), expected.variance, 1e-5);
-    CHECK(replica.mean.read() == replicas[0].mean.read());  // to the bit
+    CHECK(replica.mean.read() == replicas[0].mean.read());  // bit-identical
     CHECK(replica.variance.read() == replicas[0].variance.read());
   }
   check_close(y, expected.dst, device.tolerance(1e-5));
@@ -252,7 +252,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   Floats diff_gamma(replicas[0].channels), diff_beta(replicas[0].channels);
   for (const Replica& replica : replicas) {
     if (!replica.op) continue;
-    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // apart, and in place
+    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // out of place and in place
       replica.op->backward(replica.backward(scale, spec.scale, spec.center, to), sums.data());
     CHECK(replica.diff.read() == replica.diff_src.read());
     CHECK(replica.diff_mean.read() == shared(replica.mean.read()));
@@ -270,7 +270,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   if (spec.center) check_close(diff_beta, expected.diff_beta, 2e-5);
 }
 
-/// check(spec) with images of this size, for every layout and every choice of what a normalisation has.
+/// Calls check(spec) for images of `batch` samples, with every layout and every combination of options.
 template <class Check>
 void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   for (const int64_t channels : {1, 5, 16, 32}) {
@@ -293,7 +293,7 @@ void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   }
 }
 
-/// A normalisation of rows of as many channels.
+/// Returns the spec of a normalisation of rows with the same number of channels.
 BatchNormalizationSpec rows_like(BatchNormalizationSpec spec) {
   spec.batch = 40;
   spec.height = spec.width = 1;
@@ -309,7 +309,7 @@ DEVICE_TEST_CASE("batch normalisation of images and rows") {
   });
 }
 
-// On a CPU the float32 sums of so many rows, which nearly cancel, are off by more than the tolerance.
+// Not on a CPU: its float32 sums over this many rows nearly cancel, and their error exceeds the tolerance.
 DEVICE_TEST_CASE("batch normalisation of many rows, whose sums a kernel of its own may finish on a GPU") {
   if (!device.is_gpu()) return;
   for (const int64_t channels : {5, 16})

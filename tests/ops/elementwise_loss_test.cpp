@@ -3,12 +3,12 @@
 namespace dtrain::test {
 namespace {
 
-/// The loss of one element in double precision.
+/// Returns the loss of one element in double precision.
 double elementwise(const ElementwiseLossSpec& spec, double p, double t) {
   using Kind = ElementwiseLossSpec::Kind;
   const double e = std::abs(p - t), delta = static_cast<double>(spec.delta);
   const double smoothing = static_cast<double>(spec.label_smoothing);
-  t = (1 - smoothing) * t + smoothing / 2;  // of the cross-entropies alone
+  t = (1 - smoothing) * t + smoothing / 2;  // only cross-entropies have label smoothing
   const double sign = t == 0 ? -1 : t, q = spec.from_logits ? 1 / (1 + std::exp(-p)) : p;
   const auto cross = [&] {
     if (spec.from_logits) return std::max(p, 0.0) - p * t + std::log1p(std::exp(-std::abs(p)));
@@ -70,8 +70,8 @@ const ElementwiseLossSpec kLosses[] = {
      .balances_classes = true},
 };
 
-/// How far a total in float32 may be from the one in double precision, as a part of it: further where powers
-/// and hyperbolic functions round, too. A gradient may be five times as far.
+/// Returns the relative tolerance of a float32 total. It is larger for losses with powers and hyperbolic
+/// functions, which add rounding. The tolerance of gradients is five times as large.
 double tolerance_of(const ElementwiseLossSpec& spec) {
   using Kind = ElementwiseLossSpec::Kind;
   const bool plain = spec.kind == Kind::binary_crossentropy || spec.kind == Kind::mean_squared_error ||
@@ -79,10 +79,10 @@ double tolerance_of(const ElementwiseLossSpec& spec) {
   return plain ? 2e-6 : 4e-6;
 }
 
-/// What predictions and targets of a loss lie within.
+/// The range of a loss's predictions and targets.
 struct Domain {
   double least, most, least_target, most_target;
-  bool whole_targets;  // 0 and 1
+  bool whole_targets;  // targets are 0 or 1
 };
 Domain domain_of(const ElementwiseLossSpec& spec) {
   using Kind = ElementwiseLossSpec::Kind;
@@ -130,7 +130,7 @@ DEVICE_TEST_CASE("elementwise losses and their gradients") {
         x[1] = 100, x[2] = -100;
       x = device.kept(x);
       if (spec.kind == ElementwiseLossSpec::Kind::hinge)
-        for (float& value : x) value = std::abs(value) == 1 ? 0.5f : value;  // it has no slope there
+        for (float& value : x) value = std::abs(value) == 1 ? 0.5f : value;  // not differentiable there
       Doubles gradient(x.size());
       double expected = 0;
       for (size_t i = 0; i < x.size(); ++i) {

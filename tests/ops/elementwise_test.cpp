@@ -10,7 +10,7 @@
 namespace dtrain::test {
 namespace {
 
-// Odd ones, one element, and one that threads share.
+// Odd sizes, a single element, and a size that is divided among threads.
 constexpr int64_t kSizes[] = {0, 1, 7, 16, 1025, 20011};
 
 struct ActivationCase {
@@ -60,7 +60,7 @@ const ActivationCase kActivations[] = {
          [](double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); }},
 };
 
-/// Whether the function bends or jumps at x, so that it has no derivative there.
+/// Returns whether the function has no derivative at x (a kink or a jump).
 bool is_kink(const ActivationCase& activation, double x) {
   constexpr double kStep = 1e-7;
   const double at = activation.reference(x), right = activation.reference(x + kStep) - at,
@@ -68,7 +68,7 @@ bool is_kink(const ActivationCase& activation, double x) {
   return std::abs(right - left) > 1e-2 * kStep;
 }
 
-/// Small, middling and extreme.
+/// Returns small, medium and extreme inputs.
 Floats inputs_of(int64_t n) {
   Floats x = random_floats(n, 1, 8);
   const float special[] = {100, -100, 1e-6f, -1e-6f, 0.03f, -0.03f, 20, -20, 0.6f, -0.7f};
@@ -126,7 +126,7 @@ DEVICE_TEST_CASE("activations and their gradients") {
       CAPTURE(n);
       device.shift = n % 2 ? 1 : 0;
       Floats x = device.kept(inputs_of(n));
-      if (activation.spec.kind == Activation::exponential)  // 16 bits hold no greater one
+      if (activation.spec.kind == Activation::exponential)  // larger results overflow 16-bit types
         for (float& value : x) value = std::min(value, 5.0f);
       for (float& value : x)
         if (is_kink(activation, static_cast<double>(value))) value += 0.25f;
@@ -162,8 +162,8 @@ DEVICE_TEST_CASE("NaN and infinity pass through activations") {
       return values.read();
     };
     for (const float value : of(kNan)) CHECK(std::isnan(value));
-    if (activation.spec.kind == Activation::softsign) continue;  // infinity over infinity
-    const double large = activation.reference(1e6);              // the limit, where there is one
+    if (activation.spec.kind == Activation::softsign) continue;  // infinity / infinity
+    const double large = activation.reference(1e6);              // the limit, if there is one
     const bool bounded = large < 1000;
     const float limit = bounded ? device.kept({static_cast<float>(large)})[0] : kInfinity;
     for (const float value : of(kInfinity)) CHECK(value == limit);
@@ -258,7 +258,7 @@ DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, 
       device.ops().sum_backward(activation, y.data(), two, diff.data(), n);
       device.ops().column_sum(own.data(), diff.data(), rows, columns);
       const Floats expected = diff.read();
-      // One of the readers' gradients is overwritten.
+      // In place: one of the readers' gradients is overwritten.
       const TypedArray sum = device.typed(b.read());
       const std::array<const void*, 2> again{a.data(), sum.data()};
       device.ops().sum_backward_bias(activation, y.data(), again, sum.data(), bias.data(), rows, columns);
@@ -286,7 +286,7 @@ DEVICE_TEST_CASE("dropout is decided by the sample's place and nothing else") {
     }
     expected = device.kept(expected);
     const TypedArray src = device.typed(Floats(expected.size(), 1));
-    // A replica that has the last two samples only.
+    // A replica with only the last two samples.
     const TypedArray part = device.typed(static_cast<size_t>(2 * per_sample));
     device.ops().dropout(part.data(), src.data(), rate, random, step.data(), first + 3, 2, per_sample);
     CHECK(part.read() == Floats(expected.end() - 2 * per_sample, expected.end()));

@@ -1,4 +1,4 @@
-// Rows of stored data on their way into a batch.
+// Gathering rows of stored data into a batch.
 #include <array>
 #include <numeric>
 
@@ -11,8 +11,7 @@ namespace {
 
 constexpr int64_t kStored = 23;
 
-/// What is stored: whole numbers from 0 to 255, which every type but bfloat16 holds (that up to 256 all the
-/// same).
+/// Returns the stored data: whole numbers from 0 to 255, which every type represents exactly.
 std::vector<int> numbers(int64_t row_elements) {
   const Floats random = random_floats(kStored * row_elements, 1);
   std::vector<int> values;
@@ -22,16 +21,16 @@ std::vector<int> numbers(int64_t row_elements) {
 
 struct Case {
   GatherSpec spec;
-  bool gathered;  // in an order of its own; else as they lie
+  bool gathered;  // rows in a given order; false: consecutive rows
 };
 
-/// What is asked for.
+/// Returns the requested rows.
 std::vector<int64_t> rows_of(const Case& c) {
   if (!c.gathered) return {0, 1, 2, 3, 4};
   return {22, 0, 7, 7, 13};
 }
 
-/// expected[i] = scale * src[row] + offset, in float32.
+/// Returns scale * src[row] + offset in float32 for each requested row.
 Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& scale, const Floats& offset) {
   Floats expected;
   for (const int64_t row : rows_of(c)) {
@@ -44,7 +43,7 @@ Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& sca
   return expected;
 }
 
-/// Loads rows of T, and compares what comes of them as To ("the compute type" where that is void).
+/// Loads rows of type T and compares the results of type To (void: the compute type).
 template <class T, class To>
 void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto src = numbers(c.spec.row_elements);
@@ -61,7 +60,7 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto load = [&](void* dst) {
     device.ops().gather_rows(c.spec, stored.data(), {c.gathered ? rows.data() : nullptr}, n, dst);
   };
-  // A product and a sum, or both at once.
+  // The product and the sum may be fused, with different rounding.
   if constexpr (std::is_void_v<To>) {
     const TypedArray dst = device.typed(expected.size());
     load(dst.data());

@@ -1,4 +1,4 @@
-// What tests of losses and metrics share: predictions, targets and weights of rows.
+// Helpers for tests of losses and metrics: predictions, targets and row weights.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline View view_of(const Array<float>& values, const Extent& extent) {
   return {values.data(), {extent.rows, extent.columns}, DType::float32, Layout::plain};
 }
 
-/// What an operation adds to a total that was `before`.
+/// Returns the amount that an operation adds to a total of kBefore.
 template <class Run>
 double added(const Device& device, Run&& run) {
   constexpr double kBefore = -2;
@@ -38,7 +38,7 @@ double added(const Device& device, Run&& run) {
   return total.read()[0] - kBefore;
 }
 
-/// Weights of rows, a few of them 0; one for every `rows_per_weight` rows. None at all where `weighted` is
+/// Row weights, some of them 0; one weight for every `rows_per_weight` rows. There are none if `weighted` is
 /// false.
 struct Weights {
   Weights(const Device& device, int64_t count, int64_t rows_of_one, bool has_weights)
@@ -58,7 +58,7 @@ struct Weights {
   Array<float> own = {};
 };
 
-/// Rows that are distributions.
+/// Returns rows of probabilities that sum to 1.
 inline Floats distributions(const Extent& extent, uint64_t seed) {
   Floats values = random_floats(extent.rows * extent.columns, seed);
   for (int64_t r = 0; r < extent.rows; ++r) {
@@ -70,7 +70,7 @@ inline Floats distributions(const Extent& extent, uint64_t seed) {
   return values;
 }
 
-/// A probability as losses take its logarithm.
+/// Clips a probability as losses do before taking its logarithm.
 inline double clipped(double p) {
   return std::min(std::max(p, 1e-7), 1 - 1e-7);
 }
@@ -83,7 +83,7 @@ struct LossBatch {
   View target;
   RowWeights weights = {};
 
-  /// What the loss adds to its total.
+  /// Returns the amount that the loss adds to its total.
   template <class Run>
   double total(Run&& run, void* diff = nullptr, float scale = 1, const float* loss_scale = nullptr) const {
     return added(device, [&](double* to) {
@@ -99,8 +99,8 @@ struct LossBatch {
     });
   }
 
-  /// The total, with a gradient and without, and the gradient at `scale`, which is the same bits where a part
-  /// of it comes as the loss scale of the device's memory.
+  /// Checks the total, with and without a gradient. Returns the gradient for `scale`, after checking that it
+  /// is bit-identical if part of the scale is passed as a loss scale in device memory.
   template <class Run>
   Floats check(Run&& run, double expected, float scale, double tolerance) const {
     const TypedArray diff = device.typed(elements(extent));

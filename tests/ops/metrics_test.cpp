@@ -35,7 +35,7 @@ DEVICE_TEST_CASE("metrics") {
   CHECK(sparse({Kind::sparse_top_k, 1, 0}, x, {-1, 3, 2, 2}) == 2);
   const Floats one_hot{0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1};
   CHECK(dense({Kind::categorical_top_k, 1, 0}, x, one_hot, {4, 3}) == 4);
-  // Numbers that every type holds.
+  // Numbers that every type represents exactly.
   const Floats scores{0.25f, 0.625f, 0.5f, 0.875f, 0.375f, 0.125f}, labels{0, 1, 1, 1, 1, 0};
   CHECK(dense({Kind::binary_accuracy, 1, 0.5f}, scores, labels, {2, 3}) == doctest::Approx(4.0 / 3));
   CHECK(dense({Kind::mean_absolute_error, 1, 0}, scores, labels, {2, 3}) ==
@@ -53,7 +53,7 @@ DEVICE_TEST_CASE("metrics") {
 
 namespace {
 
-/// What count() adds to sums of 1.
+/// Returns the amounts that count() adds to sums of 1.
 Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, const View& target,
                const RowWeights& weights, const Extent& extent) {
   const TypedArray own_x = device.typed(x);
@@ -76,7 +76,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto count = [&](const CountSpec& spec, const Floats& x, const View& target,
                          const RowWeights& weights,
                          const Extent& extent) { return counts(device, spec, x, target, weights, extent); };
-  // The best of the rows are 1 0 2 0.
+  // The largest columns of the rows are 1 0 2 0.
   const Extent rows{4, 3};
   const Floats x{0.25f, 0.75f, 0.5f, 0.5f, 0.5f, 0.25f, -1, 0.125f, 0.25f, 0.875f, 0.75f, 0};
   const auto classes = device.array(std::vector<int32_t>{1, 1, 2, -1});
@@ -95,7 +95,8 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto labels = device.array(Floats{1, 0, 1, 1});
   CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
               {}, {4, 1}) == Doubles{1, 0, 1, 2});
-  // Two targets of 1, at 0.5 and at 1 - 1e-7; and 0 at 1e-7. A score beyond the ends is in the last bucket.
+  // Two targets of 1 with scores of 0.5 and 1 - 1e-7, and a target of 0 with a score of 1e-7. A score out of
+  // range is in the first or last bucket.
   const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});
@@ -103,7 +104,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   logits.scores = CountSpec::Scores::sigmoid_logits;
   CHECK(count(logits, {-100, 100, kNan}, view_of(three, {3, 1}), {}, {3, 1}) ==
         Doubles{1, 0, 0, 0, 1, 0, 0, 1});
-  // Softmaxes of 0.88 0.06 0.06, of 0.42 0.42 0.16, and of 0.19 0.28 0.53.
+  // The softmaxes are 0.88 0.06 0.06; 0.42 0.42 0.16; and 0.19 0.28 0.53.
   const Floats scores{2.5f, -0.25f, -0.25f, 3, 3, 2, 1, 1.375f, 2};
   const auto wanted = device.array(Floats{1, 0, 0, 1, 1, 0, 0, 1, 1});
   CountSpec softmax{.kind = Kind::classes,
@@ -139,7 +140,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   }
   CHECK(matrix == expected);
   if (device.is_gpu() && !device.math.deterministic) return;
-  // Shares of a row's columns are no whole numbers: their sum has an order of its own.
+  // Fractions of a row's columns are not whole numbers, so their sum depends on the order.
   Floats wanted_answers = random_floats(large.rows * large.columns, 4);
   for (float& answer : wanted_answers) answer = answer > 0 ? 1.0f : 0.0f;
   const auto answers = device.array(wanted_answers);
@@ -210,7 +211,7 @@ DEVICE_TEST_CASE("counts of long rows") {
     check(buckets, own_one_hot, curve);
     buckets.by_column = true;
     check(buckets, own_one_hot, curves);
-    // The logit of a probability is above 0 where that is more than half.
+    // The logit of a probability is above 0 if the probability is above 0.5.
     buckets.scores = softmax;
     for (int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<size_t>(r * columns);

@@ -11,8 +11,7 @@
 namespace dtrain::test {
 namespace {
 
-/// One element's weight and slots in double precision, and the step that its gradient makes; Keras's
-/// formulas.
+/// One element's weight and optimizer state in double precision, updated by Keras's formulas.
 struct Element {
   double w;
   std::array<double, 3> s{};
@@ -27,14 +26,15 @@ struct Case {
   uint64_t slots_since = 0;
 };
 
-constexpr int kSteps = 8;  // that are done with this one, as state_of() says
+constexpr int kSteps = 8;  // number of steps including this one, as in state_of()
 
 void move_slots_of_adam(Element& e, double g) {
   e.s[0] = 0.9 * e.s[0] + 0.1 * g;
   e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
 }
 
-/// The rate is corrected for all steps; slots that began later change that.
+/// The learning rate includes the bias correction for all steps. If the state started later (`slots_since`),
+/// the rule replaces it by the correction for the steps since then.
 Case adam(const char* name, int slots_since) {
   return {.name = name,
           .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
@@ -52,7 +52,7 @@ Case adam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
-/// The last slot is the direction.
+/// The last state array is the direction.
 Case lamb(const char* name, int slots_since) {
   return {.name = name,
           .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
@@ -162,7 +162,7 @@ const std::vector<Case> kCases = {
      .reference = [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
 };
 
-/// Weights, slots and state in the device's memory, for one rule.
+/// Weights, optimizer state and step state in the device's memory, for one rule.
 struct Trained {
   Trained(const Device& on, const Case& by, const Floats& initial)
       : device(on),
@@ -176,7 +176,7 @@ struct Trained {
     }
   }
 
-  /// The compute type's copy is one of its own only where that is not float32.
+  /// There is a copy in the compute type only if that is not float32.
   void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
     const auto own_state = device.array(std::vector<StepState>{state});
     const auto own_gradient = device.array(gradient);
@@ -216,7 +216,7 @@ void check_sums_of_squares(Device& device) {
     device.shift = n == 1000 ? 1 : 0;
     const Floats values = random_floats(n, 1);
     const auto own = device.array(values);
-    // Pairwise, as a tree over grains that is filled up with zeros.
+    // Pairwise summation: a tree over grains, padded with zeros.
     const auto tree = [&](const auto& self, int64_t begin, int64_t size) -> double {
       if (begin >= n) return 0.0;
       if (size > math::kSquaresGrain)
@@ -243,7 +243,7 @@ void check_sums_of_squares(Device& device) {
 DEVICE_TEST_CASE("optimizer steps") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
-    // Moving averages are of values that nothing scales, and do not decay.
+    // Moving averages do not scale their values and have no weight decay.
     const bool average = std::holds_alternative<MovingAverageRule>(optimizer.rule);
     const StepState state = state_of(optimizer);
     const double scale = average ? 1 : static_cast<double>(state.gradient.gradient_scale),
@@ -290,7 +290,7 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
     }
     check_close(trained.weights.read(), expected, 2e-6);
   }
-  if (device.math.type != DType::float32) return;  // step() compares the copy, and NaN equals nothing
+  if (device.math.type != DType::float32) return;  // step() compares the copy, but NaN is not equal to itself
   Trained trained(device, sgd, {1.0f});
   trained.step(state, {NAN}, group);
   CHECK(std::isnan(trained.weights.read()[0]));
@@ -298,7 +298,7 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
 
 DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as the rate says") {
   const StepState state{.now = {.rate = 0.5f, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
-  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // which the rule does not read
+  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // ignored by the rule
   const auto moved_by = [&](double weight_squares, double direction_squares) {
     const auto squares = device.array(Doubles{weight_squares, direction_squares});
     const TrustRatioRule::Part part{.n = 2, .learning_rate_factor = 0.5f};

@@ -10,9 +10,9 @@ struct Extent {
   int64_t elements() const { return rows * columns; }
 };
 
-// More rows than a GPU works at once, and so many of several columns that sums over them are made in parts.
-// Rows that fit the registers of a warp and of a block, with one element and several in an access, and do
-// not.
+// The extents include: more rows than a GPU processes at a time; so many rows that column sums are computed
+// in parts; rows that fit into the registers of a warp, of a block, and of neither; and rows that are
+// accessed by single elements and by vectors.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},   {3, 10},   {10000, 1}, {9, 1024}, {2051, 37},
                                {64, 300}, {2, 5000}, {40, 768}, {4, 333},   {2, 5001}, {2, 9000}};
 
@@ -81,7 +81,7 @@ DEVICE_TEST_CASE("softmax") {
 
 namespace {
 
-/// Layer normalisation and its gradients in double precision; no gamma: neither scaled nor shifted.
+/// Layer normalisation and its gradients in double precision. Without gamma it neither scales nor shifts.
 struct Normalized {
   Doubles dst, diff_src, diff_gamma, diff_beta;
 };
@@ -168,7 +168,7 @@ DEVICE_TEST_CASE("layer normalisation") {
 }
 
 DEVICE_TEST_CASE("blocks") {
-  // Widths of several units, so that what is copied at once differs.
+  // Widths that allow copies in units of different sizes.
   for (const size_t width : {5, 8, 64}) {
     for (const size_t before : {2, 8}) {
       CAPTURE(width);

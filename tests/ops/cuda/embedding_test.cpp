@@ -1,4 +1,5 @@
-// The gradient of a table of which one row is named far more often than others, as that of padding is.
+// The gradient of an embedding table with one row that occurs far more often than the others, such as that of
+// padding.
 #include <doctest/doctest.h>
 
 #include "ops/fixture.h"
@@ -9,10 +10,10 @@ namespace {
 using Indices = std::vector<int32_t>;
 
 constexpr int64_t kTableRows = 1200, kColumns = 40;
-/// That one group of blocks sums, whether there are 2, 4, 54, 66, 108 or 132 of these.
+/// Rows that the same group of blocks sums, whether there are 2, 4, 54, 66, 108 or 132 groups.
 constexpr int32_t kHotRow = 5, kOtherHotRow = kHotRow + 1188;
 
-/// `n` indices, of which of ten seven name the hot row and the others any.
+/// Returns `n` indices: seven of ten are the hot row, the others arbitrary.
 Indices indices(int64_t n, int32_t hot_row) {
   Indices numbers(static_cast<size_t>(n));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -21,7 +22,7 @@ Indices indices(int64_t n, int32_t hot_row) {
   return numbers;
 }
 
-/// diff_table of diff_dst, (of.size(), kColumns).
+/// Returns the table's gradient for diff_dst of shape (of.size(), kColumns).
 Floats gradient(Device& device, const Indices& of, const Floats& diff_dst) {
   const auto own_indices = device.array(of);
   const TypedArray diff = device.typed(diff_dst);
@@ -51,11 +52,11 @@ void check_gradient(Device& device, const Indices& of) {
 
 TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    // Added to 1 in float32, a small one leaves it 1: a single sum would stay there.
+    // In float32, 1 + kSmall is 1, so a single running sum would stay at 1.
     constexpr float kSmall = 0x1p-24f;
     const Indices of = indices(5000, kHotRow);
     Floats diff_dst(of.size() * static_cast<size_t>(kColumns), kSmall);
-    std::fill_n(diff_dst.begin(), kColumns, 1.0f);  // the first index names the hot row
+    std::fill_n(diff_dst.begin(), kColumns, 1.0f);  // the first index is the hot row
     const Floats found = gradient(device, of, diff_dst);
     const double small_ones = static_cast<double>(std::ranges::count(of, kHotRow)) - 1;
     for (int64_t c = 0; c < kColumns; ++c) {
@@ -67,7 +68,7 @@ TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest:
 
 TEST_CASE("on a GPU: a row that few indices name is summed in their order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    // A list is of 2048 indices: each names every row once, so that no row is summed in parts.
+    // Lists have 2048 indices. Each list contains every row once, so no row is summed in parts.
     Indices of(9001, -1);
     for (size_t i = 0; i < of.size(); ++i)
       if (static_cast<int64_t>(i) % 2048 < kTableRows)
@@ -86,7 +87,7 @@ TEST_CASE("on a GPU: sums of a table's rows have an order" * doctest::test_suite
   on_every_gpu([](Device& device) {
     check_gradient(device, indices(5000, kHotRow));
     for (const size_t n : {0, 1, 31, 32, 33}) check_gradient(device, Indices(n, kHotRow));
-    // Three lists: of each another row is shared, and the last names few.
+    // Three lists with different hot rows; the last one has few valid indices.
     Indices of = indices(2048, kHotRow);
     const Indices second = indices(2048, kOtherHotRow);
     of.insert(of.end(), second.begin(), second.end());
