@@ -191,35 +191,28 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("folder", folder);
 }
 
-/// The optimizer's slots as a run's checkpoints have them; as they begin if the file has none.
-std::vector<std::vector<float>> slots_of(const RunConfig& config, const ParameterLayout& layout,
-                                         const KerasImport& imported) {
-  std::vector<std::vector<float>> slots;
+/// The optimizer's slots in its order. Arrays that the file lacks are as they begin; `initial` keeps those.
+std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& layout,
+                              const KerasImport& imported, std::vector<std::vector<float>>& initial) {
+  std::vector<ArrayOf> slots;
   for (const Optimizer::Slot& slot : config.slots()) {
-    slots.emplace_back(static_cast<size_t>(layout.size()), slot.initial);
-    const auto found = imported.training->slots.find(slot.name);
-    if (found == imported.training->slots.end()) continue;
-    for (const ParameterSlice& slice : layout.slices()) {
-      const auto array = found->second.find(slice.path());
-      if (array == found->second.end()) continue;
-      if (!array->second->values || array->second->shape != slice.shape)
-        throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {}", slot.name,
-                                    slice.path(), slice.shape.str(), array->second->shape.str()));
-      std::copy_n(array->second->values.get(), slice.elements(),
-                  slots.back().begin() + static_cast<ptrdiff_t>(slice.offset));
-    }
+    const auto& all = imported.training->state.slots;
+    const auto of_slot = all.find(slot.name);
+    const auto in_file = [&all, of_slot](const ParameterSlice& slice) -> const float* {
+      if (of_slot == all.end()) return nullptr;
+      const auto array = of_slot->second.find(slice.path());
+      return array == of_slot->second.end() ? nullptr : array->second.values.get();
+    };
+    int64_t most = 0;
+    for (const ParameterSlice& slice : layout.slices())
+      if (!in_file(slice)) most = std::max(most, slice.elements());
+    initial.emplace_back(static_cast<size_t>(most), slot.initial);
+    slots.emplace_back([in_file, begin = initial.back().data()](const ParameterSlice& slice) {
+      const float* found = in_file(slice);
+      return found ? found : begin;
+    });
   }
   return slots;
-}
-
-/// The parameters as a run's checkpoints have them.
-std::unique_ptr<float[]> values_of(const ParameterLayout& layout, const KerasImport& imported) {
-  auto values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(layout.size()));
-  for (const ParameterSlice& slice : layout.slices()) {
-    const KerasWeight& array = imported.parameters.at(slice.path());
-    std::copy_n(array.values.get(), slice.elements(), values.get() + slice.offset);
-  }
-  return values;
 }
 
 void import_file(const ImportOptions& options) {
@@ -242,16 +235,18 @@ void import_file(const ImportOptions& options) {
   const auto config = parse_run_config(written, "model", diagnostics, ConfigUse::model);
   diagnostics.throw_if_errors();
   const ParameterLayout layout(config->graph);
-  const std::unique_ptr<float[]> values = values_of(layout, imported);
-  std::vector<std::vector<float>> slots = slots_of(*config, layout, imported);
+  std::vector<std::vector<float>> initial;
+  const std::vector<ArrayOf> slots = slots_of(*config, layout, imported, initial);
+  const ArrayOf values = [&](const ParameterSlice& slice) {
+    return imported.parameters.at(slice.path()).values.get();
+  };
   TrainingState state;
-  if (imported.training) state.step = imported.training->iteration;
-  CheckpointContent content = checkpoint_content(
-      *config, layout, {{values.get(), static_cast<size_t>(layout.size())}, {slots.begin(), slots.end()}},
-      state, 1);
+  if (imported.training) state.step = imported.training->state.iteration.value_or(0);
+  CheckpointContent content = checkpoint_content(*config, layout, values, slots, state, 1);
   const Report report = report_on(options, imported, *config);
   content.state.set("imported", as_json(report, path));
   save_checkpoint(folder.add(kImportedWeights), content);
+  if (imported.mapped) imported.mapped->check();
   write_text(folder.add(kImportedModel),
              fmt::format("# From {} by `dtrain import`. A configuration includes it: `model: {}/{}`.\n{}",
                          fs::path(options.path).filename().string(), path, kImportedModel,
@@ -280,8 +275,8 @@ void add_import(CommandLine& line) {
       .type_name("DIR");
   command.add_flag(
       "--with-optimizer", options->with_optimizer,
-      "Also the loss and the optimizer, of files of Keras 3 with its state, so that `dtrain resume "
-      "DIR --output RUN --set dataset=FILE.yaml` continues the training");
+      "Also the losses, metrics and the optimizer with its state, so that `dtrain resume DIR --output RUN "
+      "--set dataset=FILE.yaml` continues the training");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

@@ -51,17 +51,17 @@ void make_new(NewOptions options, const OutputOptions& output) {
   const Standing standing = look_at(options.data);
   if (standing != Standing::file && standing != Standing::directory)
     throw UserError(fmt::format(
-        "{}: expected a CSV file or a folder of pictures, {}", options.data,
+        "{}: expected a CSV file or a folder of images, {}", options.data,
         standing == Standing::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
   if (standing == Standing::file && is_configuration(options.data))
     throw UserError(
-        fmt::format("{0}: expected a CSV file or a folder of pictures, found a configuration; train with: "
+        fmt::format("{0}: expected a CSV file or a folder of images, found a configuration; train with: "
                     "dtrain fit {0}",
                     options.data));
   if (standing == Standing::file && is_tar_archive(options.data))
     throw UserError(
-        fmt::format("{0}: expected a CSV file or a folder of pictures, found a tar archive, which is not "
-                    "supported; write a configuration for a folder of such pictures, and give its split "
+        fmt::format("{0}: expected a CSV file or a folder of images, found a tar archive, which is not "
+                    "supported; write a configuration for a folder of such images, and give its split "
                     "'train' the reader for archives: {{webdataset: {{files: {0}, resize: crop}}}}",
                     options.data));
   if (standing == Standing::directory && !options.target.empty())
@@ -110,12 +110,11 @@ void make_new(NewOptions options, const OutputOptions& output) {
 
 void add_new(CommandLine& line) {
   Command command =
-      line.add_command("new", "Write a commented configuration for a CSV file or a folder of pictures");
+      line.add_command("new", "Write a commented configuration for a CSV file or a folder of images");
   const auto options = std::make_shared<NewOptions>();
   const auto output = std::make_shared<OutputOptions>();
   command
-      .add_option("DATA", options->data,
-                  "A CSV file, or a folder with a subfolder of pictures for each class")
+      .add_option("DATA", options->data, "A CSV file, or a folder with a subfolder of images for each class")
       .required();
   command
       .add_option("--output,-o", options->file,

@@ -284,7 +284,7 @@ void add_predict(CommandLine& line) {
   command
       .add_option("--input,-i", options->inputs,
                   "The inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or IDX files, "
-                  "pictures, folders of them, or patterns ('pics/*.jpg'), in this order; - is standard input")
+                  "images, folders of them, or patterns ('pics/*.jpg'), in this order; - is standard input")
       .required()
       .type_name("PATH");
   command

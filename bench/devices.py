@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Strategies beside each other on this machine's CPU devices, a core each: what it costs, or saves, to place, cut or shard a model.
+"""Compares strategies on this machine's CPU devices, one core each: the cost or gain of placing, pipelining or sharding a model.
 
     bench/devices.py [WORKLOAD ...] [--rounds 4] [--epochs 6]
 
-A workload is trained under both of its strategies in turn, round by round; the time is the median of all epochs but each run's first.
-The ratio is the first strategy's time over the second's, for the same samples.
+Each round trains a workload with both of its strategies in turn. The time is the median of all epochs except the first of each run.
+The ratio is the first strategy's time divided by the second's, for the same samples.
 """
 import argparse
 import csv
@@ -44,7 +44,7 @@ PLACED = "{placed: {layers: {'left/*': cpu:0, 'right/*': cpu:1, both: cpu:0}}}"
 PIPELINE = "{pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 8}}"
 SHARDED = "{sharded: {devices: [cpu:0, cpu:1], level: optimizer}}"
 
-# `must`: the ratio that is not to be exceeded; None: what the strategy costs where a microbatch has few rows.
+# `must`: maximum ratio; None only reports the cost of the strategy for microbatches with few rows.
 WORKLOADS = {
     "placed": dict(input="32, 32, 3", layers=BRANCHES, samples=1024, batch=64, strategies=(PLACED, SINGLE), one_core=True, must=0.65),
     "sharded": dict(input="512", layers=WIDE, samples=4096, batch=128, strategies=(SHARDED, MIRRORED), must=1.10),
@@ -55,7 +55,7 @@ WORKLOADS = {
 
 
 def seconds_of_epochs(options, spec, strategy, one_core):
-    """Of one run, without its first epoch."""
+    """Runs one training and returns the seconds per epoch, without the first epoch."""
     with tempfile.TemporaryDirectory() as scratch:
         config = pathlib.Path(scratch, "config.yaml")
         config.write_text(CONFIG % dict(spec, strategy=strategy, epochs=options.epochs))
@@ -74,10 +74,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     options = parser.parse_args()
     if unknown := set(options.workloads) - set(WORKLOADS):
-        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"unknown workload {', '.join(sorted(unknown))}; available: {', '.join(WORKLOADS)}")
     if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two devices want a core each")
-    print("| workload | ms a sample | of the other | ratio | must |\n|---|---|---|---|---|")
+        parser.error("two devices need one core each")
+    print("| workload | ms per sample | of the second | ratio | must |\n|---|---|---|---|---|")
     for name in options.workloads or WORKLOADS:
         spec = WORKLOADS[name]
         times = [[], []]

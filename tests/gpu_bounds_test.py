@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/gpu/bounds.py: operations and bytes of the workloads' steps, and the time that follows from them."""
+"""bench/gpu/bounds.py: operations and bytes of the workloads' steps, and the resulting times."""
 import pathlib
 import sys
 import unittest
@@ -40,17 +40,17 @@ class Bounds(unittest.TestCase):
             self.assertAlmostEqual(operations / 1e12, 1.498, places=3)
             others = [one for one in passes if one.name not in products]
             self.assertAlmostEqual(total(others)[1] / 1e9, expected / 1e9, places=3)
-        # An H100's rates: the products alone are less than nine tenths of the step, however good its kernels.
+        # With an H100's rates, the products alone take less than nine tenths of the step, however good its kernels.
         alone = 1.498e12 / 650e12
         self.assertLess(alone / bounds.seconds(passes := bounds.step("wide-mlp", 8192, "bf16"), 650e12, 3e12), 0.8)
         self.assertEqual(passes[-1].bytes, 41_157_101 * 30)
 
     def test_resnet50_has_its_parameters_and_operations(self):
         images = bounds.step("resnet50", 1, "float32")
-        # 25,636,712 of Keras's ResNet50, of which 53,120 are moving statistics; momentum is one slot.
+        # Keras's ResNet50 has 25,636,712 parameters, of which 53,120 are moving statistics; momentum is one slot.
         self.assertEqual(images[-1].bytes, (25_636_712 - 53_120) * 20)
         forward = total(images, "convolution", "product")[0]
-        self.assertAlmostEqual(forward / 2e9, 3.86, places=2)  # multiplications of He et al. 2015: 3.8e9
+        self.assertAlmostEqual(forward / 2e9, 3.86, places=2)  # He et al. 2015 count 3.8e9 multiplications
 
     def test_the_share_of_the_bound_is_a_row(self):
         passes = bounds.step("wide-mlp", 8192, "bf16")

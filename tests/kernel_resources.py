@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the registers, shared memory and stack of compiled CUDA kernels against the tables of docs/gpu-kernels.md:
-each multiprocessor holds as many blocks of a listed kernel as the table says, and no kernel has a stack (spilled registers,
-arrays that are indexed at run time) beyond the exceptions. Needs no GPU.
+"""Checks the registers, shared memory and stack of compiled CUDA kernels against the tables of docs/gpu-kernels.md: a
+multiprocessor holds as many blocks of each listed kernel as the table says, and only the listed exceptions have a stack
+(spilled registers, arrays with dynamic indices). Needs no GPU.
 
-    kernel_resources.py PROGRAM...          programs, objects or libraries, read by cuobjdump (CUOBJDUMP names another)
-    kernel_resources.py --ptxas REPORT...   what nvcc -Xptxas -v printed
+    kernel_resources.py PROGRAM...          programs, objects or libraries, read by cuobjdump (or by $CUOBJDUMP)
+    kernel_resources.py --ptxas REPORT...   the output of nvcc -Xptxas -v
     kernel_resources.py --table ...         prints the measured table instead, in Markdown
     kernel_resources.py --self-test         checks this script
 
-Exits with 77 (skipped) where there is no cuobjdump.
+Exits with 77 (skipped) if there is no cuobjdump.
 """
 import dataclasses
 import os
@@ -21,17 +21,17 @@ import sys
 SKIPPED = 77
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs/gpu-kernels.md"
 
-REGISTERS = 65536  # of a multiprocessor, for all architectures from 7.0 on
-WARPS = {86: 48, 89: 48, 120: 48}  # at most on a multiprocessor; others have 64
-SHARED_KIB = {80: 164, 86: 100, 87: 164, 89: 100, 120: 100}  # others have 228
-RESERVED_SHARED = 1024  # of each block
-DESIGNED_FOR = (80, 90)  # the architectures that docs/gpu-kernels.md holds for
-OTHER_STACK = 256  # bytes at most on the others
+REGISTERS = 65536  # per multiprocessor, for all architectures from 7.0 on
+WARPS = {86: 48, 89: 48, 120: 48}  # maximum per multiprocessor; 64 on other architectures
+SHARED_KIB = {80: 164, 86: 100, 87: 164, 89: 100, 120: 100}  # 228 on other architectures
+RESERVED_SHARED = 1024  # per block
+DESIGNED_FOR = (80, 90)  # architectures covered by docs/gpu-kernels.md
+OTHER_STACK = 256  # maximum bytes on other architectures
 
 
 @dataclasses.dataclass
 class Kernel:
-    name: str  # with template arguments, without the project's own namespaces
+    name: str  # with template arguments, without the project's namespaces
     arch: int
     registers: int
     stack: int = 0
@@ -41,7 +41,7 @@ class Kernel:
         return re.sub(r"<.*", "", self.name)
 
     def blocks(self, threads):
-        """How many blocks of so many threads a multiprocessor holds."""
+        """Returns how many blocks of `threads` threads a multiprocessor holds."""
         warps = -(-threads // 32)
         registers_of_warp = -(-self.registers * 32 // 256) * 256
         shared = self.shared + RESERVED_SHARED
@@ -69,7 +69,7 @@ def demangled(text):
 
 
 def kernels_of_dump(text):
-    """Of what cuobjdump --dump-resource-usage prints."""
+    """Parses the output of cuobjdump --dump-resource-usage."""
     arch, name = 0, ""
     for line in demangled(text).splitlines():
         if found := re.match(r"arch = sm_(\d+)", line):
@@ -82,7 +82,7 @@ def kernels_of_dump(text):
 
 
 def kernels_of_report(text):
-    """Of what nvcc -Xptxas -v prints."""
+    """Parses the output of nvcc -Xptxas -v."""
     kernel = None
     for line in demangled(text).splitlines():
         if found := re.search(r"Compiling entry function '(.*)' for 'sm_(\d+)\w*'", line):
@@ -98,7 +98,7 @@ def kernels_of_report(text):
 
 
 def table_under(title, text):
-    """The rows of the first table of a section of a Markdown document, as lists of cells."""
+    """Returns the rows of the first table in a section of a Markdown document, as lists of cells."""
     section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if not section:
         raise SystemExit(f"no section '{title}'")
@@ -108,8 +108,8 @@ def table_under(title, text):
 
 @dataclasses.dataclass
 class Rules:
-    occupancy: dict  # name, or its beginning up to some of the template arguments: (threads, blocks)
-    stacks: list  # (pattern of the name, bytes)
+    occupancy: dict  # kernel name, or its prefix including some template arguments: (threads, blocks)
+    stacks: list  # (name pattern, bytes)
 
     @staticmethod
     def of(document):
@@ -117,13 +117,13 @@ class Rules:
                      [(row[0], int(row[1])) for row in table_under("Kernels with a stack", document)])
 
     def rule_of(self, kernel):
-        """The name of the most exact rule for a kernel's occupancy; None if there is none."""
+        """Returns the name of the most specific occupancy rule for a kernel, or None."""
         names = [name for name in self.occupancy
                  if kernel.plain_name() == name or ("<" in name and kernel.name.startswith(name))]
         return max(names, key=len, default=None)
 
     def mistakes(self, kernels):
-        """What is wrong, as lines."""
+        """Returns what is wrong, as lines."""
         for kernel in kernels:
             where = f"{kernel.name} (sm_{kernel.arch})"
             if kernel.arch not in DESIGNED_FOR:

@@ -26,7 +26,8 @@ Pixels gradient(int64_t height, int64_t width, int channels, int number) {
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options) {
   jpeg_compress_struct encoder{};
   jpeg_error_mgr errors{};
-  encoder.err = jpeg_std_error(&errors);  // ends the program: what is encoded here is right
+  encoder.err = jpeg_std_error(&errors);  // the default handler exits on errors: the data encoded here are
+                                          // valid
   jpeg_create_compress(&encoder);
   unsigned char* memory = nullptr;
   unsigned long size = 0;

@@ -1,4 +1,4 @@
-// Pictures' files for tests, encoded by libjpeg and libpng.
+// Image files for tests, encoded with libjpeg and libpng.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace dtrain::test {
 
 using Bytes = std::vector<uint8_t>;
 
-/// Pixels as they are to be stored: [height, width, channels].
+/// Pixels in stored orientation: [height, width, channels].
 struct Pixels {
   int64_t height = 0, width = 0;
   int channels = 3;
@@ -20,32 +20,32 @@ struct Pixels {
   }
 };
 
-/// Smooth colours that differ from place to place and from picture to picture.
+/// Returns smooth colors that differ within an image and between images.
 Pixels gradient(int64_t height, int64_t width, int channels, int number = 0);
 
 struct JpegOptions {
   int quality = 95;
   bool progressive = false;
   int orientation = 0;   // 0: no EXIF data
-  std::string xmp = {};  // a packet of XMP
-  bool adobe = false;    // with Adobe's marker: four channels are ink's absence
+  std::string xmp = {};  // an XMP packet; "" for none
+  bool adobe = false;    // writes Adobe's marker: four channels are inverted ink values
 };
-/// One channel is grey, three are RGB, four CMYK. Colours are not subsampled.
+/// Encodes one channel as grayscale, three as RGB, four as CMYK, without chroma subsampling.
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options = {});
 
 struct PngOptions {
-  int bits = 8;  // of a channel: 8, or 16 (each byte is the high one of two), or 1 and 4 for grey
+  int bits = 8;  // bits per channel: 8, 16 (each byte becomes the high one of two), or 1 or 4 for grayscale
   bool interlaced = false;
-  Bytes palette = {};  // RGB after RGB: the pixels of one channel are indices
+  Bytes palette = {};  // RGB triples; the pixels, with one channel, are indices
   Bytes palette_alpha = {};
 };
-/// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+/// Channels: 1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA.
 Bytes png_of(const Pixels& pixels, const PngOptions& options = {});
 
-/// 24 bits a pixel, from bottom to top; 32 with four channels (the fourth byte means nothing there).
+/// Encodes 24 bits per pixel, from bottom to top; 32 bits with four channels (the fourth byte is unused).
 Bytes bmp_of(const Pixels& pixels);
 
-/// The chunk of a PNG: length, type, data, checksum.
+/// Returns a PNG chunk: length, type, data, checksum.
 Bytes png_chunk(const std::string& type, const Bytes& data);
 
 }  // namespace dtrain::test

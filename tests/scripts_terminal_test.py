@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev on a terminal. Without a pseudo-terminal the test is skipped."""
+"""./dev on a terminal. Skipped if there are no pseudo-terminals."""
 import os
 import pty
 import subprocess

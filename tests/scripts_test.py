@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev and third_party/install.sh, with stand-ins for apt, cmake and the program: what they say, and to whom."""
+"""./dev and third_party/install.sh, with fakes for apt, cmake and the program: their messages and output streams."""
 
 import os
 import pathlib
@@ -12,7 +12,15 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 CMAKE = """#!/bin/sh
-[ "$1" = --build ] || { echo "-- Configuring done"; exit 0; }
+if [ "$1" != --build ]; then
+  mkdir -p build/release
+  cuda=AUTO
+  for word; do case $word in -DDTRAIN_CUDA=*) cuda=${word#*=};; esac; done
+  echo "DTRAIN_CUDA:STRING=$cuda" > build/release/CMakeCache.txt
+  touch build/release/build.ninja
+  echo "-- Configuring done"
+  exit 0
+fi
 for step in $(seq 40); do echo "[$step/40] Building CXX object $step.o"; done
 test -e "$BROKEN" && { echo "a.cpp:1:1: error: broken"; exit 1; }
 mkdir -p build/release/app
@@ -38,7 +46,7 @@ class ScriptCase(unittest.TestCase):
             **os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "ASKED": str(self.asked),
             "BROKEN": str(self.folder / "broken"), "INSTALLED": str(self.folder / "installed")}
         self.environment.pop("DTRAIN_WERROR", None)
-        # Everything that is asked for is installed, but for what `missing` names.
+        # Reports every package as installed, except those in `missing`.
         executable(self.stubs / "dpkg-query",
                    '#!/bin/sh\nfor word; do case $word in -*|$MISSING) ;; *) printf "%s:installed " $word;; esac; done\n')
         executable(self.stubs / "apt-get", '#!/bin/sh\necho "$*" >>"$ASKED"\n')
@@ -49,7 +57,7 @@ class ScriptCase(unittest.TestCase):
                               env={**self.environment, **environment}, timeout=60)
 
     def checkout(self):
-        """A checkout in which a build takes no time."""
+        """Creates a checkout with an instant build."""
         for part in ["lib", "app", "third_party"]:
             (self.folder / part).mkdir()
         shutil.copy(ROOT / "dev", self.folder)
@@ -87,7 +95,7 @@ class Scripts(ScriptCase):
             self.assertEqual(self.install(system).returncode, 0)
             done = self.install(system, MISSING="g++")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("has not been tried", done.stderr)
+            self.assertIn("has not been tested", done.stderr)
 
     def test_what_is_missing_is_installed(self):
         done = self.install("ID=debian\nVERSION_ID=13", "clang-format-14", MISSING="clang-format-14")
@@ -104,6 +112,19 @@ class Scripts(ScriptCase):
         done = self.run_script(dev, "run")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "trained\n", ""))
 
+    def test_cuda_is_left_out_of_run_without_a_driver_and_built_for_tests(self):
+        dev = self.checkout()
+        cuda = lambda: (self.folder / "build/release/CMakeCache.txt").read_text().strip().rpartition("=")[2]
+        has_driver = any(map(os.path.exists, ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")))
+        self.run_script(dev, "run")
+        self.assertEqual(cuda(), "AUTO" if has_driver else "OFF")
+        self.run_script(dev, "build")
+        self.assertEqual(cuda(), "AUTO")
+        self.run_script(dev, "run")  # what is there already is kept
+        self.assertEqual(cuda(), "AUTO")
+        self.run_script(dev, "run", DTRAIN_CUDA="ON")
+        self.assertEqual(cuda(), "ON")
+
     def test_a_build_that_fails_says_why(self):
         dev = self.checkout()
         (self.folder / "broken").touch()
@@ -118,7 +139,7 @@ class Scripts(ScriptCase):
     def test_a_missing_clang_format_is_said_and_installed(self):
         dev = self.checkout()
         self.clang_format("clang-format", 19)
-        self.clang_format("clang-format-14", 13)  # whatever this machine has
+        self.clang_format("clang-format-14", 13)  # regardless of the tools on this machine
         executable(self.stubs / "apt-cache", "#!/bin/sh\nexit 0\n")
         executable(self.folder / "third_party/install.sh",
                    f'#!/bin/sh\n[ -z "$1" ] || sed -i s/13/14/ {self.stubs / "clang-format-14"}\n')
@@ -155,9 +176,22 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, f"{self.folder}/lib/bad.cpp:1:1: error: dubious\n")
         self.assertNotIn("generated", done.stderr)
-        self.assertIn("clang-tidy found something", done.stderr)
+        self.assertIn("clang-tidy found problems", done.stderr)
         done = self.run_script(dev, "lint", self.folder / "lib/good.cpp")
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_lint_warns_about_phrases_to_avoid(self):
+        dev = self.checkout()
+        (self.folder / "tests").mkdir()
+        shutil.copy(ROOT / "tests/check_words.py", self.folder / "tests")
+        executable(self.stubs / "clang-tidy-14", '#!/bin/sh\n[ "$1" != --version ] || echo "LLVM version 14.0.6"\n')
+        for name, comment in [("plain", "Fixed again."), ("odd", "Mended anew.")]:
+            (self.folder / f"lib/{name}.cpp").write_text(f"// {comment}\n")
+        done = self.run_script(dev, "lint", self.folder / "lib/plain.cpp")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        done = self.run_script(dev, "lint", self.folder / "lib/odd.cpp")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.assertIn('lib/odd.cpp:1: warning: "anew"', done.stderr)
 
     def test_ci_runs_the_tests_of_presets_with_warnings_as_errors(self):
         (self.folder / ".ci").mkdir()
@@ -169,6 +203,25 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
                              [f"ON test {preset}" for preset in presets or ["release"]])
         self.assertEqual(self.run_script(self.folder / ".ci/run", "release", "dev", "tsan", FAIL="1").returncode, 1)
 
+    def test_docs_builds_the_site_or_says_what_is_missing(self):
+        dev = self.checkout()
+        for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "docs/gpu.md", "configs/a.yaml",
+                     "bench/README.md", "bench/results/a.md", "datasets/README.md", "datasets/a.yaml"]:
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).touch()
+        tools = self.folder / "tools"  # a system without mkdocs
+        tools.mkdir()
+        for name in ["bash", "readlink", "dirname", "rm", "mkdir", "cp", "env"]:
+            (tools / name).symlink_to(shutil.which(name))
+        done = self.run_script(dev, "docs", PATH=str(tools))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get install mkdocs", done.stderr)
+        executable(tools / "mkdocs", '#!/bin/bash\n[ -z "$FAIL" ] && echo "$@" >asked && [ -e build/docs/docs/gpu.md ]\n')
+        done = self.run_script(dev, "docs", PATH=str(tools))
+        self.assertEqual((done.returncode, done.stdout), (0, "build/site/index.html\n"), done.stderr)
+        self.assertIn("build --strict", (self.folder / "asked").read_text())
+        self.assertNotEqual(self.run_script(dev, "docs", PATH=str(tools), FAIL="1").returncode, 0)
+
     def test_fuzz_runs_every_fuzzer(self):
         dev = self.checkout()
         for name, code in [("a", 1), ("b", 0)]:
@@ -176,8 +229,8 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
         done = self.run_script(dev, "fuzz", "--seed", "7")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.count("--long --seed 7"), 2)
-        self.assertIn("fuzz_a: FOUND SOMETHING", done.stdout)
-        self.assertIn("fuzz_b: found nothing", done.stdout)
+        self.assertIn("fuzz_a: FOUND A PROBLEM", done.stdout)
+        self.assertIn("fuzz_b: found no problem", done.stdout)
 
 
 if __name__ == "__main__":

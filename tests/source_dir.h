@@ -1,5 +1,5 @@
-// Where the project's configs and datasets are: where it was built from, or where the environment's
-// DTRAIN_SOURCE_DIR says.
+// The folder with the project's configs and datasets: the source folder of the build, or DTRAIN_SOURCE_DIR if
+// set in the environment.
 #pragma once
 
 #include <cstdlib>

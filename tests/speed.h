@@ -1,9 +1,9 @@
-// What tests of speed allow.
+// Tolerances of speed tests.
 #pragma once
 
 namespace dtrain::test {
 
-/// How many times as long as any other an instrumented build may take.
+/// Factor by which instrumented builds may be slower.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr double kSlowness = 10;
 #elif defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,4 @@
-"""Pseudo-terminals, which some systems do not have (a bare chroot)."""
+"""Support for tests with pseudo-terminals, which some systems lack (a bare chroot)."""
 import os
 import pty
 import sys
@@ -7,7 +7,7 @@ SKIPPED = 77  # SKIP_RETURN_CODE in CMake
 
 
 def skip_without_terminals():
-    """Ends this test as skipped where the system has no pseudo-terminals."""
+    """Exits the test as skipped if the system has no pseudo-terminals."""
     try:
         for end in pty.openpty():
             os.close(end)

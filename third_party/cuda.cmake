@@ -1,13 +1,14 @@
-# The CUDA half: toolkit 12 or 13, cuDNN 9, and NCCL 2.22. Sets DTRAIN_HAS_CUDA and DTRAIN_HAS_NCCL, and makes the targets
-# dtrain_cuda and dtrain_nccl, which are empty where those are not. Without them the CPU half is built.
-set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA half: ON, OFF, or AUTO (where a CUDA toolkit and cuDNN are found)")
+# The optional CUDA backend: toolkit 12 or 13, cuDNN 9, and NCCL 2.22 or later. Sets DTRAIN_HAS_CUDA and
+# DTRAIN_HAS_NCCL, and defines the targets dtrain_cuda and dtrain_nccl, which are empty if the libraries are missing.
+# Without CUDA only the CPU backend is built.
+set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA backend: ON, OFF, or AUTO (if a CUDA toolkit and cuDNN are found)")
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DTRAIN_CUDA_ARCHITECTURES "" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES takes them; empty: what dtrain_choose_architectures() chooses")
+    "GPU architectures to compile for, like CMAKE_CUDA_ARCHITECTURES; empty: chosen by dtrain_choose_architectures()")
 
-# Sets CMAKE_CUDA_ARCHITECTURES, once the toolkit's version is known. Machine code ("real") runs on GPUs of the same major
-# version: 80 is for 8.0 to 8.9. Later GPUs need PTX ("virtual"), which the driver compiles when the program starts, and
-# which takes a driver of at least the toolkit's version. CUDA 12.8 is the first that knows 100 and 120 (Blackwell).
+# Sets CMAKE_CUDA_ARCHITECTURES; requires the toolkit's version. Machine code ("real") runs on GPUs of the same major
+# version: 80 is for 8.0 to 8.9. Later GPUs need PTX ("virtual"), which the driver compiles at program start; the driver
+# must be at least as new as the toolkit. CUDA 12.8 is the first version that supports 100 and 120 (Blackwell).
 macro(dtrain_choose_architectures)
   if(DTRAIN_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
@@ -18,7 +19,7 @@ macro(dtrain_choose_architectures)
   endif()
 endmacro()
 
-# Why there is none stays in `missing`.
+# Looks for CUDA; sets `missing` to the reason if it cannot be used, and to empty otherwise.
 macro(dtrain_find_cuda missing)
   set(${missing})
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -27,11 +28,11 @@ macro(dtrain_find_cuda missing)
       set(ENV{CUDACXX} ${DTRAIN_NVCC})
     endif()
   endif()
-  set(CMAKE_CUDA_ARCHITECTURES 80)  # of the compiler's own test
+  set(CMAKE_CUDA_ARCHITECTURES 80)  # for CMake's compiler check
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    set(${missing} "no nvcc that works")
+    set(${missing} "no working nvcc")
   else()
     enable_language(CUDA)
     find_package(CUDAToolkit QUIET)
@@ -59,7 +60,7 @@ endif()
 dtrain_find_cuda(missing)
 if(missing)
   if(DTRAIN_CUDA STREQUAL AUTO)
-    message(STATUS "dtrain: without CUDA (${missing}): GPUs are left out")
+    message(STATUS "dtrain: without CUDA (${missing}): no support for GPUs")
     return()
   endif()
   message(FATAL_ERROR "DTRAIN_CUDA is ${DTRAIN_CUDA}, but: ${missing}")
@@ -72,7 +73,7 @@ target_compile_definitions(dtrain_cuda INTERFACE DTRAIN_COMPILED_FOR="${DTRAIN_C
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-foreach(kind STANDARD EXTENSION)  # which nvcc 12 knows, and CMake before 3.26 does not know that it does
+foreach(kind STANDARD EXTENSION)  # nvcc 12 supports C++20, but CMake before 3.26 does not know it
   if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
     set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
   endif()
@@ -83,22 +84,22 @@ endif()
 target_include_directories(dtrain_cuda SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
 target_link_libraries(dtrain_cuda INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 
-find_package(NCCL 2.22 QUIET) # older ones do not abort within a group (lib/collective/nccl.cpp)
+find_package(NCCL 2.22 QUIET) # older versions do not support aborting within a group (lib/collective/nccl.cpp)
 if(NCCL_FOUND)
   set(DTRAIN_HAS_NCCL ON)
   target_include_directories(dtrain_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
   target_link_libraries(dtrain_nccl INTERFACE dtrain_cuda)
 endif()
 
-# cuBLASLt, NVRTC, cuDNN and NCCL are opened when they are first called (lib/device/cuda/library.h): by these names where the
-# system knows them, else from where they are now.
+# cuBLASLt, NVRTC, cuDNN and NCCL are opened on first use (lib/device/cuda/library.h): by file name through the system's
+# search path, otherwise from the path found at build time.
 function(dtrain_opened_at_run_time target name file)
   get_filename_component(soname ${file} NAME)
   target_compile_definitions(${target} INTERFACE DTRAIN_${name}_NAME="${soname}" DTRAIN_${name}_PATH="${file}")
 endfunction()
 dtrain_opened_at_run_time(dtrain_cuda CUBLASLT ${CUBLASLT_LIBRARY})
 dtrain_opened_at_run_time(dtrain_cuda CUDNN ${CUDNN_LIBRARY})
-if(NOT NVRTC_LIBRARY)  # the machine where the program runs may have it
+if(NOT NVRTC_LIBRARY)  # may still exist on the machine that runs the program
   set(NVRTC_LIBRARY libnvrtc.so.${CUDAToolkit_VERSION_MAJOR})
 endif()
 dtrain_opened_at_run_time(dtrain_cuda NVRTC ${NVRTC_LIBRARY})

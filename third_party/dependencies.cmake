@@ -1,5 +1,5 @@
-# Every outside library that dtrain uses, found as the distribution installs it; install.sh beside this file installs
-# them on Debian and Ubuntu. lib/CMakeLists.txt says which folder may use which.
+# Finds all outside libraries except CUDA's, as the distribution installs them. install.sh in this folder installs them
+# on Debian and Ubuntu. lib/CMakeLists.txt declares which folder may use which library.
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR}/cmake)
 
 find_package(fmt REQUIRED)
@@ -10,27 +10,29 @@ find_package(yaml-cpp REQUIRED)
 add_library(dtrain_yaml INTERFACE)
 target_link_libraries(dtrain_yaml INTERFACE yaml-cpp)
 
-# One OpenMP runtime in the process: oneDNN's, whatever the compiler would link by itself (lib/device/cpu/openmp.h).
-set(DTRAIN_OPENMP_RUNTIME gomp CACHE STRING "The OpenMP runtime that oneDNN was built with, as -l takes it")
+# The process must have a single OpenMP runtime, oneDNN's, regardless of the compiler's default
+# (lib/device/cpu/openmp.h).
+set(DTRAIN_OPENMP_RUNTIME gomp CACHE STRING "The OpenMP runtime that oneDNN was built with, as an argument of -l")
 add_library(dtrain_openmp INTERFACE)
 target_compile_options(dtrain_openmp INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp-simd>)
 target_link_libraries(dtrain_openmp INTERFACE ${DTRAIN_OPENMP_RUNTIME})
 
-# The serial HDF5. CMake's own FindHDF5 wants a C compiler and links what HDF5 itself was linked with as well.
+# Serial HDF5. CMake's FindHDF5 is not used because it requires a C compiler and also links the libraries that HDF5
+# itself was linked with.
 find_path(HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
 find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5 REQUIRED)
-add_library(dtrain_hdf5 INTERFACE)
-target_include_directories(dtrain_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
-target_link_libraries(dtrain_hdf5 INTERFACE ${HDF5_LIBRARY})
+add_library(dtrain_libhdf5 INTERFACE)
+target_include_directories(dtrain_libhdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
+target_link_libraries(dtrain_libhdf5 INTERFACE ${HDF5_LIBRARY})
 
-# ISA-L unpacks gzip twice as fast as zlib, which is most of the time to the first step from MNIST's files.
+# ISA-L decompresses gzip twice as fast as zlib; decompression dominates the time to the first step with MNIST's files.
 find_path(ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ISAL_LIBRARY isal REQUIRED)
 add_library(dtrain_isal INTERFACE)
 target_include_directories(dtrain_isal SYSTEM INTERFACE ${ISAL_INCLUDE_DIR})
 target_link_libraries(dtrain_isal INTERFACE ${ISAL_LIBRARY})
 
-# JPEG: libjpeg-turbo, which decodes several times as fast as others of the same interface. PNG: libpng.
+# JPEG: libjpeg-turbo, which is several times as fast as other libraries with the same interface. PNG: libpng.
 find_path(JPEG_INCLUDE_DIR jpeglib.h REQUIRED)
 find_library(JPEG_LIBRARY jpeg REQUIRED)
 add_library(dtrain_jpeg INTERFACE)
@@ -42,7 +44,7 @@ add_library(dtrain_png INTERFACE)
 target_include_directories(dtrain_png SYSTEM INTERFACE ${PNG_INCLUDE_DIR})
 target_link_libraries(dtrain_png INTERFACE ${PNG_LIBRARY})
 
-# CLI11 is headers only; Ubuntu and Debian install them without agreeing on a CMake package.
+# CLI11 is header-only. Debian and Ubuntu do not provide the same CMake package for it, so only the header is searched.
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 add_library(dtrain_cli11 INTERFACE)
 target_include_directories(dtrain_cli11 SYSTEM INTERFACE ${CLI11_INCLUDE_DIR})

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# install.sh [PACKAGE...]: installs what building and testing dtrain needs, and the PACKAGEs, and nothing where it is all
-# there. Works on a machine that has nothing but apt: as root, or through sudo. Everything it says goes to standard error.
+# install.sh [PACKAGE...]: installs the packages needed to build and test dtrain, and the PACKAGEs. Does nothing if all
+# are installed. Needs only apt, and root or sudo. Writes only to standard error.
 #
-# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tries each). Later ones are tried, and said to be untried.
-# Not supported: earlier ones. Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
+# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tests each). Later releases are attempted with a warning.
+# Earlier releases are not supported: Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
 set -euo pipefail
 
 supported="Debian 12 and 13, Ubuntu 24.04"
 packages=(
-  g++ cmake ninja-build ccache                      # the tools
-  libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # the libraries
-  libjpeg-dev libpng-dev                            # and those of pictures
-  doctest-dev python3                               # the tests
+  g++ cmake ninja-build ccache                      # tools
+  libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # libraries
+  libjpeg-dev libpng-dev                            # image libraries
+  doctest-dev python3                               # tests
   "$@"
 )
 build_it="cmake --preset release && cmake --build --preset release"
@@ -32,13 +32,13 @@ case $system in
   debian:12 | debian:13 | ubuntu:24.04) ;;
   debian:[1-9] | debian:1[01] | ubuntu:[1-9].* | ubuntu:1?.* | ubuntu:2[0-3].*)
     fail "$system is not supported: its libraries are too old (dtrain needs oneDNN 2.6; Ubuntu 22.04 has 2.2)." \
-      "Supported: $supported. With newer libraries of your own: $build_it"
+      "Supported: $supported. With newer libraries from other sources: $build_it"
     ;;
-  *) untried="${system:-this system} has not been tried. Supported: $supported." ;;
+  *) untried="${system:-this system} has not been tested. Supported: $supported." ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  fail "$untried" "Without apt-get, install by your own means what these packages hold: ${packages[*]}" \
+  fail "$untried" "There is no apt-get here. Install the contents of these packages by other means: ${packages[*]}" \
     "(oneDNN 2.6 or later), then build with: $build_it"
 fi
 
@@ -53,7 +53,7 @@ done
 as_root=()
 if ((EUID != 0)); then
   command -v sudo >/dev/null ||
-    fail "missing: ${missing[*]}" "Installing them needs root, and there is no sudo here. As root: apt-get install ${missing[*]}"
+    fail "missing: ${missing[*]}" "Installing them needs root, but sudo is not available. As root, run: apt-get install ${missing[*]}"
   as_root=(sudo)
 fi
 
@@ -62,11 +62,11 @@ trap 'rm -f "$log"' EXIT
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1 || {
     cat "$log" >&2
-    fail "apt-get $* failed; its output stands above."
+    fail "apt-get $* failed; see its output above."
   }
 }
 
 echo "installing ${missing[*]} ..." >&2
-((EUID == 0)) || sudo -v  # asks for the password before the output is captured
+((EUID == 0)) || sudo -v  # prompts for the password before output is captured
 apt update
 apt install -y --no-install-recommends "${missing[@]}"

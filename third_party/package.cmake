@@ -9,11 +9,7 @@ install(RUNTIME_DEPENDENCY_SET dtrain_libraries
         PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|mvec|gcc_s|stdc\\+\\+|gomp)\\.so"
         LIBRARY DESTINATION lib/dtrain)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/datasets DESTINATION share/doc/dtrain)
-foreach(file LICENSE NOTICE)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/${file})
-    install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION share/doc/dtrain)
-  endif()
-endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION share/doc/dtrain)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME dtrain)

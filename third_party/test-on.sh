@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test-on.sh [--ccache] [--keep] SYSTEM: the README's two commands, as who has just cloned this checkout as it stands runs
-# them as root on a fresh SYSTEM (debian:12, debian:13 or ubuntu:24.04) with nothing but apt, and the time that each takes.
-# SYSTEM is a folder below build/test-on; needs root, and a Debian or Ubuntu to stand on.
-#   --ccache  compiled objects of earlier runs are used again: for looking at a mistake, not for measuring
-#   --keep    SYSTEM's folder stays when all went well, too
+# test-on.sh [--ccache] [--keep] SYSTEM: runs the README's two commands as root on a fresh SYSTEM (debian:12, debian:13
+# or ubuntu:24.04) that has nothing but apt, as a new user of this working tree would, and reports the time of each.
+# SYSTEM is installed in a folder below build/test-on. Needs root on Debian or Ubuntu.
+#   --ccache  reuses compiled objects of earlier runs: for debugging, not for timing
+#   --keep    keeps SYSTEM's folder even if all commands succeed
 set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/..")
 top=$root/build/test-on
@@ -23,8 +23,8 @@ suite_of() {
   esac
 }
 
-# inside FOLDER COMMAND...: with the mounts and the processes of its own namespaces, which the kernel clears away with the
-# last process, however it ends. CCACHE: a folder for ~/.cache/ccache.
+# inside FOLDER COMMAND...: runs the command in a chroot with its own mount and PID namespaces, which the kernel cleans
+# up when the last process ends. CCACHE: folder to mount as ~/.cache/ccache.
 inside() {
   # shellcheck disable=SC2016
   CCACHE=${CCACHE:-} unshare --mount --pid --fork --kill-child bash -euc '
@@ -44,7 +44,7 @@ inside() {
   ' inside "$@"
 }
 
-# base_of SYSTEM: makes its base system, which is kept, where it is not there yet.
+# base_of SYSTEM: creates SYSTEM's base system unless it exists; it is kept for later runs.
 base_of() {
   local system=$1 base=$top/${1/:/-}.base suite
   suite=$(suite_of "$system")
@@ -55,7 +55,7 @@ base_of() {
   [[ $system != ubuntu:* ]] || options+=("--components=main,universe")
   if [[ -e /usr/share/debootstrap/scripts/$suite && -e /usr/share/keyrings/${system%:*}-archive-keyring.gpg ]]; then
     debootstrap "${options[@]}" "$suite" "$base.new" >&2
-  elif [[ $system == ubuntu:* ]]; then  # older Debians do not know it, or have not its keys: Debian 13 does, and has
+  elif [[ $system == ubuntu:* ]]; then  # older Debians lack its script or keys, so Debian 13's debootstrap is used
     base_of debian:13
     local maker=$top/maker
     rm -rf "$maker"
@@ -65,12 +65,12 @@ base_of() {
     mv "$maker/made" "$base.new"
     rm -rf "$maker"
   else
-    fail "debootstrap knows no $suite here, or the keys of its archive are missing"
+    fail "debootstrap does not support $suite here, or the keys of its archive are missing"
   fi
   mv "$base.new" "$base"
 }
 
-# Committed or not, what git does not ignore.
+# Copies the working tree, including uncommitted files, without ignored files.
 clone_to() {
   git clone -q --depth 1 "file://$root" "$1"
   git -C "$1" rm -rq .
@@ -91,7 +91,7 @@ done
 (($# == 1)) || fail "usage: test-on [--ccache] [--keep] debian:12|debian:13|ubuntu:24.04"
 system=$1
 suite_of "$system" >/dev/null
-((EUID == 0)) || fail "this needs root: it makes a system in a folder, and mounts in it"
+((EUID == 0)) || fail "this needs root: it installs a system in a folder and mounts file systems in it"
 command -v debootstrap >/dev/null || "$root/third_party/install.sh" debootstrap
 
 base_of "$system"
@@ -105,7 +105,7 @@ for command in "${commands[@]}"; do
   echo "== $system: $command" >&2
   SECONDS=0
   CCACHE=${ccache:+$folder.ccache} inside "$folder" bash -c "cd && cd dtrain && $command" ||
-    fail "$system: $command failed with $? after $SECONDS s; the system stands in $folder"
+    fail "$system: $command failed with $? after $SECONDS s; the system is in $folder"
   times+=("$system: $command: $SECONDS s${ccache:+ (with ccache)}")
 done
 [[ -n $keep ]] || rm -rf "$folder"

@@ -26,7 +26,7 @@ std::string formats_of_layers() {
     return missing.empty() ? name : fmt::format("{} (except {})", name, fmt::join(missing, ", "));
   };
   return fmt::format(
-      "Every kind can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
+      "Every layer can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
       format("Keras", [](const LayerFormats& row) { return row.to_keras != nullptr; }),
       format("ONNX", [](const LayerFormats& row) { return row.onnx != nullptr; }),
       format("PyTorch", [](const LayerFormats& row) { return row.torch != nullptr; }),
@@ -151,7 +151,7 @@ std::string registry_section(const Json& registry, const std::vector<std::string
     if (!kind.alone.empty()) sections += fmt::format("A value alone is {}.\n\n", in_code(kind.alone));
     sections += inner_tables(*kind.options);
   }
-  if (!plain.empty()) plain = "| kind without options | what it is |\n|---|---|\n" + plain + "\n";
+  if (!plain.empty()) plain = "| type without options | meaning |\n|---|---|\n" + plain + "\n";
   return plain + sections;
 }
 
@@ -167,15 +167,15 @@ std::string with_links(std::string table) {
 
 constexpr const char* kIntroduction = R"(# Reference of configurations
 
-Every key and every kind of a configuration, with its options, their defaults and an example. The program
-prints this page: `dtrain schema --markdown`; `dtrain schema` prints the same as a JSON schema for editors.
+All keys and types of a configuration, with their options, defaults and an example each. `dtrain schema --markdown`
+prints this page; `dtrain schema` prints the same as a JSON schema for editors.
 
-A *kind* with options is written as a mapping with one key, `adam: {learning_rate: 0.01}`; with default options, its
-bare name is enough: `adam`. If exactly one option is required, its value alone is enough: `dense: 2`. Keras's names are accepted, too
-(`Dense`, `mse`). Shapes describe one sample and never include the batch axis. Images are
-[height, width, channels]. A number may be a division, `1/255`. A length of time is a number and a unit (`90 seconds`,
-`10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` means that a key is
-not given.
+A *type* (of layer, loss, optimizer, ...) with options is written as a mapping with one key,
+`adam: {learning_rate: 0.01}`. With default options, its name is enough: `adam`. If exactly one option is required, its
+value is enough: `dense: 2`. Keras's names are also accepted (`Dense`, `mse`). Shapes describe one sample, without the
+batch axis. Images are [height, width, channels]. A number may be a fraction, `1/255`. A duration is a number and a
+unit (`90 seconds`, `10 minutes`, `8 hours`, `2 days`); schedules count steps (`500`) or epochs (`5 epochs`). `null`
+means that a key is not set.
 
 )";
 
@@ -212,8 +212,8 @@ constexpr const char* kModelExample = R"(model:
   outputs: scores)";
 
 const std::string kReaders =
-    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` next to the reader keeps only these samples. A
-target may be an input, after the transforms: `target: {input: image}`.
+    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` next to the reader keeps only these
+samples. The target may be a transformed input: `target: {input: image}`.
 
 A split without a reader takes samples from another split, which no longer contains them:
 

@@ -17,7 +17,7 @@ constexpr int kMostRuns = 2000;
 
 cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreate(&event), "making an event");
+  cuda::check(cudaEventCreate(&event), "creating an event");
   return cuda::EventHandle(event);
 }
 
@@ -51,7 +51,7 @@ Buffer Bench::floats(int64_t n, float scale) {
 
 Buffer Bench::numbers(int64_t n, float scale) {
   if (math_.type == DType::float32) return floats(n, scale);
-  // A bfloat16 is a float32's upper half.
+  // bfloat16 is the upper half of float32.
   std::vector<uint16_t> halves;
   for (const float value : pattern(scale))
     halves.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));

@@ -1,4 +1,4 @@
-// What the measurements of operations share.
+// Common parts of the operation benchmarks.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace dtrain::bench {
 
-/// The parameters of the wide-mlp workload.
+/// Number of parameters of the wide-mlp workload.
 constexpr int64_t kParameters = 41157101;
 
-/// A GPU and its operations, random numbers to compute with, and a clock.
+/// A GPU with its operations, random input data, and a timer.
 class Bench {
  public:
   explicit Bench(const GpuMath& math);
@@ -23,15 +23,15 @@ class Bench {
   Ops& ops() { return *ops_; }
   const GpuMath& math() const { return math_; }
 
-  /// n numbers between -scale and scale, float32 or of the compute type: a GPU that multiplies zeros draws
-  /// less power and runs faster than one that trains.
+  /// Returns n random numbers between -scale and scale, as float32 (floats) or in the compute type (numbers).
+  /// Random data matter: a GPU that multiplies zeros draws less power and runs faster than in real training.
   Buffer floats(int64_t n, float scale = 1);
   Buffer numbers(int64_t n, float scale = 1);
-  /// n zeros of the compute type.
+  /// Returns n zeros of the compute type.
   Buffer room(int64_t n) { return context_.allocate(static_cast<size_t>(n) * bytes_of(math_.type)); }
 
-  /// Of one run of what this enqueues: the median of windows of many runs each, behind some that do not
-  /// count.
+  /// Returns the seconds that one run of the enqueued work takes: the median of windows of many runs each,
+  /// after some warm-up runs.
   double seconds(const std::function<void()>& work);
 
  private:
@@ -44,21 +44,21 @@ class Bench {
   cuda::EventHandle begin_, end_;
 };
 
-/// "bf16", "tf32", "float32".
+/// Returns "bf16", "tf32" or "float32".
 std::string name_of(const GpuMath& math);
 
-/// A line of the result; `bytes` are the fewest that must be moved, `operations` the multiplications and
-/// additions. What is 0 is left out.
+/// Returns a row of the result. `bytes`: minimum number of bytes that must be moved; `operations`:
+/// multiplications and additions. Values of 0 are omitted.
 Json row(const std::string& name, double seconds, double bytes, double operations);
 
-// Each gives an array of rows.
+// Each function returns an array of rows.
 Json measure_optimizer();
 Json measure_products();
 Json measure_images();
 Json measure_convolutions();
 Json measure_collective();
 
-/// Writes a checkpoint's weights to `file`, one array behind the other, as they lie in memory; gives their
+/// Writes a checkpoint's weights to `file`, one array after another, as stored in memory. Returns their
 /// layers, names and shapes.
 Json export_weights(const std::string& checkpoint, const std::string& file);
 

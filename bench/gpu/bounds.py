@@ -1,9 +1,9 @@
-"""The least time that a training step can take on a GPU, by its operations and bytes.
+"""A lower bound for the time of a training step on a GPU, from its operations and bytes.
 
-A step is a list of passes over memory, one after another. A pass takes the longer of two times: that of its operations at the rate of
-large matrix products, and that of its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The passes
-are those of a program that fuses whatever the libraries can: bias and relu in a product, an addition and relu in a normalisation. Caches
-are not counted on, and weights count where an update reads and writes them.
+A step is a sequence of passes over memory. A pass takes the longer of two times: its operations at the rate of large matrix products, or
+its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The passes assume all fusions that the
+libraries support: bias and relu in a product, addition and relu in a normalization. Caches are ignored, and weights count only where an
+update reads and writes them.
 """
 from collections import namedtuple
 
@@ -11,7 +11,7 @@ import report
 
 Pass = namedtuple("Pass", "name operations bytes")
 
-SIZE = {"float32": 4, "tf32": 4, "bf16": 2}  # of an element of activations and their gradients
+SIZE = {"float32": 4, "tf32": 4, "bf16": 2}  # bytes per element of activations and their gradients
 
 
 def seconds(passes, operations_per_second, bytes_per_second):
@@ -19,22 +19,23 @@ def seconds(passes, operations_per_second, bytes_per_second):
 
 
 def stored_samples(elements, size):
-    """Bytes become numbers of the compute type."""
+    """Converts bytes to the compute type."""
     return Pass("samples", 0, elements * (1 + size))
 
 
 def update(parameters, slots, size):
-    """Reads weights, gradient and the optimizer's slots, and writes all but the gradient; 16-bit types get a copy of the weights."""
+    """Reads weights, gradient and the optimizer's slots, and writes all but the gradient; 16-bit types also get a copy
+    of the weights."""
     return Pass("update", 0, parameters * (12 + 8 * slots + (size if size < 4 else 0)))
 
 
 def dense_layers(batch, inputs, layers, precision):
-    """A step of dense layers of (units, activation) with Adam. The filter's gradient is float32."""
+    """The passes of a training step of dense layers (units, activation) with Adam. The filter gradient is float32."""
     size, passes, parameters = SIZE[precision], [stored_samples(batch * inputs, SIZE[precision])], 0
     for index, (units, activation) in enumerate(layers):
         operations, x, y, weights = 2 * batch * inputs * units, batch * inputs * size, batch * units * size, inputs * units
         passes.append(Pass("product", operations, x + weights * size + y))
-        if activation not in (None, "relu"):  # a product's epilogue has relu and the bias
+        if activation not in (None, "relu"):  # relu and bias are fused into the product's epilogue
             passes.append(Pass("activation", 0, 2 * y))
         if activation:
             passes.append(Pass("gradients of activation and bias", 0, 3 * y))
@@ -47,7 +48,7 @@ def dense_layers(batch, inputs, layers, precision):
 
 
 class Images:
-    """Collects the passes of a step of convolutions, each with a batch normalisation behind it."""
+    """Collects the passes of a step of convolutions, each followed by batch normalization."""
 
     def __init__(self, batch, side, channels, precision):
         self.batch, self.size, self.parameters = batch, SIZE[precision], 0
@@ -58,7 +59,7 @@ class Images:
         return self.batch * side * side * channels * self.size
 
     def convolution(self, filters, kernel, stride=1, adds=False, first=False):
-        """Moves on to its outputs. `adds`: the normalisation adds a block's other branch."""
+        """Adds a convolution and continues with its output. `adds`: the normalization adds a block's other branch."""
         out = self.side // stride
         weights = kernel * kernel * self.channels * filters
         operations = 2 * self.batch * out * out * weights
@@ -66,8 +67,8 @@ class Images:
         self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y)]
         if not first:
             self.passes.append(Pass("data gradient", operations, y + x))
-        # Forward: statistics, then out of y (and the other branch). Backward: sums over the gradient and y, then the gradient of y;
-        # the other branch's is the gradient behind relu.
+        # Forward: statistics, then the output from y (and the other branch). Backward: sums over the gradient and y,
+        # then the gradient of y; the other branch's gradient is the one after relu.
         self.passes.append(Pass("normalisation", 0, (3 + 1 if adds else 3) * y))
         self.passes.append(Pass("normalisation's gradients", 0, (5 + 1 if adds else 5) * y))
         self.parameters += weights + 3 * filters
@@ -88,7 +89,7 @@ class Images:
 
 
 def resnet50(batch, precision):
-    """ResNet-50 at 224x224 with momentum; a stage's first convolution has its stride."""
+    """The passes of ResNet-50 at 224x224 with momentum. The first convolution of a stage has its stride."""
     images = Images(batch, 224, 3, precision)
     images.convolution(64, 7, 2, first=True)
     images.max_pooling(2)
@@ -107,7 +108,7 @@ def resnet50(batch, precision):
 
 
 def step(workload, batch, precision):
-    """The passes of a step of one of bench/workloads."""
+    """Returns the passes of a step of one of bench/workloads."""
     if workload == "mnist-mlp":
         return dense_layers(batch, 784, [(256, "relu"), (256, "relu"), (10, None)], precision)
     if workload == "wide-mlp":
@@ -116,6 +117,7 @@ def step(workload, batch, precision):
 
 
 def row(name, passes, measured, rates, reason, must=None):
-    """A row of the report: the bound's share of the `measured` seconds. rates = (operations, bytes) a second, or None and `reason`."""
+    """Returns a row of the report: the bound divided by the `measured` seconds. rates = (operations, bytes) per second,
+    or None with a `reason`."""
     least = rates and seconds(passes, *rates)
     return report.row(name, "share of its bound by operations and bytes", None, None, least and measured and least / measured, must, reason)

@@ -1,5 +1,5 @@
-// What NCCL costs a replica that is alone: the wide-mlp's step, replayed, with its gradients summed and
-// without.
+// Measures the overhead of NCCL for a single replica: the replayed step of wide-mlp, with and without
+// reduction of its gradients.
 #include "collective/collective.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kBucket = 25'000'000 / sizeof(float);
 
-/// Products, sums and the update, in the order in which training has them.
+/// Matrix products, gradient reductions and the update, in the order of a training step.
 class Step {
  public:
   explicit Step(Bench& bench)
@@ -63,23 +63,23 @@ class Step {
 }  // namespace
 
 Json measure_collective() {
-  if (!nccl_available()) throw Error("there is no NCCL");
+  if (!nccl_available()) throw Error("NCCL is not available");
   Bench bench({.type = DType::bfloat16});
   Step step(bench);
   std::array<Context*, 1> contexts{&bench.context()};
   const auto groups = make_nccl_group(contexts);
   const auto captured = [&](DeviceCollective* group) {
-    step.run(group);  // once, for what the libraries do lazily
+    step.run(group);  // runs once, for the lazy initialization of libraries
     auto replay = bench.context().capture([&] { step.run(group); });
-    if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0: nothing is replayed");
+    if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0 disables replays, which this benchmark needs");
     return replay;
   };
-  // Destroyed before the group, which waits for it.
+  // Must be destroyed before the group, which waits for them.
   const auto alone = captured(nullptr), summed = captured(groups[0].get());
   const auto without = [&] { alone->run(); };
   const auto with = [&] { summed->run(); };
   Json rows = Json::array();
-  // In turn, because the clock of a GPU that warms up falls.
+  // Alternates, because the clock rate of a GPU drops as it warms up.
   for (int round = 1; round <= 3; ++round) {
     const std::string suffix = ", round " + std::to_string(round);
     rows.push(row("step without NCCL" + suffix, bench.seconds(without), 0, 0));

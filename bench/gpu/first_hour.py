@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the checks of docs/gpu-status.md that one machine can answer, in order, and writes one report.
+"""Runs the checks of docs/gpu-status.md that are possible on one machine, in order, and writes one report.
 
     bench/gpu/first_hour.py --dtrain PROGRAM [--tests FOLDER] [--output FILE] [--only NAME ...] [--minutes 60]
 
 `./dev gpu-first-hour` runs it on a build, `./gpu-first-hour` in a bundle. Each check is a shell command with a time limit. Some compare
-the losses of two runs. The report is written again after every check, so that it survives a machine that goes down. A check
-is skipped, with the reason, if the machine lacks what it needs: two GPUs, compute-sanitizer, a data set. Exits with 0 if
-every check that ran passed, 1 if one failed, 2 if there is no GPU.
+the losses of two runs. The report is rewritten after every check, so that it survives a crash of the machine. A check is
+skipped, with the reason, if the machine lacks a requirement: two GPUs, compute-sanitizer, a data set. Exits with 0 if every
+check that ran passed, 1 if one failed, 2 if there is no GPU.
 
-In a bundle, where test programs are run by `DTRAIN_PROGRAM=test_ops ./dtrain`, `--tests` is left out.
+Omit `--tests` in a bundle, which runs test programs with `DTRAIN_PROGRAM=test_ops ./dtrain`.
 """
 import argparse
 import datetime
@@ -30,8 +30,8 @@ CPU = 'strategy={single: {device: "cpu:0"}}'
 
 
 class Check:
-    """A shell command. `judge`, if given, takes its output (standard error follows standard output) and returns what is
-    wrong, "" if nothing is. `expect` is the exit status, None for any except that of a timeout or a crash."""
+    """A shell command. `judge`, if given, takes its output (standard error is merged into standard output) and returns
+    what is wrong, or "". `expect` is the exit status; None accepts any except that of a timeout or a crash."""
 
     def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
         self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
@@ -43,13 +43,13 @@ def losses(path):
 
 
 def same_losses(one, other, tolerance, steps=None):
-    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; 0: they are the same bits."""
+    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; with 0 they are bitwise equal."""
     def judge(_):
         a, b = losses(one)[:steps], losses(other)[:steps]
         if not a or len(a) != len(b):
             return f"{len(a)} losses against {len(b)}"
         for step, (x, y) in enumerate(zip(a, b), 1):
-            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # nan is wrong, too
+            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # also rejects nan
                 return f"step {step}: loss {x!r} against {y!r}"
         return ""
     return judge
@@ -62,7 +62,7 @@ def must_say(pattern):
 
 
 def same_steps(whole, resumed):
-    """A judge: every step that a resumed run logged has the very loss of the run that was not interrupted."""
+    """A judge: every step logged by a resumed run has exactly the loss of the uninterrupted run."""
     def judge(_):
         rows = [[json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()] for path in (whole, resumed)]
         expected = {row["step"]: row["loss"] for row in rows[0]}
@@ -74,7 +74,7 @@ def same_steps(whole, resumed):
 
 
 def checks(dtrain, program, folder):
-    """All checks, in order. `program(name)` is the command of a test program."""
+    """Yields all checks, in order. `program(name)` returns the command of a test program."""
     mlp, cnn, big = "configs/digits-mlp.yaml", "configs/digits-cnn.yaml", "configs/resnet50-synthetic.yaml"
     strict, exact = "train.precision=float32", "train.deterministic=true"
     two = '"gpu:0", "gpu:1"'
@@ -98,19 +98,19 @@ def checks(dtrain, program, folder):
         yield Check(name, "the tests that need a GPU", tests(name), seconds=600)
 
     yield Check("cpu", "the reference run", fit("cpu", CPU, strict))
-    yield Check("gpu", "the first 20 losses are the CPU's", fit("gpu", ONE, strict),
+    yield Check("gpu", "the first 20 losses equal the CPU's", fit("gpu", ONE, strict),
                 judge=same_losses(log("cpu"), log("gpu"), same, 20))
-    yield Check("eager", "without CUDA graphs: the same bits", "DTRAIN_CUDA_GRAPHS=0 " + fit("eager", ONE, strict),
+    yield Check("eager", "without CUDA graphs: bitwise equal losses", "DTRAIN_CUDA_GRAPHS=0 " + fit("eager", ONE, strict),
                 judge=same_losses(log("gpu"), log("eager"), 0))
     yield Check("replicas", "three replicas on one GPU", fit("three", over('"gpu:0"', ", replicas: 3"), strict),
                 judge=same_losses(log("gpu"), log("three"), same, 20))
     yield Check("gpu-and-cpu", "a GPU and a CPU together", fit("mixed", over('"gpu:0", "cpu:0"'), strict),
                 judge=same_losses(log("gpu"), log("mixed"), same, 20))
-    yield Check("repeatable", "train.deterministic: two runs have the same bits",
+    yield Check("repeatable", "train.deterministic: two runs are bitwise equal",
                 fit("once", ONE, exact) + " && " + fit("twice", ONE, exact),
                 judge=same_losses(log("once"), log("twice"), 0))
     long = (ONE, exact, "train.epochs=4000", "checkpoint.every=100 steps")
-    yield Check("killed", "a killed run resumes to the bit",
+    yield Check("killed", "a killed run resumes with bitwise equal losses",
                 f"{fit('whole', *long)} >/dev/null && {{ timeout -s KILL 5 {fit('killed', *long)} >/dev/null; "
                 f"{dtrain} resume {folder}/killed --step-log {log('resumed')} | tail -3; }}",
                 judge=same_steps(log("whole"), log("resumed")))
@@ -119,24 +119,24 @@ def checks(dtrain, program, folder):
                     fit(precision, ONE, f"train.precision={precision}"),
                     judge=same_losses(log("cpu"), log(precision), 0.05, 20))
     yield Check("convolutions", "a convolutional network, with cuDNN", fit("cnn", ONE, config=cnn))
-    yield Check("libraries", "the CUDA libraries that are opened",
+    yield Check("libraries", "which CUDA libraries are opened",
                 f"LD_DEBUG=libs {fit('libs', ONE, config=cnn)} 2>&1 | grep -E 'calling init.*(cudnn|cublas|nvrtc|nccl)'",
                 judge=must_say("cublasLt"))
     yield Check("ptx", "the kernels' PTX, compiled by the driver",
                 "CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 " + fit("ptx", ONE), seconds=600)
     yield Check("hidden", "`auto` says why it uses no GPU", "CUDA_VISIBLE_DEVICES=99 " + fit("hidden", "strategy={mirrored: {devices: auto}}"),
                 judge=must_say("warning"))
-    yield Check("too-large", "a batch that does not fit is refused at once",
+    yield Check("too-large", "a batch that does not fit is rejected at once",
                 fit("large", ONE, "train.batch_size=10000000", config=big), expect=2, judge=must_say("memory"))
 
     for name, strategy in (("mirrored", over(two)), ("pipeline", f"strategy={{pipeline: {{devices: [{two}]}}}}"),
                            *((f"sharded-{level}", f"strategy={{sharded: {{devices: [{two}], level: {level}}}}}")
                              for level in ("optimizer", "gradients", "parameters"))):
-        yield Check(name, "two GPUs: the losses of one", fit(name, strategy, strict), gpus=2,
+        yield Check(name, "two GPUs: the losses equal those of one", fit(name, strategy, strict), gpus=2,
                     judge=same_losses(log("gpu"), log(name), same, 20))
     yield Check("without-peers", "two GPUs without peer access", "DTRAIN_P2P=0 " + fit("no-peers", over(two), strict),
                 gpus=2, judge=same_losses(log("gpu"), log("no-peers"), same, 20))
-    yield Check("two-repeatable", "two GPUs, train.deterministic: two runs have the same bits",
+    yield Check("two-repeatable", "two GPUs, train.deterministic: two runs are bitwise equal",
                 fit("two", over(two), exact) + " && " + fit("two-again", over(two), exact),
                 gpus=2, judge=same_losses(log("two"), log("two-again"), 0))
     yield Check("replays", "five minutes of replayed steps on two GPUs",
@@ -147,13 +147,13 @@ def checks(dtrain, program, folder):
         yield Check(tool, f"compute-sanitizer's {tool} of the kernels' tests",
                     f"compute-sanitizer --tool {tool} --error-exitcode 9 {program('test_ops')} -ts=gpu",
                     needs="compute-sanitizer", seconds=1200)
-    yield Check("speed", "operations by themselves", program("gpu_bench"), seconds=600)
+    yield Check("speed", "timings of single operations", program("gpu_bench"), seconds=600)
     yield Check("profile", "the kernels of a convolutional network",
                 f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
 
 
 def run(check, seconds):
-    """Exit status (None: it ran out of time) and output."""
+    """Returns the exit status (None after a timeout) and the output."""
     with tempfile.TemporaryFile(mode="w+", errors="replace") as output:
         process = subprocess.Popen(["bash", "-c", check.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
@@ -168,7 +168,7 @@ def run(check, seconds):
 
 
 def verdict(check, status, output, seconds):
-    """What is wrong; "" if nothing is."""
+    """Returns what is wrong, or ""."""
     if status is None:
         return f"it did not end within {seconds:.0f} seconds"
     if status != check.expect:
@@ -203,7 +203,7 @@ def main():
     parser.add_argument("--tests", type=pathlib.Path, help="the folder of the test programs of a build")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu-first-hour.md"), help="the report")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these checks")
-    parser.add_argument("--minutes", type=float, default=60, help="begin no check after this time")
+    parser.add_argument("--minutes", type=float, default=60, help="start no check after this time")
     arguments = parser.parse_args()
     dtrain = str(pathlib.Path(arguments.dtrain).resolve())
 
@@ -220,7 +220,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpu-first-hour-") as folder:
         every = list(checks(dtrain, program, folder))
         if unknown := set(arguments.only) - {check.name for check in every}:
-            parser.error(f"--only: no check {', '.join(sorted(unknown))}; there are {', '.join(check.name for check in every)}")
+            parser.error(f"--only: unknown check {', '.join(sorted(unknown))}; available: {', '.join(check.name for check in every)}")
         for check in every:
             if arguments.only and check.name not in arguments.only:
                 continue

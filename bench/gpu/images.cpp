@@ -1,5 +1,5 @@
-// Batch normalisation, pooling and convolutions as ResNet-50 has them, and depthwise ones as MobileNet and
-// ConvNeXt do: 224x224, batch 256, bfloat16.
+// Times batch normalization, pooling and convolutions with the shapes of ResNet-50, and depthwise
+// convolutions with those of MobileNet and ConvNeXt: 224x224, batch 256, bfloat16.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void measure_normalization(Json& rows, const Images& images) {
                     .scratch = scratch.data()});
   });
   const double once = static_cast<double>(src.bytes());
-  // Statistics are one pass, what follows from them another.
+  // One pass for the statistics, another for the results.
   rows.push(row("batch norm and relu " + images.name() + " forward", forward, 3 * once, 0));
   rows.push(row("batch norm and relu " + images.name() + " backward", backward, 5 * once, 0));
 }
@@ -117,7 +117,7 @@ void measure_convolution(Json& rows, const Convolved& shape) {
                              .activation = {}};
   const auto convolution = bench.ops().convolution(spec);
   const Images out{spec.out_height(), shape.filters};
-  const int64_t channels = shape.depthwise ? 1 : shape.images.channels;  // of a filter
+  const int64_t channels = shape.depthwise ? 1 : shape.images.channels;  // channels of a filter
   const int64_t weights = shape.kernel * shape.kernel * channels * shape.filters;
   const Buffer src = bench.numbers(shape.images.elements()), kernel = bench.numbers(weights, 0.05f),
                bias = bench.numbers(shape.filters), dst = bench.room(out.elements()),

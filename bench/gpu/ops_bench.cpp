@@ -1,5 +1,5 @@
-// Times operations on the first GPU by themselves, and hands weights to PyTorch. One JSON document on
-// standard output; what fails does not keep the rest from being measured.
+// Times single operations on the first GPU, and exports weights for PyTorch. Prints one JSON document to
+// standard output; a failing section does not prevent the others from being measured.
 //
 //     gpu_bench [optimizer] [products] [images] [convolutions] [collective]
 //     gpu_bench weights CHECKPOINT FILE

@@ -1,4 +1,4 @@
-// The update of all parameters, beside a plain copy of memory.
+// Times the update of all parameters, compared to a plain memory copy.
 #include <array>
 
 #include "bench.h"

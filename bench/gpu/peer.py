@@ -1,10 +1,10 @@
-"""What PyTorch does on a GPU, from the same data and the same first weights as dtrain.
+"""Measures PyTorch on a GPU, with the same data and the same initial weights as dtrain.
 
     peer.py WORKLOAD DATA_DIRECTORY WEIGHTS --batch N --precision float32|tf32|bf16 --modes eager,graph,compile,products,adam
 
-Prints one JSON line: for each mode its figures or, under "error", why there are none; with --losses N the losses of N steps over
-the samples as they stand in the file. PyTorch is at its best: all data is on the device as the model wants it, one kernel is the
-whole optimizer, and the loss stays on the device. Needs nothing but torch.
+Prints one JSON line: for each mode its figures or an "error"; with --losses N also the losses of N steps over the samples in file
+order. PyTorch runs in its fastest setup: all data is on the device in the model's format, the optimizer is one kernel, and the loss
+stays on the device. Needs only torch.
 """
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ from resnet50 import resnet50  # noqa: E402
 
 
 def npy(path, dtype):
-    """An array as bench/gpu/run.py writes it."""
+    """Reads an array written by bench/gpu/run.py."""
     with open(path, "rb") as file:
         header = file.read(128).decode("latin-1")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -35,7 +35,7 @@ def npy(path, dtype):
 
 
 def exported_weights(manifest):
-    """What `gpu_bench weights` wrote: its description beside the arrays."""
+    """Reads the output of `gpu_bench weights`: a description and the arrays in a file next to it."""
     path = pathlib.Path(manifest)
     values = torch.frombuffer(bytearray(path.with_suffix(".bin").read_bytes()), dtype=torch.float32)
     layers, first = [], 0
@@ -49,7 +49,8 @@ def exported_weights(manifest):
 
 
 def best_of_optimizers(kind, parameters, **options):
-    """As one kernel, where this version has it for this device."""
+    """Creates the fastest available optimizer: fused into one kernel if this version of PyTorch supports it on this
+    device."""
     for extra in ({"fused": True}, {"foreach": True}):
         try:
             return kind(parameters, **options, **extra), next(iter(extra))
@@ -59,7 +60,7 @@ def best_of_optimizers(kind, parameters, **options):
 
 
 class Training:
-    """A model with its data on the device; every mode begins with the first weights."""
+    """A model with its data on the device; every mode starts from the initial weights."""
 
     def __init__(self, arguments, capturable=False):
         self.workload, self.batch = arguments.workload, arguments.batch
@@ -71,7 +72,8 @@ class Training:
         self.model = resnet50() if self.workload == "resnet50" else torch_peer.MODELS[self.workload](True)
         torch_peer.give_weights(self.model, exported_weights(arguments.weights))
         self.read(pathlib.Path(arguments.data))
-        # Keras adds Adam's epsilon to the uncorrected root: where losses are compared there is none.
+        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one: a negligible epsilon makes
+        # the losses comparable.
         if self.workload == "resnet50":
             self.optimizer, self.how = best_of_optimizers(torch.optim.SGD, list(self.model.parameters()), lr=0.01, momentum=0.9)
         else:
@@ -81,13 +83,13 @@ class Training:
 
     def read(self, data):
         stored = npy(data / "x.npy", torch.uint8)
-        # In pieces: as float32 all of it is large.
+        # Converts in pieces, since all of it as float32 would be large.
         self.inputs = torch.cat([(piece.to(self.device).float() * 0.00392156862745098).to(
             torch.bfloat16 if self.bf16 else torch.float32) for piece in stored.split(4096)])
         self.targets = npy(data / "y.npy", torch.int32).to(self.device)
         self.model = self.model.to(self.device)
         if self.workload == "resnet50":
-            self.inputs = self.inputs.permute(0, 3, 1, 2)  # which is channels last
+            self.inputs = self.inputs.permute(0, 3, 1, 2)  # memory layout is channels last
             self.model = self.model.to(memory_format=torch.channels_last)
         self.targets = self.targets.float().reshape(-1, 1) if self.workload == "wide-mlp" else self.targets.long()
         self.per_epoch = len(self.inputs) // self.batch
@@ -104,7 +106,7 @@ class Training:
     def loss(self, x, y):
         casts = torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False) if self.bf16 else contextlib.nullcontext()
         with casts:
-            # A sigmoid and its loss are one, as they are in dtrain.
+            # Sigmoid and loss are fused, as in dtrain.
             prediction = (self.model[:-1] if self.workload == "wide-mlp" else self.model)(x)
         if self.workload == "wide-mlp":
             return F.binary_cross_entropy_with_logits(prediction.float(), y)
@@ -124,7 +126,7 @@ def synchronize(device):
 
 
 def seconds_of(work, arguments, window=None, warmup=3):
-    """The median over windows of the mean time of one piece of work."""
+    """Returns the median over windows of the mean time of one call."""
     device, window = torch.device(arguments.device), window or arguments.window
 
     def spent(count):
@@ -168,7 +170,8 @@ def compiled(arguments):
 
 
 def graph(arguments):
-    """The whole step, gathering the batch included; what remains is to say which rows."""
+    """Times a step that is captured as a whole, including gathering the batch; only the row indices are updated outside
+    the graph."""
     training = Training(arguments, capturable=True)
     rows = training.rows().clone()
     side = torch.cuda.Stream()
@@ -190,7 +193,7 @@ def graph(arguments):
 
 
 def products(arguments):
-    """The matrix products of wide-mlp's step alone, as cuBLAS has them."""
+    """Times only the matrix products of wide-mlp's step, with cuBLAS."""
     device = torch.device(arguments.device)
     torch.set_float32_matmul_precision("high" if arguments.precision == "tf32" else "highest")
     dtype = torch.bfloat16 if arguments.precision == "bf16" else torch.float32
@@ -215,7 +218,7 @@ def products(arguments):
 
 
 def adam(arguments):
-    """Over as many parameters as wide-mlp has, beside a copy of as many floats."""
+    """Times Adam over as many parameters as wide-mlp has, and a copy of as many floats."""
     device, count = torch.device(arguments.device), arguments.parameters
     parameter = torch.zeros(count, device=device, requires_grad=True)
     parameter.grad = torch.rand(count, device=device)
@@ -232,7 +235,7 @@ MODES = {"eager": eager, "graph": graph, "compile": compiled, "products": produc
 def attempt(mode, arguments):
     try:
         return MODES[mode](arguments)
-    except Exception as error:  # what fails here must not keep the other modes from being measured
+    except Exception as error:  # a failing mode must not prevent the others from being measured
         return {"error": f"{type(error).__name__}: {str(error).strip()[:400]}"}
 
 

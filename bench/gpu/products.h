@@ -1,4 +1,4 @@
-// The matrix products of the wide-mlp workload, as its dense layers make them.
+// The matrix products of the dense layers in the wide-mlp workload.
 #pragma once
 
 #include <deque>
@@ -7,7 +7,7 @@
 
 namespace dtrain::bench {
 
-/// One layer's.
+/// The matrix products of one layer.
 class DenseProducts {
  public:
   DenseProducts(Bench& bench, int64_t inputs, int64_t units, const ActivationSpec& activation, bool first);
@@ -18,7 +18,7 @@ class DenseProducts {
   bool has_by_input() const { return by_input_ != nullptr; }
 
   const Buffer& diff_kernel() const { return diff_kernel_; }
-  /// Of each of the three.
+  /// Operations of each of the three products.
   double operations() const;
 
  private:
@@ -27,7 +27,7 @@ class DenseProducts {
   Buffer input_, kernel_, bias_, output_, diff_output_, diff_input_, diff_kernel_, scratch_;
 };
 
-/// All layers' (a deque: they stay where they are).
+/// Returns the products of all layers (in a deque, which does not move them).
 std::deque<DenseProducts> wide_mlp(Bench& bench);
 
 }  // namespace dtrain::bench

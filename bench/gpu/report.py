@@ -1,18 +1,18 @@
-"""The table that bench/gpu/run.py writes."""
+"""The report of bench/gpu/run.py."""
 import datetime
 import json
 import re
 
 
 def row(workload, measure, peer, dtrain, value, must, reason, at_most=False):
-    """`value` is what `must` is about: a ratio or a share. What is missing is None, and `reason` says why."""
+    """`value` is the ratio or share that `must` limits. Missing values are None, and `reason` says why."""
     met = None if must is None or value is None else (value <= must if at_most else value >= must)
     return {"workload": workload, "measure": measure, "peer": peer, "dtrain": dtrain, "value": value, "must": must,
             "at_most": at_most, "met": met, "reason": reason}
 
 
 def checks(result):
-    """Every comparison of losses in a workload's result, with its precision."""
+    """Yields every loss comparison in a workload's result, with its precision."""
     for one in result.get("precisions", {"": result}).values():
         if "losses" in one:
             yield one["precision"], one["losses"]
@@ -47,7 +47,7 @@ def table(measured):
 
 
 def missing(measured, order):
-    lines = [f"- {name}: not asked for" for name in order if name not in measured]
+    lines = [f"- {name}: not requested" for name in order if name not in measured]
     for name, result in measured.items():
         if "error" in result:
             lines.append(f"- {name}: {result['error']}")
@@ -90,7 +90,7 @@ def versions(found):
 
 
 def write(directory, found, measured, order):
-    """Both files; the day's other workloads stay in them. Gives the text."""
+    """Writes both files, keeping other workloads of the same day. Returns the text."""
     gpu = found["gpu"]
     today = datetime.date.today().isoformat()
     stem = directory / f"{today}-{re.sub('[^a-z0-9]+', '-', gpu.lower().replace('nvidia', '')).strip('-')}"

@@ -1,4 +1,4 @@
-"""ResNet-50 as configs/models/resnet50.yaml has it, its modules in the same order."""
+"""ResNet-50 as in configs/models/resnet50.yaml, with modules in the same order."""
 import torch.nn as nn
 import torch.nn.functional as F
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""dtrain beside PyTorch on one GPU, in one run: first what the peers reach, then dtrain, for each workload.
+"""Compares dtrain to PyTorch on one GPU, in one run: for each workload first the peers, then dtrain.
 
     bench/gpu/run.py [WORKLOAD ...] [--dtrain PATH] [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
 
-Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run of some workloads replaces theirs. What could not
-be measured is listed with the reason, and the rest goes on. Needs torch for the interpreter that PEER_PYTHON names (the one that runs
-this, where it names none), and no network. `--smoke` goes through the motions on a CPU, with sizes that mean nothing.
+Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run replaces the results of the workloads that it
+measures. A failed measurement is listed with the reason, and the others continue. Needs torch in the interpreter PEER_PYTHON (default:
+the one that runs this script), and no network. `--smoke` tests the script on a CPU with tiny sizes, whose figures mean nothing.
 """
 import argparse
 import array
@@ -29,7 +29,7 @@ from run import median_step  # noqa: E402  (bench/run.py)
 
 PYTHON = os.environ.get("PEER_PYTHON", sys.executable)
 
-# samples in the file (stored as bytes), shape of one, classes, batch, epochs of the timed run, steps that do not count
+# samples in the file (stored as bytes), shape of a sample, classes, batch, epochs of the timed run, warm-up steps
 WORKLOADS = {
     "mnist-mlp": dict(samples=59968, shape=(784,), classes=10, batch=64, epochs=64, warmup=2000),
     "wide-mlp": dict(samples=131072, shape=(8000,), classes=2, batch=8192, epochs=60, warmup=64),
@@ -40,7 +40,7 @@ SMOKE = {
     "wide-mlp": dict(WORKLOADS["wide-mlp"], samples=16, batch=8, epochs=2, warmup=1),
     "resnet50": dict(WORKLOADS["resnet50"], samples=4, batch=2, epochs=1, warmup=0),
 }
-# The first losses of both must agree to this, relatively.
+# Maximum relative difference of the first losses.
 TOLERANCE = {"float32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 PRECISION = {"float32": "float32", "tf32": "tf32", "bf16": "mixed_bfloat16"}
 
@@ -50,7 +50,7 @@ class NotMeasured(Exception):
 
 
 class Bench:
-    """Where the programs are, and the time that is left to run them."""
+    """The paths of the programs, and the time left to run them."""
 
     def __init__(self, arguments):
         self.dtrain = pathlib.Path(arguments.dtrain).resolve()
@@ -58,23 +58,23 @@ class Bench:
         self.smoke = arguments.smoke
         self.workloads = SMOKE if arguments.smoke else WORKLOADS
         self.deadline = time.monotonic() + 60 * arguments.minutes
-        self.rows = {}  # of gpu_bench, by section
-        # The machine, and versions as the programs say them.
+        self.rows = {}  # results of gpu_bench, by section
+        # The machine, and the versions reported by the programs.
         self.found = {"dtrain": json.loads(self.run([self.dtrain, "gpus", "--json"]))["gpu"]}
         devices = self.found["dtrain"].pop("devices", [])
         self.found["gpu"] = devices[0]["name"] if devices else "no GPU"
         if self.smoke:
-            self.found["gpu"] = "smoke, figures that mean nothing"
+            self.found["gpu"] = "smoke test, meaningless figures"
 
     def run(self, command, limit=150, **environment):
-        """Standard output."""
+        """Runs a command and returns its standard output."""
         left = self.deadline - time.monotonic()
         if left < 5:
-            raise NotMeasured("the time for the whole run was up")
+            raise NotMeasured("the time limit of the whole run was reached")
         command, limit = [str(word) for word in command], min(limit, left)
         name = pathlib.Path(command[0]).name + " " + " ".join(command[1:3])
         try:
-            # A group, because a launcher's or a compiler's children must end with it.
+            # A process group, so that children of a launcher or a compiler are killed with it.
             process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        text=True, start_new_session=True)
         except OSError as error:
@@ -99,7 +99,7 @@ class Bench:
         return result
 
     def operations(self, section):
-        """The rows of a section of gpu_bench, by name."""
+        """Returns the rows of a section of gpu_bench, by name."""
         if section not in self.rows:
             self.rows[section] = json.loads(self.run([self.gpu_bench, section], **self.as_gpu_bench))
         result = self.rows[section]
@@ -108,13 +108,14 @@ class Bench:
         return {row["name"]: row for row in result["sections"][section]}
 
     def rates(self, precision):
-        """What the GPU reaches by dtrain's libraries: operations a second of large matrix products, and bytes a second of a copy."""
+        """Returns the rates that the GPU reaches with dtrain's libraries: operations per second of large matrix
+        products, and bytes per second of a copy."""
         products = self.operations("products")[f"{precision} all products"]
         return products["teraflops"] * 1e12, self.operations("optimizer")["copy"]["gigabytes_per_second"] * 1e9
 
 
 class Workload:
-    """One workload's data, first weights and runs, in a directory of its own."""
+    """One workload's data, initial weights and runs, in its own directory."""
 
     def __init__(self, bench, name, directory):
         self.bench, self.name, self.directory = bench, name, pathlib.Path(directory)
@@ -126,11 +127,12 @@ class Workload:
         (self.directory / "weights.json").write_text(described)
 
     def fit(self, run, epochs, precision, *sets):
-        """Step ends and losses."""
+        """Returns the end time and the loss of every step."""
         log = self.directory / "steps.jsonl"
         log.unlink(missing_ok=True)
         if self.name == "resnet50":
-            # Blocks that begin as their shortcuts: with ones, rounding alone moves the losses of the first steps by percents.
+            # Blocks start as identities (gamma is zero): with ones, rounding alone would change the first losses by
+            # percents.
             sets = ["model.blocks.body.parameters.gamma=zeros", *sets]
         sets = [f"train.batch_size={self.spec['batch']}", "dataset.transforms=[{rescale: {scale: 0.00392156862745098}}]", *sets]
         if self.bench.smoke:
@@ -153,16 +155,17 @@ class Workload:
         return 2 if self.bench.smoke else 20
 
     def difference(self, precision, theirs):
-        """Of the first losses, relatively."""
+        """Compares the first losses, by relative difference."""
         if isinstance(theirs, dict):
             raise NotMeasured(f"PyTorch's losses: {theirs['error']}")
-        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one: without it the rules are the same.
+        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one; without it the rules are
+        # equal.
         sets = [] if self.name == "resnet50" else ["train.optimizer.adam.epsilon=1e-30"]
         epochs = -(-len(theirs) * self.spec["batch"] // self.spec["samples"])
         _, ours = self.fit("losses", epochs, precision, "dataset.shuffle=false", *sets)
         differences = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
         return {"steps": len(theirs), "difference": max(differences), "tolerance": TOLERANCE[precision],
-                "agree": all(one <= TOLERANCE[precision] for one in differences),  # not so where one is no number
+                "agree": all(one <= TOLERANCE[precision] for one in differences),  # false if a difference is nan
                 "dtrain": ours[: len(theirs)], "torch": theirs}
 
     def step_seconds(self, precision):
@@ -171,17 +174,18 @@ class Workload:
 
 
 def default_dtrain():
-    """The bundle's, or the build folder's."""
+    """Returns the dtrain of the bundle or of the build folder."""
     project = HERE.parent.parent
     return project / "dtrain" if (project / "dtrain").is_file() else project / "build" / "release" / "app" / "dtrain"
 
 
 def find_gpu_bench(arguments):
-    """Where the command line says, or with dtrain in its bundle or build folder; and the environment that it needs."""
+    """Returns the path of gpu_bench (from the command line, or next to dtrain in its bundle or build folder) and the
+    environment that it needs."""
     if arguments.gpu_bench:
         return pathlib.Path(arguments.gpu_bench).resolve(), {}
     dtrain = pathlib.Path(arguments.dtrain).resolve()
-    if (dtrain.parent / "bin" / "gpu_bench").exists():  # dtrain is the bundle's launcher, which finds the libraries for both
+    if (dtrain.parent / "bin" / "gpu_bench").exists():  # dtrain is the bundle's launcher, which sets up the libraries for both
         return dtrain, {"DTRAIN_PROGRAM": "gpu_bench"}
     return dtrain.parent.parent / "bench" / "gpu_bench", {}
 
@@ -202,8 +206,8 @@ def write_data(directory, spec):
 
 
 def sample(source, noise, shape):
-    """Random bytes. Images are of squares of one colour: noise as fine as pixels looks the same everywhere to a deep network, whose
-    normalisations would then show little but rounding."""
+    """Returns a random sample. Images consist of squares of one color: per-pixel noise looks uniform to a deep network,
+    whose normalizations would then amplify little but rounding errors."""
     if len(shape) == 1:
         first = source.randrange(len(noise) - shape[0])
         return noise[first : first + shape[0]]
@@ -217,13 +221,13 @@ def sample(source, noise, shape):
 
 
 def seconds_or_reason(result, mode):
-    """A mode's seconds, or None and why."""
+    """Returns a mode's seconds, or None and the reason."""
     figures = result[mode]
     return (figures["seconds"], None) if "error" not in figures else (None, figures["error"])
 
 
 def training(bench, name, precision, peers, measure):
-    """Steps beside each peer's: `peers` are (modes of one process, its limit in seconds)."""
+    """Measures dtrain's steps and those of each peer: `peers` are (modes of one process, its time limit in seconds)."""
     with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as directory:
         workload = Workload(bench, name, directory)
         return measure_training(workload, precision, peers, measure)
@@ -248,13 +252,13 @@ def measure_training(workload, precision, peers, measure):
         result["error"] = str(reason)
     result["rows"] = measure(workload, result)
     for row in result["rows"]:
-        if row["met"] and not result["losses"].get("agree"):  # fast is nothing where it is wrong
+        if row["met"] and not result["losses"].get("agree"):  # speed does not count if the losses are wrong
             row["met"] = False
     return result
 
 
 def faster_than(mode, label, unit, amount, must=None):
-    """A row: `amount` of units in each step."""
+    """Makes a row of the report. `amount`: units per step."""
     def row(name, result):
         peer, reason = seconds_or_reason(result["peers"], mode)
         ours = result.get("seconds")
@@ -362,14 +366,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MEASURES))
     parser.add_argument("--dtrain", default=default_dtrain(), help="the program (%(default)s)")
-    parser.add_argument("--gpu-bench", help="the program that times operations (the one that was built with dtrain)")
+    parser.add_argument("--gpu-bench", help="the program that times operations (default: the one built with dtrain)")
     parser.add_argument("--output", default=HERE.parent / "results", type=pathlib.Path)
-    parser.add_argument("--minutes", type=float, default=9, help="for everything; what is not done by then is not measured")
+    parser.add_argument("--minutes", type=float, default=9, help="time limit of the whole run; later measurements are skipped")
     parser.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(MEASURES)
     if unknown:
-        parser.error(f"unknown workload {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+        parser.error(f"unknown workload {', '.join(sorted(unknown))}; available: {', '.join(MEASURES)}")
     arguments.output.mkdir(parents=True, exist_ok=True)
     try:
         bench = Bench(arguments)
@@ -381,10 +385,10 @@ def main():
         start = time.monotonic()
         try:
             measured[name] = MEASURES[name](bench)
-        except Exception as error:  # one workload's failure is a line of the report
+        except Exception as error:  # a failing workload becomes a line of the report
             measured[name] = {"error": str(error) if isinstance(error, NotMeasured) else f"{type(error).__name__}: {error}", "rows": []}
         measured[name].update(took=time.monotonic() - start, at=datetime.datetime.now().isoformat(timespec="seconds"))
-        # After each one: what has been measured stays, whatever ends this.
+        # Written after each workload, so that results survive an abort.
         text = report.write(arguments.output, bench.found, measured, list(MEASURES))
     print(text)
     return 0 if report.complete(measured) else 1

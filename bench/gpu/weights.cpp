@@ -1,4 +1,4 @@
-// A checkpoint's weights for programs that have no HDF5.
+// Exports a checkpoint's weights for programs without HDF5.
 #include <cstdio>
 
 #include "base/error.h"

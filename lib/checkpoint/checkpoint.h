@@ -1,4 +1,4 @@
-// Checkpoints: one HDF5 file that holds a model, its optimizer and all counters of a run.
+// Checkpoints: an HDF5 file with a model, its optimizer and all counters of a run.
 #pragma once
 
 #include <cstddef>
@@ -18,54 +18,54 @@
 
 namespace dtrain {
 
-/// A named array that somebody else owns, row major, on the host.
+/// A non-owning reference to a named array in host memory, row-major.
 struct ArrayRef {
   std::string name;
   Shape shape;
   DType dtype = DType::float32;
-  const void* data = nullptr;  ///< may be null where the shape has no elements
+  const void* data = nullptr;  ///< may be null if the shape has no elements
 
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * bytes_of(dtype); }
 };
 
-/// A layer's weights, trained or not, under bare names such as "kernel" and in Keras's array layouts.
+/// A layer's weights, trainable or not, with names such as "kernel" and in Keras's array layouts.
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
-  std::string keras_name = "";  ///< the name under which Keras looks for the layer; "": its own
+  std::string keras_name = "";  ///< name of the layer in Keras; "" if it is the same
 };
 
-/// An optimizer's slot: one array for each trained weight, named "<layer>/<weight>".
+/// A slot (state variable) of the optimizer: one array per trained weight, named "<layer>/<weight>".
 struct OptimizerSlot {
   std::string name;
   std::vector<ArrayRef> arrays;
 };
 
-/// All that a checkpoint holds; the arrays stay with whoever made it.
+/// The content of a checkpoint. Does not own the arrays.
 struct CheckpointContent {
-  std::vector<LayerWeights> layers;  ///< in Keras's order; layers without weights are listed, too
+  std::vector<LayerWeights> layers;  ///< in Keras's order, including layers without weights
   Json model_config;                 ///< Keras's {class_name, config}
-  Json training_config;              ///< Keras's loss, metrics and optimizer; null for none
+  Json training_config;              ///< Keras's loss, metrics and optimizer; null if there are none
   std::vector<OptimizerSlot> slots;
-  Json state;               ///< seed, step, place in the epoch, partial sums: doubles keep their bits
-  std::string history;      ///< the lines of metrics.jsonl
-  std::string tables;       ///< the lines of tables.jsonl; "" for none
-  std::string config_yaml;  ///< the configuration as resolved
+  Json state;               ///< seed, step, position in the epoch, partial sums; doubles are stored exactly
+  std::string history;      ///< content of metrics.jsonl
+  std::string tables;       ///< content of tables.jsonl; "" if there is none
+  std::string config_yaml;  ///< the resolved configuration
 };
 
-/// Writes a checkpoint, which appears at `location` whole or not at all (a file that stood there is replaced
-/// only then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
-/// writers left in the directory. Throws Error, with the path and the reason, when the file cannot be
-/// written: NoSpace (base/files/new_file.h) for want of space.
+/// Writes a checkpoint atomically: an existing file at `location` is replaced only once the new one is
+/// complete and on disk. The same content produces the same bytes. Removes temporary files that crashed
+/// writers left in the directory. Throws Error with the path and the reason if the file cannot be written;
+/// NoSpace (base/files/new_file.h) for lack of disk space.
 void save_checkpoint(const Location& location, const CheckpointContent& content);
 
-/// A checkpoint in memory. Owns the bytes that the arrays of `content()` point into, so those can be copied
-/// to a device, or saved again, as long as this lives; they are aligned to 8 bytes. Immutable: any thread may
-/// read.
+/// A loaded checkpoint. Owns the bytes that the arrays of `content()` point to, so the arrays can be copied
+/// to a device or saved again while this object lives. The arrays are aligned to 8 bytes. Immutable: any
+/// thread may read it.
 class Checkpoint {
  public:
-  /// Reads and verifies the whole file. Throws UserError, with the path, what was expected and what was
-  /// found, when it is missing, damaged or not a dtrain checkpoint.
+  /// Reads and verifies the whole file. Throws UserError with the path, what was expected and what was found
+  /// if the file is missing, damaged or not a dtrain checkpoint.
   static Checkpoint load(const std::string& path);
 
   Checkpoint(Checkpoint&&) = default;
@@ -75,9 +75,9 @@ class Checkpoint {
   size_t file_bytes() const { return file_bytes_; }
   const CheckpointContent& content() const { return content_; }
 
-  /// The weight "<layer>/<weight>", or null.
+  /// Returns the weight "<layer>/<weight>", or null.
   const ArrayRef* weight(std::string_view name) const;
-  /// The slot's array for the weight "<layer>/<weight>", or null.
+  /// Returns the slot's array for the weight "<layer>/<weight>", or null.
   const ArrayRef* slot(std::string_view slot, std::string_view weight) const;
 
  private:
@@ -88,26 +88,27 @@ class Checkpoint {
   std::shared_ptr<const std::byte[]> file_;
   CheckpointContent content_;
   std::unordered_map<std::string, const ArrayRef*> weights_;
-  std::unordered_map<std::string, const ArrayRef*> slots_;  ///< by "<slot>/<layer>/<weight>"
+  std::unordered_map<std::string, const ArrayRef*> slots_;  ///< keys: "<slot>/<layer>/<weight>"
 };
 
-/// Whether a file begins as checkpoints of dtrain do; the rest of it may be damaged.
+/// Whether a file starts like a dtrain checkpoint; the rest of it may be damaged.
 bool begins_as_checkpoint(const Location& file);
 
-/// The file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.
+/// Returns the file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.
 std::string checkpoint_name(int64_t step);
 
-/// The step in a file name that checkpoint_name made; nothing for other names.
+/// Returns the step from a file name made by checkpoint_name(); nullopt for other names.
 std::optional<int64_t> checkpoint_step(const std::string& name);
 
-/// The paths of the checkpoints in a directory, ordered by step; none where there is no such directory.
+/// Returns the paths of the checkpoints in a directory, ordered by step; none if the directory does not
+/// exist.
 std::vector<std::string> list_checkpoints(const std::string& directory);
 
-/// The steps of the checkpoints in a directory, ascending; none where there is no such directory.
+/// Returns the steps of the checkpoints in a directory, ascending; none if the directory does not exist.
 std::vector<int64_t> checkpoint_steps(const Location& directory);
 
-/// The version of the HDF5 library that the program was built with, "1.10.8", and of the one that it runs
-/// with, where that is another.
+/// Returns the version of the HDF5 library at build time, such as "1.10.8", plus the version at run time if
+/// it differs.
 std::string hdf5_version();
 
 }  // namespace dtrain

@@ -13,7 +13,7 @@ std::string checkpoint_name(int64_t step) {
 }
 
 std::optional<int64_t> checkpoint_step(const std::string& name) {
-  constexpr size_t kPrefix = 5;  // of "ckpt-"
+  constexpr size_t kPrefix = 5;  // length of "ckpt-"
   if (name.size() <= kPrefix) return std::nullopt;
   int64_t step = 0;
   std::from_chars(name.data() + kPrefix, name.data() + name.size(), step);

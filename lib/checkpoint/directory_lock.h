@@ -1,13 +1,14 @@
-// A lock between readers of a directory's newest checkpoint and those who remove checkpoints.
+// A lock between processes that read a directory's newest checkpoint and processes that remove checkpoints.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// A lock on a directory while this lives, taken without waiting. Readers share the lock from before they
-/// list the checkpoints until one is read; whoever removes checkpoints holds it alone. Where the file system
-/// knows no locks, or there is no such directory, nothing is locked and nobody is refused.
+/// A lock on a directory for the lifetime of the object, acquired without waiting. Readers hold a shared lock
+/// from before they list the checkpoints until they have read one; a process that removes checkpoints holds
+/// it exclusively. If the file system does not support locks, or the directory does not exist, nothing is
+/// locked and refused() is false.
 class DirectoryLock {
  public:
   enum class Kind { shared, alone };
@@ -16,7 +17,7 @@ class DirectoryLock {
   DirectoryLock& operator=(const DirectoryLock&) = delete;
   ~DirectoryLock();
 
-  /// Another process has a lock that does not go together with this one.
+  /// Whether another process holds a conflicting lock.
   bool refused() const { return refused_; }
 
  private:

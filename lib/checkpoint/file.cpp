@@ -1,8 +1,11 @@
 #include "checkpoint/file.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
+#include <new>
 #include <optional>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -36,32 +39,43 @@ std::string reason() {
 
 }  // namespace
 
+Bytes allocate_bytes(size_t size) {
+  constexpr size_t kLargePage = size_t{2} << 20, kLarge = 8 * kLargePage;
+  if (size < kLarge) return {std::make_shared_for_overwrite<std::byte[]>(size), size};
+  const size_t whole = (size + kLargePage - 1) / kLargePage * kLargePage;
+  void* const block = std::aligned_alloc(kLargePage, whole);
+  if (!block) throw std::bad_alloc();
+  ::madvise(block, whole, MADV_HUGEPAGE);  // where there are none, small pages do
+  return {std::shared_ptr<std::byte[]>(static_cast<std::byte*>(block), std::free), size};
+}
+
 void write_file(const Location& location, Parts parts) {
   std::optional<NewFile> file;
   try {
     file.emplace(location);
   } catch (const UserError& error) {
-    throw Error(error.what());  // a run that is under way is not what somebody has written
+    throw Error(error.what());  // a failure during a run is not an error in the user's configuration
   }
   for (const auto part : parts) file->append(part.data(), part.size());
   file->finish();
 }
 
 Bytes read_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not hang us
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe must not block
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
     throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
   if (!S_ISREG(status.st_mode))
     throw UserError(fmt::format("{}: expected a file, found a directory or device", path));
-  Bytes bytes;
   const auto size = static_cast<size_t>(status.st_size);
-  bytes.data = std::make_shared_for_overwrite<std::byte[]>(size);
+  Bytes bytes = allocate_bytes(size);
+  bytes.size = 0;
   while (bytes.size < size) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
-    if (got == 0) break;  // it shrank meanwhile; whoever checks the length will say so
+    if (got == 0) break;  // the file shrank meanwhile; the length check of the caller reports it
     bytes.size += static_cast<size_t>(got);
   }
   return bytes;

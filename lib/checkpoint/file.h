@@ -1,4 +1,4 @@
-// Whole files: written so that they appear at once, read into memory.
+// Atomic writing and reading of whole files.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// A block of memory.
+/// An owned block of memory.
 struct Bytes {
   std::shared_ptr<std::byte[]> data;
   size_t size = 0;
@@ -19,12 +19,16 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
-/// Writes the parts one after the other to a temporary file in the same directory, and gives that its final
-/// name once it is on the disk. Throws Error, and leaves neither a temporary file nor a changed `path`, when
-/// that fails; NoSpace where it is for want of space.
+/// A block that nothing is written to yet. The system is asked for large pages for a large one, which it
+/// then has in a part of the time.
+Bytes allocate_bytes(size_t size);
+
+/// Writes the parts in order to a temporary file in the same directory, and renames it to `location` once it
+/// is on disk. If that fails, throws Error (NoSpace for lack of disk space), removes the temporary file and
+/// leaves an existing file at `location` unchanged.
 void write_file(const Location& location, Parts parts);
 
-/// The bytes of a regular file; throws UserError where there is none or it cannot be read.
+/// Returns the bytes of a regular file. Throws UserError if it does not exist or cannot be read.
 Bytes read_file(const std::string& path);
 
 }  // namespace dtrain

@@ -19,18 +19,18 @@ using namespace std::string_view_literals;
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n"sv;
 constexpr std::string_view kZip = "PK\x03\x04"sv;
 constexpr std::string_view kPickle = "\x80"sv;
-/// PyTorch before 1.6 begins its files with this number, pickled.
+/// Files of PyTorch before 1.6 start with this pickled number.
 constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 
 constexpr const char* kFromTorch =
-    "; build the same model in Keras, give its layers the weights (set_weights; Linear.weight is transposed "
-    "there) and save it there: model.save('model.h5')";
+    "; build the same model in Keras, copy the weights into its layers (set_weights; transpose "
+    "Linear.weight) and save it: model.save('model.h5')";
 
 constexpr const char* kToBeImported =
-    ": `dtrain import FILE` makes a model of it, and a new run may start with its weights (model: {weights: "
+    ": `dtrain import FILE` converts it, and a new run may start with its weights (model: {weights: "
     "{from: FILE}})";
 
-/// The last bytes of a file, where a zip archive lists its members.
+/// Returns the last `count` bytes of a file. A zip archive lists its members there.
 std::string last_bytes(const std::string& path, int64_t count) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(0, std::ios::end);
@@ -44,8 +44,8 @@ std::string last_bytes(const std::string& path, int64_t count) {
   return bytes;
 }
 
-/// The bytes of an archive in which the names of its members are. A long list of members may begin before
-/// the last bytes; then the first member tells.
+/// Returns the bytes of a zip archive that contain its members' names. A long list of members may start
+/// before the last bytes; then the first member's name identifies the archive.
 std::string names_in_archive(const std::string& path) {
   constexpr size_t kEnd = 1 << 16;
   return first_bytes(path, 4096) + last_bytes(path, kEnd);
@@ -60,7 +60,7 @@ std::string describe_archive(const std::string& path) {
   const std::string names = names_in_archive(path);
   if (has_names_of_keras(names)) return std::string("a model that Keras saved as .keras") + kToBeImported;
   if (names.find("/data.pkl") != std::string::npos)
-    return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+    return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   return "a zip archive";
 }
 
@@ -84,14 +84,14 @@ std::string describe_file(const std::string& path) {
   const std::string start = first_bytes(path, kOldTorch.size());
   if (start.empty()) return "an empty file";
   if (start.starts_with(kZip)) return describe_archive(path);
-  if (start == kOldTorch) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+  if (start == kOldTorch) return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   if (start.starts_with(kPickle)) return "a Python pickle";
   if (begins_as_safetensors(path))
     return "a safetensors file: a new run may start with its weights (model: {weights: {from: FILE}})";
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:
-      return std::string("an .h5 of Keras's, or a checkpoint that another program rewrote") + kToBeImported;
+      return std::string("a Keras .h5 file, or a checkpoint that another program rewrote") + kToBeImported;
     case KerasLayout::vars:
       return "weights that Keras 3 saved as .weights.h5: a new run may start with them (model: {weights: "
              "{from: FILE}})";

@@ -15,12 +15,11 @@ using Lanes = std::array<uint64_t, kLanes>;
 
 uint64_t step(uint64_t lane, uint64_t word) {
   uint64_t x = lane ^ word;
-  x ^= x >>
-       32;  // or else the top bit would change one bit of the product only, which the next word could undo
+  x ^= x >> 32;  // otherwise the next word could cancel a change of the top bit
   return std::rotl(x * kOdd, 29);
 }
 
-/// A whole number of blocks.
+/// `blocks` must be a whole number of blocks.
 void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
   Lanes lanes = shared;  // in registers
   for (size_t at = 0; at < blocks.size(); at += kBlock) {
@@ -36,7 +35,7 @@ uint64_t checksum(Parts parts) {
   static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
   Lanes lanes;
   for (size_t i = 0; i < kLanes; ++i) lanes[i] = kOdd * (i + 1);
-  std::array<std::byte, kBlock> block{};  // where one is put together from the ends of parts
+  std::array<std::byte, kBlock> block{};  // a block assembled from the ends of parts
   size_t filled = 0;
   uint64_t length = 0;
   for (std::span<const std::byte> part : parts) {
@@ -55,7 +54,7 @@ uint64_t checksum(Parts parts) {
       if (filled == 0) add_blocks(lanes, block);
     }
   }
-  if (filled > 0) {  // the length below tells the zeros that fill up the last block from real ones
+  if (filled > 0) {  // padded with zeros; the length below tells padding from data
     std::fill(block.begin() + static_cast<ptrdiff_t>(filled), block.end(), std::byte{0});
     add_blocks(lanes, block);
   }

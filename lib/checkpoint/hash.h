@@ -1,4 +1,4 @@
-// The checksum of whole checkpoints.
+// The checksum of checkpoint files.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace dtrain {
 
-/// A file's bytes in the order of the file, in pieces that lie anywhere.
+/// The bytes of a file, in order, as pieces anywhere in memory.
 using Parts = std::span<const std::span<const std::byte>>;
 
-/// A 64-bit checksum against damage (not against forgery) at the speed of memory. Word i of 8 bytes goes to
-/// lane i mod 8 by xor, shift, multiplication and rotation, each a bijection both of the lane and of the
-/// word, and so do the lanes into the result: a change within one word, such as any flipped bits of one byte,
-/// always changes the result; other accidents go unseen about once in 2^64. How the bytes are cut into parts
-/// does not matter.
+/// Computes a 64-bit checksum against damage (not forgery) at memory speed. Word i of 8 bytes is mixed into
+/// lane i mod 8 by xor, shift, multiplication and rotation, each a bijection of both lane and word; the lanes
+/// are mixed into the result in the same way. A change within one word, such as flipped bits of a byte,
+/// therefore always changes the result; other changes go undetected with probability of about 2^-64. The
+/// result does not depend on how the bytes are split into parts.
 uint64_t checksum(Parts parts);
 
 }  // namespace dtrain

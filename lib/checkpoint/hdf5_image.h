@@ -1,4 +1,4 @@
-// HDF5 files built in memory around arrays that are not copied.
+// Builds HDF5 files in memory without copying the arrays.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,25 @@
 
 namespace dtrain {
 
-/// Builds one HDF5 file: no disk, and no failure of one, while libhdf5 is at work. The same calls give the
-/// same bytes. Holds the process's Hdf5Session. Every function throws Error if libhdf5 fails.
+/// Builds one HDF5 file in memory, so libhdf5 never sees a disk error. The same calls produce the same bytes.
+/// Holds the process's Hdf5Session. Every function throws Error if libhdf5 fails.
 class Hdf5Image {
  public:
-  /// `target` gets the file, and refers to the arrays that are written.
+  /// `target` receives the file and refers to the written arrays.
   explicit Hdf5Image(SparseFile& target);
 
   hid_t file() const { return file_; }
-  /// Opens or makes a group and those above it.
+  /// Opens a group; creates it and its parents if missing.
   Hdf5Handle make_group(const std::string& path);
-  /// Writes an array, which must outlive the target. Its group must have been made.
+  /// Writes an array, which must outlive the target. Its group must exist.
   void write_array(const std::string& path, const ArrayRef& array);
-  /// Writes a text as an array of bytes; the text must outlive the target.
+  /// Writes text as an array of bytes; the text must outlive the target.
   void write_bytes(const std::string& path, const std::string& text);
   /// Writes one number, which must outlive the target.
   void write_number(const std::string& path, const int64_t& number);
-  /// Writes an attribute of one text.
+  /// Writes an attribute with one string.
   void write_text(hid_t object, const std::string& name, const std::string& text);
-  /// Writes an attribute of texts of fixed length, padded with zeros.
+  /// Writes an attribute with fixed-length strings, padded with zeros.
   void write_names(hid_t object, const std::string& name, const std::vector<std::string>& names);
   /// Completes the file.
   void close();

@@ -1,15 +1,15 @@
-// How HDF5 files of Keras's are laid out.
+// Layouts of Keras's HDF5 files.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// With layer_names, as whole models and the weights of Keras 2 are; with .../vars/N, as the .weights.h5 of
-/// Keras 3 are; or not of Keras.
+/// `layers`: with layer_names, as in whole models and Keras 2 weights. `vars`: with .../vars/N, as in
+/// .weights.h5 files of Keras 3. `none`: not from Keras.
 enum class KerasLayout { none, layers, vars };
 
-/// `none` also for a file that libhdf5 does not open. The caller holds no session.
+/// Returns `none` also if libhdf5 cannot open the file. The caller must not hold an Hdf5Session.
 KerasLayout keras_layout_of(const std::string& path);
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ std::string header_of(uint64_t format, size_t bytes, uint64_t hash) {
   return text;
 }
 
-/// The value of a header's line such as "bytes 123"; 0 when it has none.
+/// Returns the value of a header line such as "bytes 123"; 0 if there is no such line.
 uint64_t field(std::string_view header, std::string_view name, int base) {
   const size_t at = header.find(fmt::format("\n{} ", name));
   uint64_t value = 0;
@@ -61,7 +61,8 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}: it is damaged", hash));
-  if (header != header_of(format, image.size(), hash)) refuse("the header of its bytes", "a damaged header");
+  if (header != header_of(format, image.size(), hash))
+    refuse("a header that matches its content", "a damaged header");
   return static_cast<int>(format);
 }
 

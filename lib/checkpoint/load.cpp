@@ -12,8 +12,8 @@
 namespace dtrain {
 
 namespace {
-/// Reads an HDF5 file that another program may have made with any intention, by dtrain's own reader of the
-/// objects that dtrain writes: libhdf5 can be crashed by a file, and a checksum is no signature.
+/// Reads an untrusted HDF5 file with dtrain's own reader for the objects that dtrain writes: a malicious file
+/// can crash libhdf5, and a checksum does not prove who wrote the file.
 class ImageReader {
  public:
   ImageReader(std::span<const std::byte> image, int format)
@@ -45,14 +45,14 @@ class ImageReader {
           {own[i], read_arrays(fmt::format("{}/{}", kWeights, keras[i]), keras[i] + "/"), keras[i]});
   }
 
-  /// An attribute of the file's root; null where there is none.
+  /// Returns an attribute of the root group; null if it does not exist.
   Json read_json(const std::string& name) {
     const auto text = open_group("/").strings(name);
     if (!text) return {};
     return Json::parse(text->empty() ? std::string() : text->front());
   }
 
-  /// The address of the object at this path, or nothing.
+  /// Returns the address of the object at this path, or nullopt.
   std::optional<uint64_t> find(std::string_view path) {
     uint64_t address = root_;
     for (size_t begin = 0, end; begin < path.size(); begin = end + 1) {
@@ -98,13 +98,13 @@ class ImageReader {
     return std::string(static_cast<const char*>(array.data), array.bytes());
   }
 
-  /// The array as it lies in the image.
+  /// Returns a reference to the array inside the image.
   ArrayRef read_array(const std::string& path) {
     const ContiguousArray dataset = read_dataset(image_, address_of(path), path, kAlignment);
     return {path, dataset.shape, dataset.dtype, dataset.data.data()};
   }
 
-  /// A list of names, from one attribute or several.
+  /// Reads a list of names from one attribute, or from an attribute split into several.
   std::vector<std::string> read_names(const Group& group, const std::string& path, const std::string& name) {
     if (auto whole = group.strings(name)) return *whole;
     std::vector<std::string> names;
@@ -119,7 +119,7 @@ class ImageReader {
   Image image_;
   int format_;
   uint64_t root_;
-  std::unordered_map<uint64_t, Group> groups_;  ///< those that were opened, by address
+  std::unordered_map<uint64_t, Group> groups_;  ///< opened groups, by address
 };
 
 CheckpointContent read_image(const std::string& path, std::span<const std::byte> image, int format) {

@@ -37,13 +37,13 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   const bool is_variable = H5Tis_variable_str(type) > 0;
   const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
   if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
-    throw UserError(fmt::format("{}: expected names that the file holds in the attribute {}, found {}", path_,
-                                name, count));
+    throw UserError(fmt::format(
+        "{}: expected as many names as fit into the file in the attribute {}, found {}", path_, name, count));
   if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);
   for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    names.push_back(text.substr(i * bytes, bytes).c_str());  // less the zeros that fill it up
+    names.push_back(text.substr(i * bytes, bytes).c_str());  // without the zero padding
 }
 
 void NamesAttribute::append_variable(hid_t attribute, const std::string& name, size_t count,
@@ -52,12 +52,12 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
   const size_t bytes = heap_.reference_bytes();
   std::vector<std::byte> references(count * bytes);
   checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
-  int64_t left = heap_.file_bytes();  // many references may lead to one long text
+  int64_t left = heap_.file_bytes();  // many references may point to the same long text
   for (size_t i = 0; i < count; ++i) {
     const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
     left -= static_cast<int64_t>(text.size());
     if (left < 0)
-      throw UserError(fmt::format("{}: expected names that the file holds, found longer ones", where));
+      throw UserError(fmt::format("{}: expected names that fit into the file, found longer ones", where));
     names.emplace_back(text.c_str());
   }
 }

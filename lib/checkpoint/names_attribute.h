@@ -1,4 +1,4 @@
-// Attributes of an HDF5 object that hold names or text, as h5py writes them.
+// Attributes of an HDF5 object that hold strings, as h5py writes them.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace dtrain {
 
-/// An attribute of names, of fixed or of variable length; Keras splits one that is large into name0, name1,
-/// ... Refers to the heap. Needs a session, and Hdf5References.
+/// Reads the attributes of one object that hold lists of names, of fixed or variable length. Keras splits
+/// large lists into name0, name1, ... Keeps a reference to the heap. Needs an Hdf5Session and Hdf5References.
 class NamesAttribute {
  public:
   NamesAttribute(hid_t object, std::string path, const Hdf5Heap& heap)
       : object_(object), path_(std::move(path)), heap_(heap) {}
 
   bool exists(const std::string& name) const;
-  /// None where the attribute does not exist. Throws UserError where it holds no text, or longer text than
-  /// the file has.
+  /// Returns the names; none if the attribute does not exist. Throws UserError if it does not hold strings,
+  /// or longer strings than fit into the file.
   std::vector<std::string> read(const std::string& name) const;
 
  private:
@@ -33,12 +33,13 @@ class NamesAttribute {
   const Hdf5Heap& heap_;
 };
 
-/// The group of a whole model's weights; files of weights alone have its content at their root.
+/// Group of the weights in a whole-model file; weights-only files have its content at their root.
 inline constexpr const char* kModelWeights = "model_weights";
-/// Of an open file. Needs a session. Throws UserError where a link leads out of the file.
+/// Determines the layout of an open file. Needs an Hdf5Session. Throws UserError if a link points outside the
+/// file.
 KerasLayout keras_layout(hid_t file, const std::string& path);
 
-/// The global heap of the file that libhdf5 has opened.
+/// Returns the global heap of a file opened with libhdf5.
 Hdf5Heap heap_of(hid_t opened, const std::string& path);
 
 }  // namespace dtrain

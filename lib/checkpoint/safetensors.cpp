@@ -20,9 +20,9 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr uint64_t kMostHeader = 100'000'000;  // as the format's own library has it
+constexpr uint64_t kMostHeader = 100'000'000;  // limit of the safetensors library
 
-/// The bytes of an element; 0 for a type that the format does not have.
+/// Returns the bytes per element; 0 if the format has no such type.
 int64_t element_bytes(std::string_view type) {
   struct Type {
     std::string_view name;
@@ -36,12 +36,12 @@ int64_t element_bytes(std::string_view type) {
   return found == std::end(kTypes) ? 0 : found->bytes;
 }
 
-/// The file as it is opened; reads at places within it.
+/// An open file that supports bounds-checked reads at any offset.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : path_(path) {
     std::error_code unknown;
-    if (std::filesystem::is_regular_file(path, unknown)) {  // to open a pipe is to wait for its other end
+    if (std::filesystem::is_regular_file(path, unknown)) {  // opening a pipe would block
       stream_.open(path, std::ios::binary);
       size_ = std::filesystem::file_size(path, unknown);
     }
@@ -49,11 +49,11 @@ class OpenFile {
   }
   uint64_t size() const { return size_; }
   std::string read(uint64_t offset, uint64_t bytes) {
-    if (offset > size_ || bytes > size_ - offset) fail("a whole file", "one that ends too early");
+    if (offset > size_ || bytes > size_ - offset) fail("a complete file", "a truncated one");
     std::string result(bytes, '\0');
     stream_.seekg(static_cast<std::streamoff>(offset));
     stream_.read(result.data(), static_cast<std::streamsize>(bytes));
-    if (!stream_) fail("a whole file", "one that ends too early");
+    if (!stream_) fail("a complete file", "a truncated one");
     return result;
   }
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
@@ -69,42 +69,43 @@ class OpenFile {
 struct Entry {
   std::string name, type;
   Shape shape;
-  uint64_t begin = 0, end = 0;  // behind the header
+  uint64_t begin = 0, end = 0;  // byte offsets after the header
 };
 
-/// Throws unless the array has as many bytes as its shape and type take.
+/// Parses one entry of the header. Throws unless its size in bytes matches its shape and type.
 Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     file.fail(fmt::format("'{}' to have {}", name, expected), found);
   };
   if (!json.is_object() || !json.find("dtype") || !json.find("shape") || !json.find("data_offsets"))
-    refuse("dtype, shape and data_offsets", "others");
+    refuse("dtype, shape and data_offsets", "other fields");
   Entry entry{name, json.at("dtype").as_string(), {}, 0, 0};
   const int64_t bytes = element_bytes(entry.type);
-  if (bytes == 0) refuse("a dtype of safetensors", fmt::format("'{}'", entry.type));
+  if (bytes == 0) refuse("a safetensors dtype", fmt::format("'{}'", entry.type));
   std::vector<int64_t> extents, without_zeros;
   for (const Json& extent : json.at("shape").items()) {
     extents.push_back(extent.as_int());
-    if (extents.back() < 0) refuse("extents from 0 up", std::to_string(extents.back()));
+    if (extents.back() < 0) refuse("non-negative extents", std::to_string(extents.back()));
     if (extents.back() > 0) without_zeros.push_back(extents.back());
   }
   entry.shape = Shape(extents);
-  if (Shape(without_zeros).exceeds(INT64_MAX - 1)) refuse("a shape that can be counted", entry.shape.str());
+  if (Shape(without_zeros).exceeds(INT64_MAX - 1))
+    refuse("a shape whose size fits into 64 bits", entry.shape.str());
   const Json::Array& offsets = json.at("data_offsets").items();
   if (offsets.size() != 2 || offsets[0].as_int() < 0 || offsets[1].as_int() < offsets[0].as_int())
-    refuse("two data_offsets in order", json.at("data_offsets").dump());
+    refuse("two ascending data_offsets", json.at("data_offsets").dump());
   entry.begin = static_cast<uint64_t>(offsets[0].as_int());
   entry.end = static_cast<uint64_t>(offsets[1].as_int());
   if (entry.end > file.size()) refuse("data within the file", fmt::format("data up to {}", entry.end));
   const auto most = static_cast<int64_t>(entry.end - entry.begin) / bytes;
   if (entry.shape.exceeds(most) ||
       static_cast<uint64_t>(entry.shape.elements() * bytes) != entry.end - entry.begin)
-    refuse(fmt::format("the bytes of {} of {}", entry.shape.str(), entry.type),
+    refuse(fmt::format("the bytes of shape {} and dtype {}", entry.shape.str(), entry.type),
            fmt::format("{} bytes", entry.end - entry.begin));
   return entry;
 }
 
-/// Throws unless the arrays fill the file from the header to its end, each byte once.
+/// Throws unless the arrays cover the file from the header to its end, each byte exactly once.
 void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFile& file) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -112,12 +113,12 @@ void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFil
   uint64_t at = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != at)
-      file.fail("arrays that follow each other",
-                fmt::format("'{}' at {} behind data up to {}", entry.name, entry.begin, at));
+      file.fail("contiguous arrays",
+                fmt::format("'{}' at {} after data that end at {}", entry.name, entry.begin, at));
     at = entry.end;
   }
   if (at != data_bytes)
-    file.fail(fmt::format("{} bytes of arrays, up to the file's end", data_bytes), std::to_string(at));
+    file.fail(fmt::format("arrays of {} bytes, up to the end of the file", data_bytes), std::to_string(at));
 }
 
 template <class Bits>
@@ -146,7 +147,7 @@ std::optional<std::vector<float>> floats_of(const Entry& entry, const std::strin
 
 Json parse_header(OpenFile& file, uint64_t length) {
   try {
-    // Of two arrays of one name other readers may take the other.
+    // Rejects duplicate names: readers may disagree on which of the two arrays counts.
     return Json::parse(file.read(kLengthBytes, length), Json::RepeatedKeys::error);
   } catch (const UserError& error) {
     file.fail("a header in JSON", error.what());
@@ -206,7 +207,7 @@ SafetensorsFile SafetensorsFile::load(const std::string& path) {
     }
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(path)) throw;
-    file.fail("a header of safetensors", error.what());
+    file.fail("a safetensors header", error.what());
   }
   const uint64_t data = kLengthBytes + length;
   check_places(entries, file.size() - data, file);

@@ -1,5 +1,5 @@
-// safetensors files: an eight-byte length, a header of that length in JSON, and the arrays, one after the
-// other (github.com/huggingface/safetensors).
+// Reads and writes safetensors files: an eight-byte length, a JSON header of that length, and the arrays one
+// after another (github.com/huggingface/safetensors).
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace dtrain {
 
-/// An array of such a file.
+/// An array of a safetensors file.
 struct SafetensorsArray {
   std::string name;
   Shape shape;
-  /// F64, F32, F16 and BF16 as float32; nothing for other types.
+  /// F64, F32, F16 and BF16 converted to float32; nullopt for other types.
   std::optional<std::vector<float>> values;
 };
 
 struct SafetensorsFile {
-  std::vector<SafetensorsArray> arrays;  ///< in the order of the header
+  std::vector<SafetensorsArray> arrays;  ///< in header order
   std::map<std::string, std::string> metadata;
 
-  /// Reads the whole file. Throws UserError, with the path, what was expected and what was found, for a
-  /// header that is no such header, is over 100 MB or names a key twice, and for arrays that overlap, leave
-  /// holes, or have not the bytes that their shapes want.
+  /// Reads the whole file. Throws UserError with the path, what was expected and what was found if the header
+  /// is invalid, larger than 100 MB or has duplicate keys, or if arrays overlap, leave gaps or do not have
+  /// the size of their shape.
   static SafetensorsFile load(const std::string& path);
 };
 
-/// Whether a regular file begins as safetensors do.
+/// Whether a regular file starts like a safetensors file.
 bool begins_as_safetensors(const std::string& path);
 
-/// Writes the arrays, of float32 or int32, in this order. The same arrays give the same bytes. Throws Error.
+/// Writes the arrays (float32 or int32) in this order. The same arrays produce the same bytes. Throws Error.
 void write_safetensors(NewFile& file, const std::vector<ArrayRef>& arrays,
                        const std::vector<std::pair<std::string, std::string>>& metadata);
 

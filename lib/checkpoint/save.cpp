@@ -10,12 +10,12 @@
 namespace dtrain {
 
 namespace {
-/// Writes the parts of a checkpoint.
+/// Writes a checkpoint's HDF5 file.
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(SparseFile& target) : image_(target) {}
 
-  /// Writes all of `content`, its state as the text `state`; the target refers to both.
+  /// Writes `content`, with its state serialized as `state`; the target refers to both.
   void write(const CheckpointContent& content, const std::string& state) {
     write_model(content);
     write_own(content, state);
@@ -57,7 +57,7 @@ class CheckpointWriter {
       write_arrays(fmt::format("{}/{}", kOptimizer, slot.name), "", slot.arrays);
   }
 
-  /// Keras 2's, whose names and paths these are.
+  /// Writes the version of Keras 2, whose names and paths the file follows.
   void write_versions(hid_t object) {
     image_.write_text(object, "keras_version", "2.15.0");
     image_.write_text(object, "backend", "tensorflow");

@@ -6,17 +6,17 @@
 #include <new>
 
 #if __has_include(<H5FDdevelop.h>)
-#include <H5FDdevelop.h>  // where newer versions of libhdf5 describe drivers
+#include <H5FDdevelop.h>  // declares file drivers in newer versions of libhdf5
 #endif
 
 #include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 
-/// How libhdf5 sees a SparseFile: one of its "virtual file drivers".
+/// Adapts a SparseFile to libhdf5's virtual file driver interface.
 struct SparseFileDriver {
   struct Open {
-    H5FD_t base{};  // first, as libhdf5 wants it
+    H5FD_t base{};  // libhdf5 requires it to be the first member
     SparseFile* file = nullptr;
     haddr_t end = 0;
   };
@@ -71,7 +71,7 @@ struct SparseFileDriver {
     H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
     driver.version = H5FD_CLASS_VERSION;
-    driver.value = static_cast<H5FD_class_value_t>(512);  // the first that is not the library's own
+    driver.value = static_cast<H5FD_class_value_t>(512);  // first value that is not reserved for the library
 #endif
     driver.name = "dtrain_sparse";
     driver.maxaddr = std::numeric_limits<int64_t>::max();

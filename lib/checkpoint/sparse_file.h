@@ -1,4 +1,4 @@
-// The file that libhdf5 sees while a checkpoint is built.
+// The in-memory file that libhdf5 writes while a checkpoint is built.
 #pragma once
 
 #include <array>
@@ -14,21 +14,23 @@
 
 namespace dtrain {
 
-/// A file in memory that keeps what libhdf5 writes (its metadata) and refers to the arrays where they are, so
-/// that building a checkpoint copies none of them. Used under an Hdf5Session, except for `parts`.
+/// A file in memory that stores libhdf5's metadata and refers to the arrays, so building a checkpoint copies
+/// none of them. Requires an Hdf5Session, except for parts().
 class SparseFile {
  public:
   SparseFile() = default;
   SparseFile(const SparseFile&) = delete;
   SparseFile& operator=(const SparseFile&) = delete;
 
-  /// Makes libhdf5 create or open its next file with this access list in here.
+  /// Sets up an access list so that libhdf5 creates or opens its next file in this object.
   void install(hid_t access_list);
 
-  /// Lets the file hold `bytes` from `offset` on; they stay the caller's and have to outlive this.
+  /// Makes `bytes` the content of the file from `offset` on. The bytes are not copied and must outlive this
+  /// object.
   void refer(size_t offset, std::span<const std::byte> bytes);
 
-  /// The whole file, in order, once libhdf5 has closed it; valid as long as this lives.
+  /// Returns the whole file, in order. Call it after libhdf5 has closed the file. Valid for the lifetime of
+  /// this object.
   std::vector<std::span<const std::byte>> parts();
 
  private:
@@ -39,12 +41,13 @@ class SparseFile {
 
   void write(size_t offset, std::span<const std::byte> bytes);
   void read(size_t offset, std::span<std::byte> bytes) const;
-  /// What there is at `offset`, up to the end of its array or page; `end` says where that is. Null for zeros.
+  /// Returns the data at `offset`, null for zeros. Sets `end` to the end of the array or page that contains
+  /// it.
   const std::byte* find(size_t offset, size_t& end) const;
 
-  std::map<size_t, Page> pages_;  ///< by their number; what is in none is zero
+  std::map<size_t, Page> pages_;  ///< by page number; bytes on no page are zero
   std::map<size_t, std::span<const std::byte>> arrays_;
-  std::deque<std::vector<std::byte>> between_;  ///< what `parts` found between arrays
+  std::deque<std::vector<std::byte>> between_;  ///< the bytes between arrays, filled in by parts()
   size_t size_ = 0;
 };
 

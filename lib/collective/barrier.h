@@ -1,4 +1,4 @@
-// A barrier for a few threads that can be aborted, and that spins before it sleeps.
+// An abortable barrier for a few threads that spins before it sleeps.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,14 @@
 
 namespace dtrain {
 
-/// Every thread of a fixed number arrives; the last releases all. Memory written before arriving is visible
-/// after.
+/// A barrier for a fixed number of threads: the last arrival releases all. Memory written before arriving is
+/// visible to all threads afterwards.
 class Barrier {
  public:
-  /// `spin`: wait busily for about a millisecond before sleeping; for threads that each have a core.
+  /// `spin`: busy-wait for about a millisecond before sleeping; use it if each thread has its own core.
   Barrier(int threads, bool spin) : threads_(threads), spin_(spin) {}
 
-  /// Throws Aborted where abort was called.
+  /// Throws Aborted if abort() was called.
   void arrive_and_wait();
   void abort() noexcept;
 

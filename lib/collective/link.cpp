@@ -27,7 +27,7 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
   }
 }
 
-/// What goes to a GPU from the CPU waits in the host's memory.
+/// Copies of data sent from the CPU to a GPU stay in host memory.
 bool Link::copies_are_with_receiver() const {
   return is_gpu(from_) || !is_gpu(to_);
 }
@@ -37,7 +37,7 @@ Buffer Link::room_for_copy() {
   return is_gpu(from_) && !is_gpu(to_) ? from_.allocate_host(bytes_) : to_.allocate(bytes_);
 }
 
-/// Goes by the counts, which abort() moves so that nobody sleeps on.
+/// Waits on the counters; abort() increments them to wake up sleeping threads.
 void Link::wait(const std::atomic<uint64_t>& count, uint64_t number) {
   const auto come = [&] { return count.load(std::memory_order_acquire) >= number; };
   if (spin_) spin_until(come);

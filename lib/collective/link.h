@@ -1,4 +1,4 @@
-// How an array that one device's thread has computed comes to another's.
+// Transfers arrays between the threads of two devices.
 #pragma once
 
 #include <atomic>
@@ -11,43 +11,41 @@
 
 namespace dtrain {
 
-/// A one-way path between two contexts, each with a thread of its own or both with the same. What is sent
-/// first is received first.
+/// A one-way FIFO channel between two contexts, which may run on different threads or on the same one.
 class Link {
  public:
-  /// What the sender's array is to do until it is received: `lent`, it stays as it is until wait_received();
-  /// `copied`, the link has room for copies, and the sender goes on.
+  /// What happens to a sent array until it is received. `lent`: it must not change before wait_received().
+  /// `copied`: the link copies it, and the sender continues.
   enum class Keeping { lent, copied };
 
-  /// `bytes`: of the largest array. `most`: arrays that are sent and not received yet. `spin`: to wait busily
-  /// for about a millisecond before sleeping; for threads that each have a core. Memory for copies is taken
-  /// by the first that are sent.
+  /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight (sent and not yet
+  /// received). `spin`: busy-wait for about a millisecond before sleeping; use it if each thread has its own
+  /// core. Memory for copies is allocated on first use.
   Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin);
 
-  /// Whether the link has copies, one of the largest array's size for each that is under way; and whether
-  /// they are the receiver's (else the sender's, which is the CPU).
+  /// Whether the link keeps copies, one buffer of `bytes` for each array in flight; and whether the copies
+  /// are in the receiver's memory (otherwise in the sender's, which is the CPU).
   bool copies() const { return copies_; }
   bool copies_are_with_receiver() const;
 
-  /// By the sender: sends what the operations that have been enqueued so far leave at `src`. Gives the
-  /// array's number, from 1. The host waits while `most` arrays are sent and not received.
+  /// Called by the sender: sends the contents of `src` as of the operations enqueued so far. Returns the
+  /// array's number, counted from 1. Blocks the host while `most` arrays are in flight.
   uint64_t send(const void* src, size_t bytes);
-  /// By the receiver: operations that are enqueued from now on find the array at `dst`. The host waits until
-  /// it was sent, and until it is there where one of the two devices is the CPU.
+  /// Called by the receiver: operations enqueued later find the array at `dst`. Blocks the host until the
+  /// array was sent and, if one of the devices is the CPU, until it has arrived.
   void receive(void* dst, size_t bytes);
-  /// By the sender: operations that are enqueued from now on may write where the array of that number, and
-  /// all before it, lay (which they may at any time where the link keeps copies). The host waits until it was
-  /// received.
+  /// Called by the sender: operations enqueued later may overwrite array `number` and all arrays before it.
+  /// Only needed if the link keeps no copies. Blocks the host until the array was received.
   void wait_received(uint64_t number);
 
-  /// Makes every pending and later call throw Aborted. Safe from any thread; returns at once.
+  /// Makes every pending and later call throw Aborted. Safe on any thread; returns at once.
   void abort() noexcept;
 
  private:
-  /// An array on its way.
+  /// An array in flight.
   struct Entry {
     const void* data = nullptr;
-    Buffer copy;  // where copies are kept, and where a GPU's array is to be seen by a CPU
+    Buffer copy;  // used if the link keeps copies, or for GPU to CPU transfers
     std::unique_ptr<Event> written, copied;
   };
 
@@ -59,7 +57,7 @@ class Link {
   size_t bytes_;
   bool copies_, spin_;
   std::vector<Entry> entries_;
-  uint64_t next_ = 0;  // of the receiver: arrays that it has taken
+  uint64_t next_ = 0;  // number of arrays that the receiver has taken
   alignas(64) std::atomic<uint64_t> sent_{0};
   alignas(64) std::atomic<uint64_t> received_{0};
   std::atomic<bool> aborted_{false};

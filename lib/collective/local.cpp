@@ -1,5 +1,5 @@
-// The replicas of one process: they read each other's memory. The reference that other implementations are
-// held against.
+// Collectives among the replicas of one process, which read each other's memory. The reference for other
+// implementations.
 #include <algorithm>
 
 #include "collective/barrier.h"
@@ -23,8 +23,8 @@ struct Group {
       : barrier(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size), gathered(size) {}
   using Pointers = std::vector<float*>;
   Barrier barrier;
-  // What each member brought to the call that is under way. There are two to take turns, so that a member
-  // that is ahead by one call overwrites nothing that another still reads.
+  // The members' arguments to the current call. The two pointer lists alternate, so that a member that is one
+  // call ahead overwrites nothing that another member still reads.
   Pointers floats[2];
   std::vector<std::span<double>> doubles;
   std::vector<std::span<const double>> gathered;
@@ -45,7 +45,7 @@ class LocalCollective final : public Collective {
     sums_.assign(values.size(), 0.0);
     for (const auto& part : group_->doubles)
       for (size_t i = 0; i < values.size(); ++i) sums_[i] += part[i];
-    barrier();  // nobody overwrites what another still reads
+    barrier();  // keeps the arguments valid until all members have read them
     std::copy(sums_.begin(), sums_.end(), values.begin());
   }
 
@@ -54,14 +54,14 @@ class LocalCollective final : public Collective {
     barrier();
     auto next = all.begin();
     for (const auto& part : group_->gathered) next = std::copy(part.begin(), part.end(), next);
-    barrier();  // nobody overwrites what another still reads
+    barrier();  // keeps the arguments valid until all members have read them
   }
 
   Range reduce_scatter(float* data, int64_t n) override {
     const Range range = part_of(n, rank_, size(), 16);
     if (size() == 1) return range;
     const std::span<float* const> parts = share_pointers(data);
-    // Blocks small enough to stay in the first-level cache while each member's part is added in turn.
+    // Blocks are small enough to stay in the L1 cache while the members' parts are added.
     constexpr int64_t kBlock = 2048;
     for (int64_t begin = range.begin; begin < range.end; begin += kBlock)
       add_block(parts, data, begin, std::min(begin + kBlock, range.end));
@@ -83,7 +83,7 @@ class LocalCollective final : public Collective {
       for (int64_t i = begin; i < end; ++i) data[i] = first[i] + second[i];
       return;
     }
-    float sums[2048];  // `data` is one of the parts, still to be added
+    float sums[2048];  // a separate buffer, because `data` is also one of the inputs
     const int64_t n = end - begin;
     std::copy_n(parts[0] + begin, n, sums);
     for (const float* part : parts.subspan(1))

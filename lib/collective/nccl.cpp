@@ -1,4 +1,4 @@
-// Replicas that have a GPU each, by NCCL: one communicator a replica, all of this process.
+// Collectives over GPUs with NCCL: one communicator per replica of this process.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace dtrain {
 namespace {
 
 Error nccl_error(ncclResult_t status, const char* what) {
-  return Error(fmt::format("{}: NCCL: {} ({}); NCCL_DEBUG=WARN in the environment makes it say more", what,
+  return Error(fmt::format("{}: NCCL: {} ({}); set NCCL_DEBUG=WARN in the environment for details", what,
                            ncclGetErrorString(status), static_cast<int>(status)));
 }
 
@@ -31,10 +31,10 @@ void check_nccl(ncclResult_t status, const char* what) {
   if (status != ncclSuccess) throw nccl_error(status, what);
 }
 
-/// The first NCCL whose ncclCommAbort, within a group, frees the communicator only at the group's end; older
-/// ones free it at once, under the threads that are inside a call of it.
+/// The first NCCL version in which ncclCommAbort inside a group frees the communicator only at the end of the
+/// group. Older versions free it at once, while other threads may still be inside a call on it.
 constexpr int kAbortsInGroups = 22200;
-/// Libraries are compatible with the headers of older versions only.
+/// A library is compatible only with headers of the same or an older version.
 constexpr int kOldestVersion = std::max(kAbortsInGroups, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0));
 
 int loaded_version() {
@@ -42,7 +42,7 @@ int loaded_version() {
   return ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }
 
-/// "2.28.9" of 22809; before 2.9, 2804 was "2.8.4".
+/// Formats a version: 22809 is "2.28.9"; before 2.9 the scheme was 2804 for "2.8.4".
 std::string version_text(int version) {
   const int of_major = version < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", version / of_major, version % of_major / 100, version % 100);
@@ -59,7 +59,7 @@ void check_version() {
       kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }
 
-/// A communicator for each of this process's GPUs.
+/// Creates a communicator for each of this process's GPUs.
 std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   ncclUniqueId id;
   if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");
@@ -67,7 +67,7 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   const auto size = static_cast<int>(gpus.size());
   const World::LocalRanks ranks = world.local_ranks(size);
   std::vector<ncclComm_t> communicators(gpus.size());
-  // In one group, as each waits for all the others. What was begun must be ended, errors or not.
+  // In one group, since each call waits for all others. A started group must be ended even after an error.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
@@ -79,11 +79,11 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   return communicators;
 }
 
-/// The communicators, and a thread that ends them where the group is aborted: that waits until no graph holds
-/// a communicator any more, for which no replica has the time. The thread may outlive the group's users.
+/// The communicators, and a thread that frees them if the group is aborted. Freeing waits until no graph uses
+/// a communicator any more, which must not block a replica. The thread may outlive the users of the group.
 class NcclGroup {
  public:
-  /// A group that is closed with the last reference.
+  /// Creates a group; it is closed when the last reference is released.
   static std::shared_ptr<NcclGroup> make(const std::vector<int>& gpus, World& world) {
     const std::shared_ptr<NcclGroup> made(new NcclGroup(gpus, world));
     const std::shared_ptr<NcclGroup> group(made.get(), [made](NcclGroup*) { made->close(); });
@@ -95,14 +95,14 @@ class NcclGroup {
 
   int size() const { return static_cast<int>(communicators_.size()); }
 
-  /// call(communicator), by the thread of the member `rank`.
+  /// Runs call(communicator) on the thread of member `rank`.
   template <class Call>
   void run(int rank, const char* what, const Call& call) {
     const Inside inside(inside_);
-    check();  // only now: from here on the communicator is not freed
+    check();  // must follow `inside`, which keeps the communicator from being freed
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
-    check();  // a call that fails because another member has is not the error to show
+    check();  // if another member failed first, its error is the one to show
     throw nccl_error(status, what);
   }
 
@@ -118,8 +118,8 @@ class NcclGroup {
     changed_.notify_all();
   }
 
-  /// What NCCL has found that no call reported, a lost link for instance; "" where all is well. A GPU's
-  /// failure is none of it.
+  /// Returns an asynchronous error that no call has reported, such as a lost link; otherwise "". Does not
+  /// detect the failure of a GPU itself.
   std::string failure() {
     const Inside inside(inside_);
     for (const ncclComm_t communicator : communicators_) {
@@ -137,8 +137,8 @@ class NcclGroup {
   NcclGroup(const std::vector<int>& gpus, World& world)
       : first_gpu_(gpus[0]), communicators_(connect(gpus, world)) {}
 
-  /// Ends the thread and the communicators. Ending aborted communicators never returns where a failed GPU
-  /// does not drop its graphs: then the thread is left behind.
+  /// Joins the thread and frees the communicators. Freeing aborted communicators never returns if a failed
+  /// GPU does not release its graphs; in that case the thread is detached.
   void close() noexcept {
     std::unique_lock lock(mutex_);
     closing_ = true;
@@ -148,7 +148,7 @@ class NcclGroup {
     lock.unlock();
     if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
     if (aborted_) return;
-    // In one group, as each waits for all the others of this machine.
+    // In one group, since each call waits for all others on this machine.
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
     ncclGroupEnd();
@@ -166,7 +166,8 @@ class NcclGroup {
   };
 
   void end_where_aborted() noexcept {
-    // Or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf.
+    // NCCL restores the current device after its calls; without this line that would be GPU 0, and restoring
+    // it would initialize GPU 0 for this thread.
     cudaSetDevice(first_gpu_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });
@@ -179,8 +180,8 @@ class NcclGroup {
     changed_.notify_all();
   }
 
-  /// In a group, every communicator is first told to end what it runs; only the group's end frees them. In
-  /// between, threads come out that wait inside a call for a member that will not come any more.
+  /// Aborts all communicators in one group: the group first cancels the calls running on them, and frees them
+  /// only at its end. Between the two, threads that wait inside NCCL for a failed member return.
   void end_all() {
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommAbort(communicator);
@@ -189,8 +190,8 @@ class NcclGroup {
   }
 
   const int first_gpu_;
-  const std::vector<ncclComm_t> communicators_;  ///< by rank
-  std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
+  const std::vector<ncclComm_t> communicators_;  ///< by local rank
+  std::atomic<int> inside_{0};  ///< number of threads inside an NCCL call or about to check `aborted_`
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -223,7 +224,7 @@ class NcclCollective final : public DeviceCollective {
   }
 
   void join() override {
-    // With nothing to join, a capture would meet a stream that is not part of it.
+    // Without a fork, joining would bring a stream into the capture that is not part of it.
     if (std::exchange(forked_, false)) context_.join_collective();
   }
   void check() override { group_->check(); }
@@ -248,7 +249,7 @@ class NcclCollective final : public DeviceCollective {
   std::shared_ptr<NcclGroup> group_;
   cuda::CudaContext& context_;
   int rank_;
-  bool forked_ = false;  ///< since the last join
+  bool forked_ = false;  ///< whether anything was forked since the last join
 };
 
 }  // namespace
@@ -259,10 +260,10 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
   std::vector<int> gpus;
   for (Context* context : contexts) {
     members.push_back(dynamic_cast<cuda::CudaContext*>(context));
-    if (!members.back()) throw Error("NCCL joins GPUs only, not " + context->device().str());
+    if (!members.back()) throw Error("NCCL supports only GPUs, not " + context->device().str());
     const int gpu = members.back()->index();
     if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
-      throw Error("NCCL joins replicas that have a GPU each, not several on " + context->device().str());
+      throw Error("NCCL needs a separate GPU for each replica, but several use " + context->device().str());
     gpus.push_back(gpu);
   }
   check_version();
@@ -283,12 +284,12 @@ std::string nccl_version() {
 }
 
 void set_nccl_environment(bool deterministic) {
-  // No step needs calls outside of a graph while a graph with calls runs, and NCCL's documentation reports
-  // hangs with what allows them.
+  // No step makes NCCL calls outside a graph while a graph with NCCL calls runs, and NCCL's documentation
+  // reports hangs with the support for such mixing.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   if (!deterministic) return;
   setenv("NCCL_ALGO", "Ring", 0);
-  setenv("NCCL_GRAPH_REGISTER", "0", 0);  // else buffers of a graph may be summed by another algorithm
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);  // otherwise registered graph buffers may use another algorithm
 }
 
 }  // namespace dtrain

@@ -1,4 +1,5 @@
-// The functions of NCCL that are used. Another one is another line here; the linker names it.
+// Forwards the NCCL functions that dtrain uses. To use another function, add a line here (otherwise the
+// linker reports it as undefined).
 #include "collective/nccl_library.h"
 
 #include <nccl.h>
@@ -11,7 +12,7 @@ namespace {
 
 using dtrain::cuda::Library;
 
-/// NCCL does not tell which CUDA it is for; it brings its own runtime, and goes with any.
+/// NCCL does not report its CUDA version; it links its own runtime and works with any.
 Library::Identity identify(const Library& opened) {
   int version = 0;
   opened.find<decltype(&::ncclGetVersion)>("ncclGetVersion")(&version);
@@ -34,7 +35,7 @@ std::string dtrain::nccl_path() {
 
 extern "C" {
 
-/// That it cannot be opened is an answer here.
+/// Unlike the other functions, returns an error instead of throwing if the library cannot be opened.
 ncclResult_t ncclGetVersion(int* version) try {
   static const auto found = nccl().find<decltype(&::ncclGetVersion)>("ncclGetVersion");
   return found(version);

@@ -1,11 +1,11 @@
-// Where NCCL was found.
+// Location of the NCCL library.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// The file of the library that was opened, "/usr/lib/libnccl.so.2"; "" where that is not known.
+/// Returns the path of the opened library, "/usr/lib/libnccl.so.2"; "" if unknown.
 std::string nccl_path();
 
 }  // namespace dtrain

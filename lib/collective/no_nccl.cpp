@@ -1,10 +1,10 @@
-// Stands in for NCCL where it is absent.
+// Replacement for nccl.cpp in builds without NCCL.
 #include "collective/collective.h"
 
 namespace dtrain {
 
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const>, World&) {
-  throw Error("several GPUs need NCCL, which this program was built without");
+  throw Error("training on several GPUs needs NCCL, but this program was built without it");
 }
 
 bool nccl_available() {

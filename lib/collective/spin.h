@@ -1,10 +1,10 @@
-// Waiting busily, for threads that each have a core.
+// Busy-waiting, for threads that each have their own core.
 #pragma once
 
 namespace dtrain {
 
-/// Calls `done` until it is true, for about a millisecond at most: longer than any step's imbalance on a
-/// small model.
+/// Calls `done` until it returns true, for at most about a millisecond: longer than the imbalance of any step
+/// on a small model.
 template <class Done>
 void spin_until(Done&& done) {
   constexpr int kSpins = 20000;

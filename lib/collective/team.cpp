@@ -8,12 +8,12 @@ namespace dtrain {
 
 Team::Team(int size, bool spin)
     : members_(make_local_group(size, spin)), start_(size, spin), finish_(size, spin) {
-  threads_.reserve(static_cast<size_t>(size));  // a thread that is begun has a place to stand
+  threads_.reserve(static_cast<size_t>(size));  // so that push_back() cannot throw after a thread has started
   try {
     for (int rank = 1; rank < size; ++rank)
       threads_.push_back(start_thread(fmt::format("replica {} of {}", rank + 1, size),
                                       [this, rank] { serve(*members_[static_cast<size_t>(rank)]); }));
-  } catch (...) {  // the system has no more threads, or no memory for one: those that did start go home
+  } catch (...) {  // out of threads or memory: ends the threads that did start
     start_.abort();
     for (std::thread& thread : threads_) thread.join();
     throw;
@@ -43,14 +43,14 @@ void Team::serve(Collective& member) try {
     finish_.arrive_and_wait();
   }
 } catch (const Aborted&) {
-  // the team never came together
+  // another thread could not be started
 }
 
 void Team::work_on(Collective& member) noexcept {
   try {
     (*work_)(member);
   } catch (const Aborted&) {
-    // somebody else's error is the one to show
+    // the error of the member that failed first is the one to show
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();

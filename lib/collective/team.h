@@ -1,4 +1,4 @@
-// The threads of a process's replicas.
+// The threads of the replicas in this process.
 #pragma once
 
 #include <exception>
@@ -14,9 +14,9 @@
 
 namespace dtrain {
 
-/// `size` threads that run one piece of work at a time together: member 0 is the thread that owns the Team,
-/// the others wait in between. The first exception of any member aborts the group, ends the Team's
-/// usefulness, and comes out of run().
+/// A group of `size` threads that all run the same function, one function at a time. Member 0 is the thread
+/// that owns the Team; the others wait between runs. The first exception of any member aborts the group,
+/// makes the Team unusable and is rethrown by run().
 class Team {
  public:
   Team(int size, bool spin);
@@ -25,12 +25,14 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int size() const { return static_cast<int>(members_.size()); }
-  /// The collective of a member, for its thread while work runs.
+  /// The collective of a member, for use by its thread during run().
   Collective& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
-  /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
+  /// Calls work(collective) on every member and returns when all have finished. Only the owner's thread may
+  /// call it.
   void run(const std::function<void(Collective&)>& work);
-  /// The hook is called by the member that failed, with the group's abort: for whatever else the others may
-  /// wait in. It must neither throw nor wait. Hooks are set between runs by the owner's thread.
+  /// Registers a hook that the failed member calls after aborting the group, to release members that wait in
+  /// something else. It must neither throw nor wait. Only the owner's thread may register hooks, between
+  /// runs.
   void on_abort(std::function<void()> hook) { on_abort_.push_back(std::move(hook)); }
 
  private:
@@ -39,7 +41,7 @@ class Team {
 
   std::vector<std::unique_ptr<Collective>> members_;
   Barrier start_, finish_;
-  const std::function<void(Collective&)>* work_ = nullptr;  // null: the threads end
+  const std::function<void(Collective&)>* work_ = nullptr;  // null tells the threads to exit
   std::vector<std::function<void()>> on_abort_;
   std::mutex error_mutex_;
   std::exception_ptr error_;

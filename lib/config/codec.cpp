@@ -150,6 +150,36 @@ bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& o
   return true;
 }
 
+/// One number for all of `extents`, or a list with one for each of them, which `form` shows.
+bool parse_extents(const ConfigNode& node, const std::string& where, std::string_view form,
+                   std::initializer_list<int64_t*> extents, Diagnostics& diagnostics) {
+  if (node.is_scalar()) {
+    int64_t extent = 1;
+    if (!parse_positive(node, where, extent, diagnostics)) return false;
+    for (int64_t* one : extents) *one = extent;
+    return true;
+  }
+  if (!node.is_sequence())
+    return report_unexpected(node, where, fmt::format("an integer or {}", form), diagnostics);
+  if (node.items().size() != extents.size()) {
+    diagnostics.error(node,
+                      fmt::format("{}: expected {}, found a list of {}", where, form, node.items().size()));
+    return false;
+  }
+  bool good = true;
+  auto item = node.items().begin();
+  for (int64_t* one : extents) good = parse_positive(*item++, where, *one, diagnostics) && good;
+  return good;
+}
+
+Json extents_schema(int64_t count) {
+  Json choices = Json::array();
+  choices.push(positive_integer())
+      .push(
+          json_type("array").set("items", positive_integer()).set("minItems", count).set("maxItems", count));
+  return Json::object().set("anyOf", std::move(choices));
+}
+
 }  // namespace
 
 bool Codec<DType>::parse(const ConfigNode& node, const std::string& where, DType& out,
@@ -204,21 +234,7 @@ Json Codec<Shape>::schema() {
 bool Codec<Size2>::parse(const ConfigNode& node, const std::string& where, Size2& out,
                          Diagnostics& diagnostics) {
   Size2 size;
-  if (node.is_sequence()) {
-    if (node.items().size() != 2) {
-      diagnostics.error(
-          node, fmt::format("{}: expected [height, width], found a list of {}", where, node.items().size()));
-      return false;
-    }
-    const bool height = parse_positive(node.items()[0], where, size.height, diagnostics);
-    const bool width = parse_positive(node.items()[1], where, size.width, diagnostics);
-    if (!height || !width) return false;
-  } else if (node.is_scalar()) {
-    if (!parse_positive(node, where, size.height, diagnostics)) return false;
-    size.width = size.height;
-  } else {
-    return report_unexpected(node, where, "an integer or [height, width]", diagnostics);
-  }
+  if (!parse_extents(node, where, "[height, width]", {&size.height, &size.width}, diagnostics)) return false;
   out = size;
   return true;
 }
@@ -229,10 +245,26 @@ ConfigNode Codec<Size2>::write(const Size2& value) {
 }
 
 Json Codec<Size2>::schema() {
-  Json choices = Json::array();
-  choices.push(positive_integer())
-      .push(json_type("array").set("items", positive_integer()).set("minItems", 2).set("maxItems", 2));
-  return Json::object().set("anyOf", std::move(choices));
+  return extents_schema(2);
+}
+
+bool Codec<Size3>::parse(const ConfigNode& node, const std::string& where, Size3& out,
+                         Diagnostics& diagnostics) {
+  Size3 size;
+  if (!parse_extents(node, where, "[depth, height, width]", {&size.depth, &size.height, &size.width},
+                     diagnostics))
+    return false;
+  out = size;
+  return true;
+}
+
+ConfigNode Codec<Size3>::write(const Size3& value) {
+  if (value == Size3(value.depth, value.depth, value.depth)) return Codec<int64_t>::write(value.depth);
+  return Codec<std::vector<int64_t>>::write({value.depth, value.height, value.width});
+}
+
+Json Codec<Size3>::schema() {
+  return extents_schema(3);
 }
 
 }  // namespace dtrain

@@ -35,7 +35,7 @@ namespace dtrain {
 /// - float and double, written as 1e-3 or 1/255; within float32's range, because all computation is in
 ///   float32;
 /// - std::vector<V>, written as a list, and std::optional<V>, where null means no value;
-/// - Shape, a list of positive integers with at most kMostArrayElements elements; DType; Size2;
+/// - Shape, a list of positive integers with at most kMostArrayElements elements; DType; Size2; Size3;
 /// - enums that have names (names_of<E>);
 /// - structs that have a `static const Schema<T>& schema()` (schema.h);
 /// - Configured<Base>, a choice among the types of a registry (registry.h).
@@ -48,6 +48,17 @@ struct Size2 {
   int64_t height = 1;
   int64_t width = 1;
   bool operator==(const Size2&) const = default;
+};
+
+/// Depth, height and width; written as one number for all or as [depth, height, width]. The height and width
+/// of images are a Size3 of depth 1, too.
+struct Size3 {
+  constexpr Size3() = default;
+  constexpr Size3(int64_t d, int64_t h, int64_t w) : depth(d), height(h), width(w) {}
+  constexpr Size3(const Size2& image) : height(image.height), width(image.width) {}
+
+  int64_t depth = 1, height = 1, width = 1;
+  bool operator==(const Size3&) const = default;
 };
 
 template <class E>

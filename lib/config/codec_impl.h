@@ -40,6 +40,13 @@ struct Codec<Size2> {
 };
 
 template <>
+struct Codec<Size3> {
+  static bool parse(const ConfigNode& node, const std::string& where, Size3& out, Diagnostics& diagnostics);
+  static ConfigNode write(const Size3& value);
+  static Json schema();
+};
+
+template <>
 struct Codec<ConfigNode> {
   static bool parse(const ConfigNode& node, const std::string&, ConfigNode& out, Diagnostics&) {
     out = node;

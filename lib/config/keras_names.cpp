@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// A Keras short name and dtrain's name for it.
+/// Further names that Keras has: short ones, and those of Keras 2.
 struct ShortName {
   std::string_view word, here;
 };
@@ -19,6 +19,8 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"mape", "mean_absolute_percentage_error"},
     {"msle", "mean_squared_logarithmic_error"},
     {"bce", "binary_crossentropy"},
+    {"huberloss", "huber"},
+    {"kullbackleiblerdivergence", "kl_divergence"},
     {"kld", "kl_divergence"},
     {"logcosh", "log_cosh"},
     {"acc", "accuracy"},
@@ -34,8 +36,10 @@ constexpr auto kShortNames = std::to_array<ShortName>({
 constexpr auto kClasses = std::to_array<ShortName>({
     {"SGD", "sgd"},
     {"RMSprop", "rmsprop"},
+    {"PReLU", "prelu"},
     {"UpSampling1D", "upsampling1d"},
     {"UpSampling2D", "upsampling2d"},
+    {"UpSampling3D", "upsampling3d"},
     {"AdamW", "adamw"},
     {"AUC", "auc"},
     {"MeanIoU", "mean_iou"},

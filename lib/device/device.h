@@ -1,4 +1,4 @@
-// Devices by name, and one device's working state.
+// Device names and device contexts.
 #pragma once
 
 #include <atomic>
@@ -15,24 +15,24 @@
 
 namespace dtrain {
 
-/// "cpu:1", "gpu:0". cpu:N are logical devices that share the machine's cores.
+/// A device name such as "cpu:1" or "gpu:0". cpu:N are logical devices that share the machine's cores.
 struct DeviceId {
   enum class Kind { cpu, gpu };
   Kind kind = Kind::cpu;
   int index = 0;
 
   std::string str() const;
-  /// Nothing where the text is no device's name.
+  /// Returns nullopt if the text is not a device name.
   static std::optional<DeviceId> parse(std::string_view text);
   bool operator==(const DeviceId&) const = default;
 };
 
-/// Bytes that a context's buffers have, and the most that they ever had at once.
+/// Current and peak size of a context's buffers, in bytes.
 struct MemoryUse {
   size_t now = 0, most = 0;
 };
 
-/// Counts them; on any thread.
+/// Thread-safe counter of allocated bytes.
 class MemoryCounter {
  public:
   void add(size_t bytes);
@@ -45,8 +45,8 @@ class MemoryCounter {
   std::atomic<size_t> now_{0}, most_{0};
 };
 
-/// Memory of a device, aligned to 64 bytes (large CPU buffers to 2 MiB, in huge pages where the system gives
-/// them). Zeroed.
+/// A zeroed block of device memory, aligned to 64 bytes (large CPU buffers to 2 MiB, in huge pages if
+/// available).
 class Buffer {
  public:
   Buffer() = default;
@@ -60,7 +60,7 @@ class Buffer {
   float* f32() const { return static_cast<float*>(data_); }
   size_t bytes() const { return bytes_; }
 
-  /// From now on to its release the buffer counts there.
+  /// Counts this buffer in `counter` until it is released.
   void count_in(std::shared_ptr<MemoryCounter> counter);
 
  private:
@@ -70,153 +70,151 @@ class Buffer {
   std::shared_ptr<MemoryCounter> counter_;
 };
 
-/// A point in the order of a context's operations.
+/// A marker in the sequence of a context's operations.
 class Event {
  public:
   virtual ~Event() = default;
-  /// Records the event after all operations that have been enqueued so far.
+  /// Records the event after all operations enqueued so far.
   virtual void record() = 0;
-  /// The host waits until the operations have come past the event; an event that was never recorded is not
-  /// waited for.
+  /// Blocks the host until the operations before the event have completed. Returns at once if the event was
+  /// never recorded.
   virtual void synchronize() = 0;
 };
 
-/// Thrown by Context::capture() where CUDA does not let the work be captured (cudaError 900 to 908). Nothing
-/// of it was enqueued, and the context can be used on.
+/// Thrown by Context::capture() if CUDA cannot capture the work (cudaError 900 to 908). In that case nothing
+/// was enqueued, and the context remains usable.
 class CaptureRefused : public Error {
  public:
   using Error::Error;
 };
 
-/// Captured work, to be enqueued again as a whole. Belongs to one context, whose thread runs it.
+/// Captured work that can be replayed as a whole. Belongs to one context; only that context's thread may run
+/// it.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
   virtual void run() = 0;
 };
 
-/// One replica's share of one device: of the CPU's cores, or of a GPU its streams and handles. Belongs to
-/// one thread, the one that calls `attach`.
+/// One replica's part of a device: some of the CPU's cores, or streams and handles of a GPU. Belongs to the
+/// thread that called attach().
 class Context {
  public:
   virtual ~Context() = default;
   virtual DeviceId device() const = 0;
-  /// Worker threads of the operations run here (at least 1).
+  /// Number of threads that run the operations (at least 1).
   virtual int threads() const = 0;
-  /// Makes the calling thread the one that runs this context's operations: binds it (and its workers) to
-  /// their cores, where `pin` was asked for, and sets denormal numbers to zero, which cost a hundredfold on
-  /// some CPUs. Threads that it starts from then on inherit its cores: start others before, or after detach.
+  /// Makes the calling thread run this context's operations: binds it and its workers to their cores if `pin`
+  /// was requested, and flushes denormal numbers to zero (they slow down some CPUs a hundredfold). Threads
+  /// started after attach() inherit its cores, so start other threads before attach() or after detach().
   virtual void attach() = 0;
-  /// Undoes that for the calling thread; so does the destructor, where the attached thread runs it.
+  /// Undoes attach() for the calling thread; so does the destructor if the attached thread runs it.
   virtual void detach() = 0;
-  /// Memory that is left, and what of it the libraries' workspace will take (0 on the CPU).
+  /// Free memory in bytes, and the part of it that the libraries' workspace will take (0 on the CPU).
   virtual size_t free_bytes() = 0;
   virtual size_t workspace_bytes() const { return 0; }
   Buffer allocate(size_t bytes);
-  /// The bytes that allocate() has given: what is held now, and the most at any time.
+  /// Current and peak bytes allocated by allocate().
   MemoryUse memory_use() const { return counter_->use(); }
-  /// Host memory that the device copies from and to by itself; if the system does not pin so much, pageable
-  /// memory, which the host copies (and which captured work cannot). Zeroed. Throws Error if there is
-  /// neither.
+  /// Allocates zeroed host memory for asynchronous copies: pinned if possible, else pageable (the host then
+  /// performs the copies, and they cannot be captured). Throws Error if out of memory.
   virtual Buffer allocate_host(size_t bytes) = 0;
-  /// When these return, src may change and dst holds what was asked for; in order with the operations.
+  /// Synchronous copies, ordered after earlier operations: on return `src` may change and `dst` holds the
+  /// data.
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
-  /// Enqueued in order with the operations; the host side is of allocate_host() and stays as it is until
-  /// they are done.
+  /// Asynchronous copy, ordered with the operations. The host side must come from allocate_host() and must
+  /// not change until the copy has completed.
   virtual void enqueue_copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void enqueue_zero(void* dst, size_t bytes) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// Operations that are enqueued from now on wait until those of the event's context, which may be another
-  /// one, have come past the event as it was last recorded.
+  /// Makes later operations wait for the last recording of `event`, which may belong to another context.
   virtual void wait(const Event& event) = 0;
-  /// A copy to the device beside the operations: it begins once they have come past `consumed` as it was last
-  /// recorded, `uploaded` is recorded after it, and operations that are enqueued from now on wait for it.
-  /// Both events are of this context. `src` is of allocate_host().
+  /// Copies to the device concurrently with the operations. The copy starts after the last recording of
+  /// `consumed`; `uploaded` is recorded after the copy, and later operations wait for it. Both events belong
+  /// to this context. `src` must come from allocate_host().
   virtual void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) = 0;
-  /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
-  /// and allocate the first time. Waits for the operations; what is captured can then be run without any
-  /// allocating or waiting. Null where the work is to be called again every time: on the CPU, and where the
-  /// environment says DTRAIN_CUDA_GRAPHS=0. Throws CaptureRefused.
+  /// Captures the operations that `work` enqueues instead of running them. The same calls must have run once
+  /// before, because libraries select algorithms and allocate on first use. Waits for earlier operations. The
+  /// captured graph runs without allocating or waiting. Returns null if the work cannot be replayed and must
+  /// be called each time: on the CPU, or with DTRAIN_CUDA_GRAPHS=0 in the environment. Throws CaptureRefused.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
-  /// Why the device has failed, with its name; "" where it works, as the CPU always does. Asks the device
-  /// without waiting for its operations. Any thread.
+  /// Returns the device's name and error if the device has failed; "" if it works (the CPU always does). Does
+  /// not wait for operations. May be called on any thread.
   virtual std::string failure() { return ""; }
 
  private:
   virtual Buffer take(size_t bytes) = 0;
 
-  std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();  // buffers may outlive this
+  std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();  // shared, since buffers may
+                                                                                // outlive the context
 };
 
-/// `cores`: the machine's cores that this context's threads run on, one thread each; where `pin`, they are
-/// bound to them.
+/// `cores`: the cores for this context's threads, one thread per core. `pin`: bind each thread to its core.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
 
-/// `deterministic`: only algorithms that give the same bits run after run. `spin`: the host waits for the GPU
-/// busily, which is faster where the thread has a core to itself; else it sleeps. Throws UserError if there
-/// is no such GPU, or it cannot run this program.
+/// `deterministic`: use only algorithms with bitwise reproducible results. `spin`: the host busy-waits for
+/// the GPU, which is faster if its thread has a core to itself; otherwise it sleeps. Throws UserError if the
+/// GPU does not exist or cannot run this program.
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin = true);
 
-/// The cores that this process may run on, whatever threads have been bound to since.
+/// Returns the cores that this process may run on, regardless of later thread affinity.
 std::vector<int> available_cores();
-/// Those of available_cores() that are near a device of the PCI bus ("0000:41:00.0"), as Linux tells in
-/// /sys/bus/pci/devices: of its NUMA node. All if that is unknown, or if none of them is. `root`: where /sys
-/// is.
+/// Returns the members of available_cores() on the NUMA node of a PCI device ("0000:41:00.0"), according to
+/// /sys/bus/pci/devices. Returns all available cores if the node is unknown or none of its cores is
+/// available. `root`: directory that contains /sys (for tests).
 std::vector<int> cores_near(const std::string& pci, const std::string& root = "");
 
-/// The host's memory as this process may use it, in bytes.
+/// Host memory available to this process, in bytes.
 struct HostMemory {
-  uint64_t total = 0;      // the machine's, without swap
-  uint64_t available = 0;  // that may be taken now without swapping, beside what others use
-  uint64_t limit = 0;      // that the process may have at most, swap included
-  std::string whose;       // limit that is: "the machine's memory", "the limit in /sys/fs/cgroup/..."
-  uint64_t used = 0;       // of the limit, by this process
+  uint64_t total = 0;      // physical memory of the machine
+  uint64_t available = 0;  // can be allocated now without swapping
+  uint64_t limit = 0;      // most that this process may use, including swap
+  std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
+  uint64_t used = 0;       // used by this process, counted against the limit
 
-  /// What the process may still take at most. A 64th of the limit is left to what no plan counts: stacks,
-  /// page tables, buffers of libraries.
+  /// Returns how much the process may still allocate. Keeps a 64th of the limit in reserve for memory that
+  /// plans do not count: stacks, page tables, library buffers.
   uint64_t left() const;
 };
-/// Of the machine, the process's control groups (version 1 and 2, with all that they stand in) and ulimit.
-/// `root`: where /proc and /sys are.
+/// Determines the limits from the machine, the process's control groups (v1 and v2, including all ancestors)
+/// and ulimit. `root`: directory that contains /proc and /sys (for tests).
 HostMemory host_memory(const std::string& root = "");
 
-/// What `dtrain gpus` says of the CPU.
+/// CPU information for `dtrain gpus`.
 struct CpuInfo {
   std::string name;  // "AMD EPYC 9B45"
-  int cores = 1;     // that this process may use
+  int cores = 1;     // available to this process
   HostMemory memory;
-  std::string instruction_set;  // "avx512_vnni", the best that the operations use here
+  std::string instruction_set;  // best one used on this CPU, such as "avx512_vnni"
 };
 CpuInfo cpu_info();
 
-/// "2.6.3", of the library that computes on the CPU, as built with; and the one that is there, where that is
-/// another.
+/// Returns oneDNN's version at build time, such as "2.6.3", plus the version at run time if it differs.
 std::string onednn_version();
-/// "13.0", of the CUDA that this program was built with; empty where it was built without.
+/// Returns the CUDA version that this program was built with, such as "13.0"; empty if built without CUDA.
 std::string cuda_build_version();
 
-/// The number of GPUs that this process can use, and why there is none where there is none ("built without
-/// CUDA").
+/// Number of GPUs that this process can use; if 0, `reason` says why ("built without CUDA").
 struct GpuPresence {
   int count = 0;
   std::string reason;
 };
 GpuPresence gpu_presence();
 
-/// Why this program cannot compute on a GPU that is present: "its compute capability is 7.5, and ..."; empty
-/// if nothing is known against it. Makes no context.
+/// Returns the reason why this program cannot use an existing GPU: "its compute capability is 7.5, and ...";
+/// empty if no problem is known. Creates no CUDA context.
 std::string gpu_obstacle(int index);
 
-/// Whether this machine seems to have a GPU that somebody expects to be used: NVIDIA's driver is loaded or
-/// knows of one, or CUDA_VISIBLE_DEVICES names one. False where CUDA_VISIBLE_DEVICES hides them all ("" or
-/// "-1"). `root`: where /dev is.
+/// Whether the user probably expects a GPU to be used: the NVIDIA driver is loaded or lists a GPU, or
+/// CUDA_VISIBLE_DEVICES names one. False if CUDA_VISIBLE_DEVICES hides all GPUs ("" or "-1"). `root`:
+/// directory that contains /dev (for tests).
 bool gpu_is_expected(const std::string& root = "");
 
-/// What a run may plan with of so many free bytes of a GPU. The rest is left to the driver and the libraries,
-/// which take memory by themselves while a run goes on: kernels, when they are first called (192 MiB or a
-/// 16th); captured graphs, and what is lost between allocations (a 32nd).
+/// Returns how many of a GPU's free bytes a run may plan with. The rest is left to the driver and the
+/// libraries, which allocate during a run: a 16th (at most 192 MiB) for kernels loaded on first use, and a
+/// 32nd for captured graphs and fragmentation.
 size_t usable_gpu_bytes(size_t free);
 
 }  // namespace dtrain

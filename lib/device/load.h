@@ -1,4 +1,4 @@
-// How busy the devices are. Nothing here makes a context of CUDA, so that looking takes no GPU's memory.
+// Load of the devices. Nothing here creates a CUDA context, so monitoring takes no GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace dtrain {
 
 struct CpuLoad {
-  std::map<int, double> cores;  // the share of the time since the last look that a core was busy, 0 to 1
+  std::map<int, double> cores;  // fraction of the time since the last look() that each core was busy
   uint64_t memory_total = 0, memory_used = 0;  // bytes
 };
 
-/// The cores that this process may run on.
+/// Monitors the cores that this process may run on.
 class CpuWatch {
  public:
-  /// `root`: where /proc is.
+  /// `root`: directory that contains /proc (for tests).
   explicit CpuWatch(std::string root = "");
   CpuLoad look();
 
@@ -34,16 +34,16 @@ class CpuWatch {
 
 struct GpuProcess {
   int pid = 0;
-  std::string name;                // "" where it cannot be found out
+  std::string name;                // "" if unknown
   std::optional<uint64_t> memory;  // bytes
 };
 
-/// What the driver does not tell is left out.
+/// Load of one GPU. Values that the driver does not report are missing.
 struct GpuLoad {
-  std::optional<int> index;  // 1 is gpu:1; nothing of a GPU that this process cannot use
+  std::optional<int> index;  // 1 is gpu:1; nullopt if this process cannot use the GPU
   std::string pci;           // "0000:41:00.0"
   std::string name;
-  std::optional<int> utilisation;              // per cent of the last second or so
+  std::optional<int> utilisation;              // percent, over about the last second
   std::optional<int> temperature;              // degrees Celsius
   std::optional<double> power, power_limit;    // watts
   uint64_t memory_total = 0, memory_used = 0;  // bytes
@@ -52,7 +52,7 @@ struct GpuLoad {
 
 class Nvml;
 
-/// All GPUs of the machine, by NVIDIA's management library (nvml.h).
+/// Monitors all GPUs of the machine through NVIDIA's management library (nvml.h).
 class GpuWatch {
  public:
   GpuWatch();
@@ -60,13 +60,13 @@ class GpuWatch {
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// Why there are no GPUs to look at; "" if there are.
+  /// Reason why there are no GPUs to monitor; "" if there are.
   const std::string& reason() const;
   std::vector<GpuLoad> look() const;
 
  private:
   std::unique_ptr<Nvml> nvml_;
-  std::map<std::string, int> indices_;  // of gpu_indices()
+  std::map<std::string, int> indices_;  // result of gpu_indices()
 };
 
 }  // namespace dtrain

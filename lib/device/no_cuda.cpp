@@ -1,4 +1,4 @@
-// Stands in for the CUDA folder where there is no CUDA toolkit.
+// Replacement for the cuda folder in builds without the CUDA toolkit.
 #include <fmt/format.h>
 
 #include "base/error.h"

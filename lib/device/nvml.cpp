@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-// NVML's own declarations, as far as they are used: a machine that has a driver need not have its header.
-// Every function answers 0 for success.
+// The NVML declarations that are used here; repeated because a machine with a driver may lack NVML's header.
+// Every function returns 0 on success.
 struct MemoryInfo {
   unsigned long long total = 0, free = 0, used = 0;
 };
@@ -29,10 +29,10 @@ struct PciInfo {
   unsigned domain = 0, bus = 0, device = 0, device_id = 0, subsystem_id = 0;
   char id[32] = "";
 };
-constexpr int kChip = 0;                        // the sensor
+constexpr int kChip = 0;                        // temperature sensor
 constexpr unsigned kLinks = 18;                 // NVML_NVLINK_MAX_LINKS
 constexpr unsigned kMigEnabled = 1;             // NVML_DEVICE_MIG_ENABLE
-constexpr unsigned long long kUnknown = ~0ULL;  // if a container hides the memory of a process
+constexpr unsigned long long kUnknown = ~0ULL;  // reported if a container hides a process's memory
 
 std::string name_of_process(unsigned pid) {
   std::string name;
@@ -51,13 +51,13 @@ bool Nvml::call(const char* function, Arguments... arguments) const {
 
 Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
   if (!library_) {
-    reason_ = "NVIDIA's driver is not installed here (libnvidia-ml.so.1)";
+    reason_ = "the NVIDIA driver is not installed (libnvidia-ml.so.1)";
   } else if (!call("nvmlInit_v2")) {
-    reason_ = "NVIDIA's driver is installed, but does not answer";
+    reason_ = "the NVIDIA driver is installed, but does not respond";
     dlclose(library_);
     library_ = nullptr;
   } else if (!call("nvmlDeviceGetCount_v2", &count_) || count_ == 0) {
-    reason_ = "NVIDIA's driver knows of none";
+    reason_ = "the NVIDIA driver reports no GPUs";
   }
 }
 
@@ -147,7 +147,8 @@ std::optional<int> Nvml::nvlinks(Gpu gpu) const {
 
 std::vector<GpuProcess> Nvml::processes(Gpu gpu) const {
   if (!gpu) return {};
-  // The first call fails for want of room, and says how many there are; the second has room for some more.
+  // The first call fails for lack of space but returns the number of processes; the second leaves room for
+  // new ones.
   unsigned count = 0;
   call("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, static_cast<Process*>(nullptr));
   std::vector<Process> found(count + 64);

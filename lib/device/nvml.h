@@ -1,6 +1,5 @@
-// NVIDIA's management library (NVML), which comes with the driver: opened if it is there, never required. It
-// numbers GPUs by itself, whatever CUDA_VISIBLE_DEVICES says; a PCI address names the same GPU to NVML and
-// CUDA.
+// NVIDIA's management library (NVML), part of the driver. It is optional and loaded at run time. NVML's GPU
+// indices ignore CUDA_VISIBLE_DEVICES; PCI addresses identify a GPU in both NVML and CUDA.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace dtrain {
 
 class Nvml {
  public:
-  /// One of NVML's GPUs; null is none, of which nothing is known.
+  /// NVML's handle of a GPU. Queries of a null handle return no value.
   using Gpu = void*;
   struct Memory {
     uint64_t total = 0, free = 0, used = 0;  // bytes
@@ -25,44 +24,44 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Why there are no GPUs to ask about; "" if there are.
+  /// Reason why NVML has no GPUs; "" if it has.
   const std::string& reason() const { return reason_; }
   /// "580.95.05"; "" if unknown.
   std::string driver_version() const;
 
   unsigned count() const { return count_; }
   Gpu gpu(unsigned index) const;
-  /// `pci`: as pci_id() writes it.
+  /// `pci`: in the format of pci_id().
   Gpu gpu_at(const std::string& pci) const;
   /// `uuid`: "GPU-00112233-..." or "MIG-00112233-...".
   Gpu gpu_called(const std::string& uuid) const;
 
-  // What NVML does not tell is nothing, or "".
+  // Values that NVML does not report are nullopt or "".
   std::string name(Gpu gpu) const;
   std::string pci_id(Gpu gpu) const;
-  /// Whether the GPU is split into instances (MIG), each of which is a GPU to CUDA.
+  /// Whether the GPU is split into MIG instances, each of which CUDA sees as a GPU.
   bool is_split(Gpu gpu) const;
   std::optional<Memory> memory(Gpu gpu) const;
-  std::optional<int> utilisation(Gpu gpu) const;     // per cent of the last second or so
+  std::optional<int> utilisation(Gpu gpu) const;     // percent, over about the last second
   std::optional<int> temperature(Gpu gpu) const;     // degrees Celsius
   std::optional<double> power(Gpu gpu) const;        // watts
   std::optional<double> power_limit(Gpu gpu) const;  // watts
-  std::optional<int> nvlinks(Gpu gpu) const;         // that are up
+  std::optional<int> nvlinks(Gpu gpu) const;         // number of active links
   std::vector<GpuProcess> processes(Gpu gpu) const;
 
  private:
   template <class... Arguments>
   bool call(const char* function, Arguments... arguments) const;
 
-  void* library_ = nullptr;  // null if it could not be opened and started
+  void* library_ = nullptr;  // null if it could not be opened and initialized
   std::string reason_;
   unsigned count_ = 0;
 };
 
-/// "0000:41:00.0", as Linux, nvidia-smi and CUDA name a device of the PCI bus, in small letters.
+/// Formats a PCI address as Linux, nvidia-smi and CUDA do, in lower case: "0000:41:00.0".
 std::string pci_id(unsigned domain, unsigned bus, unsigned device);
-/// The same of an address with another number of digits or in capitals ("00000000:C1:00.0"); other text as it
-/// is.
+/// Converts an address with another number of digits or in upper case ("00000000:C1:00.0") to this format.
+/// Returns other text unchanged.
 std::string normalized_pci_id(const std::string& address);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// A device as a configuration names it.
+// A device name in a configuration.
 #pragma once
 
 #include "config/codec.h"
@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// A device, and where it is written.
+/// A device with its location in the configuration file.
 struct WrittenDevice {
   DeviceId id;
   Mark mark;

@@ -1,4 +1,5 @@
-// BMP: pictures of 1, 4, 8, 16, 24 and 32 bits a pixel, uncompressed or (4 and 8) run-length encoded.
+// Decodes BMP: images of 1, 4, 8, 16, 24 and 32 bits per pixel, uncompressed or (4 and 8 bits) run-length
+// encoded.
 // https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
 #include <algorithm>
 #include <array>
@@ -16,13 +17,13 @@ namespace dtrain {
 namespace {
 
 constexpr uint32_t kRuns8 = 1, kRuns4 = 2;  // values of the header's field "compression"
-constexpr int64_t kMostOfRun = 128;         // pixels for each byte: two bytes are a run of up to 255
+constexpr int64_t kMostOfRun = 128;         // pixels per byte: a run of up to 255 pixels takes two bytes
 
 class BmpRows final : public PictureRows {
  public:
   BmpRows(std::span<const uint8_t> bytes, size_t file_bytes) : bytes_(bytes) {
     const uint32_t header = number(14, 4);
-    const bool old = header == 12;  // OS/2's, with 16 bits for the size
+    const bool old = header == 12;  // OS/2 header, with 16-bit sizes
     const auto stored_height =
         old ? static_cast<int32_t>(number(20, 2)) : static_cast<int32_t>(number(22, 4));
     const int64_t width = old ? number(18, 2) : static_cast<int32_t>(number(18, 4));
@@ -37,10 +38,10 @@ class BmpRows final : public PictureRows {
     const size_t colours_end = read_colours(header, old, compression);
     first_pixel_ = number(10, 4);
     if (bits_ <= 8 && first_pixel_ == 14 + header)
-      first_pixel_ = colours_end;  // some writers count no palette
+      first_pixel_ = colours_end;  // some writers do not count the palette
     if (first_pixel_ < colours_end)
       throw UserError(
-          fmt::format("expected pixels behind the header and the palette, which end at byte {}, found "
+          fmt::format("expected pixels after the header and the palette, which end at byte {}, found "
                       "them at byte {}",
                       colours_end, first_pixel_));
     if (has_runs_) return;
@@ -76,7 +77,7 @@ class BmpRows final : public PictureRows {
   }
 
  private:
-  /// Where in a pixel of 16 or 32 bits a channel stands.
+  /// The bits of one channel in a 16- or 32-bit pixel.
   struct Mask {
     uint32_t bits = 0;
     uint8_t of(uint32_t pixel) const {
@@ -88,13 +89,14 @@ class BmpRows final : public PictureRows {
 
   uint32_t number(size_t offset, size_t size) const {
     if (bytes_.size() < offset + size)
-      throw UserError(fmt::format("expected a BMP's header, found the end after {} bytes", bytes_.size()));
+      throw UserError(
+          fmt::format("expected a BMP header, found the end of the file after {} bytes", bytes_.size()));
     uint32_t value = 0;
     for (size_t i = 0; i < size; ++i) value |= uint32_t{bytes_[offset + i]} << (8 * i);
     return value;
   }
 
-  /// Returns where the header and what belongs to it end.
+  /// Reads the masks or the palette. Returns the offset of the end of the header, including them.
   size_t read_colours(uint32_t header, bool old, uint32_t compression) {
     constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
     const bool fields = compression == kBitFields || compression == kAlphaBitFields;
@@ -103,27 +105,27 @@ class BmpRows final : public PictureRows {
       return read_palette(header, old);
     }
     if (bits_ != 16 && bits_ != 24 && bits_ != 32)
-      throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits a pixel, found {}", bits_));
+      throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits per pixel, found {}", bits_));
     if (compression != 0 && (!fields || bits_ == 24)) fail_compression(compression);
     if (fields) {
       for (size_t i = 0; i < 3; ++i) masks_[i].bits = number(54 + 4 * i, 4);
       if (header >= 56 || compression == kAlphaBitFields) masks_[3].bits = number(66, 4);
     } else if (bits_ == 16) {
       masks_ = {{{0x7c00}, {0x03e0}, {0x001f}, {0}}};
-    } else {  // the fourth byte means nothing
+    } else {  // the fourth byte is unused
       masks_ = {{{0xff0000}, {0x00ff00}, {0x0000ff}, {0}}};
     }
-    // The masks are a part of longer headers.
+    // Longer headers include the masks.
     const size_t masks = !fields || header > 40 ? 0 : compression == kAlphaBitFields ? 16 : 12;
     return 14 + header + masks;
   }
 
   [[noreturn]] static void fail_compression(uint32_t compression) {
-    throw UserError(fmt::format(
-        "expected a BMP that is not compressed or run-length encoded, found compression {}", compression));
+    throw UserError(
+        fmt::format("expected an uncompressed or run-length encoded BMP, found compression {}", compression));
   }
 
-  /// Returns where it ends.
+  /// Reads the palette and returns the offset of its end.
   size_t read_palette(uint32_t header, bool old) {
     const size_t entry = old ? 3 : 4, most = size_t{1} << bits_;
     const size_t said = old ? 0 : number(46, 4);
@@ -136,7 +138,7 @@ class BmpRows final : public PictureRows {
     return 14 + header + entry * count;
   }
 
-  /// Of indices of so many bits, the first of a byte in its high ones.
+  /// Converts a row of palette indices of `bits` bits each; the first pixel is in the high bits of a byte.
   void indexed_row(const uint8_t* src, size_t width, uint32_t bits, uint8_t* row) const {
     const size_t in_byte = 8 / bits;
     for (size_t x = 0; x < width; ++x) {
@@ -163,7 +165,7 @@ class BmpRows final : public PictureRows {
   int64_t next_row_ = 0;
   std::array<Mask, 4> masks_{};  // red, green, blue, alpha
   std::array<std::array<uint8_t, 3>, 256> palette_{};
-  std::vector<uint8_t> indices_;  // of a run-length encoded picture, from bottom to top
+  std::vector<uint8_t> indices_;  // of a run-length encoded image, from bottom to top
 };
 
 }  // namespace

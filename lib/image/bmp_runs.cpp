@@ -23,8 +23,8 @@ class BmpRuns {
   }
 
  private:
-  /// A run of one byte's indices, or, behind a 0: the end of the row, the end of the picture, a step to
-  /// another place, or so many indices.
+  /// Decodes one code: a run that repeats the indices of one byte or, after a 0, the end of a row, the end of
+  /// the image, a jump to another position, or a number of literal indices.
   void step() {
     const uint8_t count = next(), value = next();
     if (count > 0) {
@@ -42,7 +42,7 @@ class BmpRuns {
     }
   }
 
-  /// Indices that stand in the data, filled up to a whole number of 16 bits.
+  /// Copies literal indices, which are padded to a multiple of 16 bits.
   void put_all(unsigned count) {
     uint8_t byte = 0;
     const unsigned in_byte = 8 / bits_;
@@ -53,7 +53,7 @@ class BmpRuns {
     if ((count + in_byte - 1) / in_byte % 2 == 1) next();
   }
 
-  /// The index of the i-th pixel of those that a byte stands for: of four bits, the high ones come first.
+  /// Returns the index of the i-th pixel in a byte; with 4 bits per pixel, the high bits come first.
   uint8_t index_in(uint8_t byte, unsigned i) const {
     if (bits_ == 8) return byte;
     return i % 2 == 0 ? static_cast<uint8_t>(byte >> 4) : static_cast<uint8_t>(byte & 15);
@@ -61,7 +61,7 @@ class BmpRuns {
 
   void put(uint8_t index) {
     if (y_ >= height_)
-      throw UserError(fmt::format("expected the {} rows that the BMP's header says, found more", height_));
+      throw UserError(fmt::format("expected {} rows as in the BMP header, found more", height_));
     if (x_ < width_) pixels_[static_cast<size_t>(y_ * width_ + x_)] = index;
     ++x_;
   }
@@ -69,7 +69,8 @@ class BmpRuns {
   uint8_t next() {
     if (at_ >= data_.size())
       throw UserError(fmt::format(
-          "expected a BMP's {} rows, found the end of its data in row {} (from 0, below)", height_, y_));
+          "expected a BMP with {} rows, found the end of its data in row {} (counted from 0 at the bottom)",
+          height_, y_));
     return data_[at_++];
   }
 

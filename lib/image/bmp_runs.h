@@ -1,4 +1,4 @@
-// The run-length encoding of BMP files (BI_RLE8, BI_RLE4).
+// Decodes the run-length encoding of BMP files (BI_RLE8, BI_RLE4).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// The indices of all pixels [height, width] into the palette, a byte each, from bottom to top. `bits`: of a
-/// pixel, 8 or 4. Pixels that the data pass over have the index 0; what a run has beyond the end of its row
-/// is left out. Throws UserError where the data end early or lead beyond the picture.
+/// Returns the palette index of each pixel, [height, width] bytes from bottom to top. `bits`: bits per pixel,
+/// 8 or 4. Skipped pixels have index 0; runs are cut at the end of their row. Throws UserError if the data
+/// end early or extend beyond the image.
 std::vector<uint8_t> decode_bmp_runs(std::span<const uint8_t> data, uint32_t bits, int64_t width,
                                      int64_t height);
 

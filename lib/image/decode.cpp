@@ -12,12 +12,12 @@ namespace dtrain {
 
 namespace {
 
-/// A part of a picture, in pixels.
+/// A rectangle of an image, in pixels.
 struct Box {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-/// EXIF's eight orientations: the stored picture is transposed (columns become rows), then mirrored.
+/// One of EXIF's eight orientations: the stored image is transposed (columns become rows), then mirrored.
 struct Turn {
   explicit Turn(int orientation)
       : transposed(orientation >= 5),
@@ -27,10 +27,10 @@ struct Turn {
   bool is_none() const { return !transposed && !mirrored_rows && !mirrored_columns; }
 
   bool transposed;
-  bool mirrored_rows, mirrored_columns;  // after transposing
+  bool mirrored_rows, mirrored_columns;  // applied after transposing
 };
 
-/// The middle of a picture that has the form's shape, as Keras's smart_resize cuts it.
+/// Returns the central part of an image with the form's aspect ratio, cropped like Keras's smart_resize.
 Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   const auto part = [](int64_t other, int64_t wanted, int64_t other_wanted) {
     return std::max<int64_t>(1, other * wanted / other_wanted);
@@ -43,7 +43,7 @@ Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// Where in the form a whole picture of this size has its place.
+/// Returns the part of the form that a whole image of this size fills (centered, with its aspect ratio kept).
 Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   const double factor = std::min(static_cast<double>(form.height) / static_cast<double>(height),
                                  static_cast<double>(form.width) / static_cast<double>(width));
@@ -58,7 +58,7 @@ Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// The box of the stored picture that becomes this box of the turned one, which has this size.
+/// Maps a box of the turned image, whose size is given, to the corresponding box of the stored image.
 Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
   if (turn.mirrored_rows) box.top = height - box.top - box.height;
   if (turn.mirrored_columns) box.left = width - box.left - box.width;
@@ -69,11 +69,11 @@ Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
   return box;
 }
 
-uint8_t grey_of(const uint8_t* rgb) {  // Rec. 601, as Pillow
+uint8_t grey_of(const uint8_t* rgb) {  // Rec. 601, like Pillow
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
-/// `from` to `to` channels, of a row of `width` pixels. In place where `to` is not more than `from`.
+/// Converts a row of `width` pixels from `from` to `to` channels. Works in place if `to` <= `from`.
 void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t width) {
   const bool grey = from <= 2, alpha = from == 2 || from == 4;
   for (int64_t x = 0; x < width; ++x, src += from, dst += to) {
@@ -90,7 +90,7 @@ void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t wid
   }
 }
 
-/// Writes the pixels [height, width] of `src` (stored) to `dst` as they are to be seen.
+/// Writes the stored pixels `src`, [height, width], to `dst` in their display orientation.
 void turn_pixels(const std::vector<uint8_t>& src, int64_t height, int64_t width, int channels,
                  const Turn& turn, uint8_t* dst, size_t dst_row_bytes) {
   const int64_t rows = turn.transposed ? width : height, columns = turn.transposed ? height : width;
@@ -104,7 +104,7 @@ void turn_pixels(const std::vector<uint8_t>& src, int64_t height, int64_t width,
     }
 }
 
-/// The rows of a picture with the channels that are wanted.
+/// The rows of an image, converted to the requested number of channels.
 class ConvertedRows {
  public:
   ConvertedRows(PictureRows& rows, int channels) : rows_(rows), channels_(channels) {
@@ -122,7 +122,7 @@ class ConvertedRows {
   std::vector<uint8_t> row_;
 };
 
-/// Takes the box (of the stored picture, in its full size) to [height, width] pixels.
+/// Decodes and resizes a box of the stored image (in full-size coordinates) to [height, width] pixels.
 void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels, uint8_t* dst,
                 size_t dst_row_bytes) {
   const auto ratio = [](int64_t wanted, int64_t there) {
@@ -138,7 +138,7 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
   Resampler resampler(axis(rows.height(), box.top, box.height, height),
                       axis(rows.width(), box.left, box.width, width), rows.width(), channels);
   int64_t read = resampler.run([&](uint8_t* row) { source.read(row); }, dst, dst_row_bytes);
-  // The rest is read as well: damage there is damage.
+  // Reads the remaining rows too, so that damage in them is an error.
   std::vector<uint8_t> rest(read < rows.height() ? static_cast<size_t>(rows.width() * channels) : 0);
   for (; read < rows.height(); ++read) source.read(rest.data());
   rows.finish();

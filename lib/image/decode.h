@@ -1,4 +1,4 @@
-// From the bytes of a picture's file to pixels of the size that a model wants.
+// Decodes image files to pixels of the size that a model needs.
 #pragma once
 
 #include <cstddef>
@@ -7,39 +7,41 @@
 
 namespace dtrain {
 
-/// How a picture of another shape comes to the wanted one.
+/// How an image with another aspect ratio is fitted to the requested size.
 enum class Resize {
-  stretch,  // both axes, each by its own factor
-  crop,     // the middle of it that has the wanted shape
-  pad,      // all of it, black beside it
+  stretch,  // scales each axis by its own factor
+  crop,     // keeps the central part with the requested aspect ratio
+  pad,      // keeps the whole image and fills the rest with black
 };
 
-/// The pixels that are wanted of a picture: [height, width, channels] bytes.
+/// The requested pixels of an image: [height, width, channels] bytes.
 struct PictureForm {
   int64_t height = 0, width = 0;
-  int channels = 3;  // 1 (grey), 3 (RGB) or 4 (RGB and alpha)
+  int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)
   Resize resize = Resize::stretch;
 
   size_t bytes() const { return static_cast<size_t>(height * width * channels); }
 };
 
-/// Decodes a JPEG, PNG or BMP to form.bytes() bytes: turned as EXIF says, 16 bits to 8, alpha dropped or made
-/// opaque, resized bilinearly with antialiasing. The same bits wherever and whenever it is done. Throws
-/// UserError ("expected ..., found ...", without a path) where the bytes are no whole picture.
+/// Decodes a JPEG, PNG or BMP to form.bytes() bytes: turned according to EXIF, 16 bits reduced to 8, alpha
+/// dropped or made opaque, resized bilinearly with antialiasing. The result is bitwise reproducible on every
+/// machine. Throws UserError ("expected ..., found ...", without a path) if the bytes are not a complete
+/// image.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
-/// Whether a file that begins so is a JPEG, PNG or BMP, or of another format of pictures, whose name
-/// decode_picture() then says (GIF, WebP, ...). At least 18 bytes are needed for that.
+/// Whether a file with this start is a JPEG, PNG or BMP, or an image of another known format (GIF, WebP,
+/// ...), which decode_picture() then names in its error. Needs at least 18 bytes.
 bool is_picture_file(std::span<const uint8_t> start);
 
-/// What the header of a picture says, as it is to be shown: turned as EXIF says.
+/// Information from an image's header; the size is that of the displayed image, turned according to EXIF.
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool grey = false;
 };
 
-/// Of a file of `file_bytes` bytes, of which `start` is the beginning. Throws what decode_picture() would
-/// throw for the header. A `start` that is too short for it is an error, too: try again with more.
+/// Reads the header of a file of `file_bytes` bytes that starts with `start`. Throws the same errors as
+/// decode_picture() does for the header. Also throws if `start` is too short for the header: retry with more
+/// bytes.
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes);
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Whole numbers of either byte order, within the bytes that are there.
+/// Reads integers of either byte order, with bounds checks.
 class TiffBytes {
  public:
   TiffBytes(std::span<const uint8_t> bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}

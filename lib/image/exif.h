@@ -1,4 +1,4 @@
-// The one entry of a picture's metadata (EXIF, XMP) that decides what the picture looks like.
+// Reads the orientation from an image's metadata (EXIF, XMP), the only entry that affects its appearance.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace dtrain {
 
-/// The orientation, 1 to 8, that TIFF-structured data (behind "Exif\0\0") say; 0 where they say none or are
-/// damaged.
+/// Returns the orientation, 1 to 8, from TIFF-structured data (the bytes after "Exif\0\0"); 0 if there is
+/// none or the data are damaged.
 int exif_orientation(std::span<const uint8_t> tiff);
 
-/// The orientation, 1 to 8, that an XMP packet says (tiff:Orientation, as an attribute or an element); 0
-/// where it says none.
+/// Returns the orientation, 1 to 8, from an XMP packet (tiff:Orientation as an attribute or an element); 0 if
+/// there is none.
 int xmp_orientation(std::string_view packet);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo.
+// Decodes JPEG with libjpeg-turbo.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-// The second goes by what the first defines.
+// jerror.h depends on definitions in jpeglib.h.
 // clang-format off
 #include <jpeglib.h>
 #include <jerror.h>
@@ -24,13 +24,13 @@ namespace dtrain {
 
 namespace {
 
-/// A picture that is shrunk while it is decoded stays this much larger than what is wanted: what that blurs
-/// or lets through is hardly seen behind the filter that follows.
+/// An image that libjpeg downscales while decoding stays at least this much larger than the requested size,
+/// so that blur and aliasing from the downscaling are hardly visible after the final resize.
 constexpr double kLeastOversize = 1.25;
-constexpr int kMostScans = 500;  // of a progressive picture; libjpeg-turbo's own fuzzers take the same bound
+constexpr int kMostScans = 500;  // of a progressive image; libjpeg-turbo's fuzzers use the same limit
 
-/// libjpeg tells of errors by a call that must not return: it jumps back to where the library was called
-/// from.
+/// Error handler. libjpeg reports errors through a callback that must not return; it jumps back to the caller
+/// of the library.
 struct JpegErrors : jpeg_error_mgr {
   jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
@@ -42,7 +42,7 @@ struct JpegErrors : jpeg_error_mgr {
   longjmp(errors->jump, 1);
 }
 
-/// Warnings about pixels that are lost are errors; what only breaks the rules of the format is nothing.
+/// Turns warnings about lost pixels into errors; ignores mere violations of the format.
 void take_message(j_common_ptr decoder, int level) {
   if (level >= 0) return;
   switch (decoder->err->msg_code) {
@@ -81,7 +81,7 @@ class JpegRows final : public PictureRows {
         jpeg_save_markers(&decoder_, JPEG_APP0 + 1, 0xFFFF);
         jpeg_read_header(&decoder_, TRUE);
       });
-      // A block of 8 x 8 takes one bit at least.
+      // An 8 x 8 block takes at least one bit: at most 512 pixels per byte.
       grey_ = decoder_.jpeg_color_space == JCS_GRAYSCALE;
       set_full_size(decoder_.image_width, decoder_.image_height, file_bytes, 512);
     } catch (...) {
@@ -101,7 +101,7 @@ class JpegRows final : public PictureRows {
     while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * kLeastOversize * wanted_scale)
       decoder_.scale_num *= 2;
     scale_ = decoder_.scale_num / 8.0;
-    // Colours that were stored at half the size need no interpolation where they are shrunk to half at least.
+    // Subsampled chroma needs no interpolation if the image is shrunk to half its decoded size or less.
     decoder_.do_fancy_upsampling = scale_ < 2 * wanted_scale ? TRUE : FALSE;
     guarded([&] { jpeg_start_decompress(&decoder_); });
     width_ = decoder_.output_width;
@@ -120,15 +120,15 @@ class JpegRows final : public PictureRows {
   }
 
  private:
-  /// Calls the library, which may leave `call` by a jump: it must hold nothing that has to be destroyed.
+  /// Calls the library, which may leave `call` with longjmp: `call` must not hold objects with destructors.
   template <class Call>
   void guarded(Call call) {
     if (setjmp(errors_.jump) != 0)
-      throw UserError(fmt::format("expected a whole JPEG, found it damaged ({})", errors_.message));
+      throw UserError(fmt::format("expected an intact JPEG, found a damaged one ({})", errors_.message));
     call();
   }
 
-  /// EXIF's, or else XMP's where EXIF says none.
+  /// Takes the orientation from EXIF, or from XMP if EXIF has none.
   void find_orientation() {
     using namespace std::string_view_literals;
     constexpr std::string_view kExif = "Exif\0\0"sv, kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
@@ -158,12 +158,14 @@ class JpegRows final : public PictureRows {
       decoder_.out_color_space = JCS_RGB;
       channels_ = 3;
     } else {
-      throw UserError(fmt::format("expected a grey, colour or CMYK JPEG, found one of {} unknown components",
-                                  decoder_.num_components));
+      throw UserError(
+          fmt::format("expected a grayscale, color or CMYK JPEG, found one with {} unknown components",
+                      decoder_.num_components));
     }
   }
 
-  /// Adobe's programs, which leave a marker, store ink's absence; others its amount.
+  /// Converts CMYK to RGB. Adobe's programs, recognized by their marker, store inverted ink values; others
+  /// the amount of ink.
   void from_cmyk(uint8_t* row) const {
     const unsigned flip = decoder_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i < static_cast<size_t>(width_); ++i)

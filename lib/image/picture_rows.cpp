@@ -14,8 +14,8 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Whether behind the 14 bytes of the file's header another one begins: with its length, which is OS/2's or
-/// one of Windows's.
+/// Whether the 14-byte file header is followed by a second header, which starts with its own length (OS/2's
+/// or one of the Windows lengths).
 bool has_bmp_header(std::span<const uint8_t> start) {
   if (start.size() < 18) return false;
   const uint32_t length =
@@ -23,30 +23,29 @@ bool has_bmp_header(std::span<const uint8_t> start) {
   return length == 12 || (length >= 40 && length <= 1024);
 }
 
-/// The format of pictures that are not read, as the first bytes say it; "" where they say none.
+/// Returns the name of an image format that is recognized but not supported; "" for other files.
 std::string_view name_of_unread_format(std::string_view start) {
   if (start.starts_with("GIF87a") || start.starts_with("GIF89a")) return "a GIF";
-  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
-    return "a WebP picture";
+  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP") return "a WebP image";
   if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
     return "a TIFF";
-  // No pictures are 0, and an IDX file has its type in the third byte, which is 8 at least.
+  // The number of images is not 0. An IDX file cannot match: its third byte is its type, at least 8.
   if (start.size() >= 6 && start.starts_with(std::string_view("\0\0\1\0", 4)) && (start[4] | start[5]) != 0)
     return "an icon (.ico)";
-  // The first byte is of a box's length, so that no text begins so.
+  // The first byte (0) belongs to the length of a box; no text file starts with it.
   if (start.size() >= 12 && start[0] == '\0' && start.substr(4, 4) == "ftyp")
     return "a HEIC, AVIF or video file";
   return "";
 }
 
-/// Messages name a file by its first bytes: "an HDF5 file".
+/// Returns a file's format by its first bytes, for messages: "an HDF5 file".
 std::string_view name_of_format(std::string_view start) {
   if (start.empty()) return "an empty file";
   if (const std::string_view unread = name_of_unread_format(start); !unread.empty()) return unread;
   if (start.starts_with("\x89HDF")) return "an HDF5 file";
   if (start.starts_with("%PDF")) return "a PDF";
   if (start.starts_with("<svg") || start.starts_with("<?xml")) return "an SVG or XML file";
-  return "no picture";
+  return "a file that is not an image";
 }
 
 }  // namespace
@@ -54,14 +53,13 @@ std::string_view name_of_format(std::string_view start) {
 void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes,
                                 int64_t most_pixels_a_byte) {
   if (width < 1 || height < 1)
-    throw UserError(fmt::format("expected a picture, found one of {} x {} pixels", width, height));
+    throw UserError(fmt::format("expected at least one pixel, found {} x {} pixels", width, height));
   if (width > kMostPixels / height)
     throw UserError(
-        fmt::format("expected a picture of at most {} pixels, found {} x {}", kMostPixels, width, height));
+        fmt::format("expected an image of at most {} pixels, found {} x {}", kMostPixels, width, height));
   if (width * height / most_pixels_a_byte > static_cast<int64_t>(file_bytes))
-    throw UserError(
-        fmt::format("expected the {} x {} pixels that the header says, found a file of {} bytes, too few",
-                    width, height, file_bytes));
+    throw UserError(fmt::format("expected {} x {} pixels as in the header, found a file of {} bytes, too few",
+                                width, height, file_bytes));
   full_width_ = width;
   full_height_ = height;
 }

@@ -1,4 +1,4 @@
-// A picture in a file of some format, as rows of bytes from top to bottom.
+// Decoders that return the rows of an image from top to bottom.
 #pragma once
 
 #include <cstddef>
@@ -8,41 +8,42 @@
 
 namespace dtrain {
 
-/// The pixels that a picture may have, Pillow's limit: what claims more is taken for an attack on memory.
+/// The maximum number of pixels in an image (Pillow's limit): larger images are considered decompression
+/// bombs.
 constexpr int64_t kMostPixels = 178'956'970;
 
-/// Gives the rows of one picture, each of width() * channels() bytes. Made from the file's bytes, which stay
-/// alive and as they are. Nothing is allocated for pixels before start(). Every function throws UserError
-/// ("expected ..., found ...", without a path) where the bytes are not what they should be.
+/// Decodes one image row by row; a row has width() * channels() bytes. Constructed from the file's bytes,
+/// which must stay alive and unchanged. Allocates no memory for pixels before start(). Every function throws
+/// UserError ("expected ..., found ...", without a path) if the bytes are invalid.
 class PictureRows {
  public:
   virtual ~PictureRows() = default;
-  /// What the header says: the size as stored, before any orientation.
+  /// The size from the header, as stored: before the orientation is applied.
   int64_t full_width() const { return full_width_; }
   int64_t full_height() const { return full_height_; }
-  /// How the picture is to be turned, as EXIF counts: 1 (as it is) to 8.
+  /// EXIF orientation: 1 (not turned) to 8.
   int orientation() const { return orientation_; }
-  /// Whether it is stored without colours.
+  /// Whether the image is stored without colors.
   bool is_grey() const { return grey_; }
 
-  /// Called once before read(). `channels` are those that are wanted: a format that can give them itself
-  /// does. `wanted_scale` is the new size over the old one (at most 1): a format that can shrink while it
-  /// decodes may do a part of that.
+  /// Called once before read(). `channels`: the requested number; formats that can convert to it do so.
+  /// `wanted_scale`: new size divided by old size (at most 1); formats that can downscale while decoding may
+  /// do part of it.
   virtual void start(int channels, double wanted_scale) = 0;
-  /// From start() on: the size and the channels of the rows (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), and
-  /// their size over the picture's, 1 where it was not shrunk.
+  /// Valid after start(): size and channels of the rows (1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA),
+  /// and their size relative to the stored image (1 if not downscaled).
   int64_t width() const { return width_; }
   int64_t height() const { return height_; }
   int channels() const { return channels_; }
   double scale() const { return scale_; }
-  /// Writes the next row. Called height() times at most.
+  /// Writes the next row to `row`. Called at most height() times.
   virtual void read(uint8_t* row) = 0;
-  /// Called after the last row: looks at what the file has after its pixels.
+  /// Called after the last row: checks the rest of the file.
   virtual void finish() {}
 
  protected:
-  /// What the header says. Throws UserError for no pixels, for more than kMostPixels, and for more than
-  /// `file_bytes` can hold at `most_pixels_a_byte`.
+  /// Sets the size from the header. Throws UserError if the size is zero, exceeds kMostPixels, or is more
+  /// than `file_bytes` can encode at `most_pixels_a_byte` pixels per byte.
   void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
 
   int orientation_ = 1;
@@ -57,22 +58,22 @@ class PictureRows {
 
 enum class PictureFormat { none, jpeg, png, bmp };
 
-/// The format that the first bytes of a file say. Text may begin with a BMP's two letters ("BMI,age"): what
-/// its header begins with has to follow.
+/// Detects the format from the first bytes of a file. Text may start with BMP's two letters ("BMI,age"), so
+/// the start of a BMP header must follow.
 PictureFormat picture_format(std::span<const uint8_t> start);
 
-/// Whether the first bytes of a file say a format of pictures that is known but not read: GIF, WebP, TIFF,
-/// ICO, HEIC and its kin.
+/// Whether a file with this start has a recognized but unsupported image format: GIF, WebP, TIFF, ICO, HEIC
+/// and similar.
 bool is_unread_format(std::span<const uint8_t> start);
 
-// One for each format. `bytes` may be the beginning of a file of `file_bytes` bytes, where only the header is
-// wanted.
+// Decoders of each format. If only the header is needed, `bytes` may be the beginning of a file of
+// `file_bytes` bytes.
 std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_png(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_bmp(std::span<const uint8_t> bytes, size_t file_bytes);
 
-/// Opens a picture of its picture_format(). Throws UserError for any other file; the message
-/// names formats that are known but not read (GIF, WebP, ...).
+/// Opens an image with the decoder of its picture_format(). Throws UserError for any other file; the message
+/// names recognized but unsupported formats (GIF, WebP, ...).
 std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes);
 
 }  // namespace dtrain

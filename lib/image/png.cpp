@@ -1,4 +1,4 @@
-// PNG by libpng.
+// Decodes PNG with libpng.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kMostDeflated = 1032;  // bytes that one byte of deflate can unpack to
+constexpr int64_t kMostDeflated = 1032;  // maximum bytes that one byte of deflate data can expand to
 
 struct PngState {
   std::span<const uint8_t> bytes;
@@ -33,7 +33,7 @@ struct PngState {
 
 void take_bytes(png_structp png, png_bytep dst, size_t count) {
   auto* state = static_cast<PngState*>(png_get_io_ptr(png));
-  if (state->bytes.size() - state->place < count) png_error(png, "its end comes too early");
+  if (state->bytes.size() - state->place < count) png_error(png, "it is truncated");
   std::memcpy(dst, state->bytes.data() + state->place, count);
   state->place += count;
 }
@@ -51,7 +51,8 @@ class PngRows final : public PictureRows {
     try {
       guarded([&] {
         png_set_read_fn(png_, &state_, take_bytes);
-        png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // checked below, with a better message
+        png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // no limits: checked below, with a
+                                                                      // better message
         png_set_chunk_malloc_max(png_, 1 << 20);
         pass_over_chunks();
         png_read_info(png_, info_);
@@ -72,8 +73,8 @@ class PngRows final : public PictureRows {
 
   void start(int, double) override {
     guarded([&] {
-      png_set_expand(png_);    // palettes to RGB, fewer bits to 8, tRNS to alpha
-      png_set_strip_16(png_);  // the high byte, as tf.io.decode_png
+      png_set_expand(png_);    // converts palettes to RGB, fewer than 8 bits to 8, tRNS to alpha
+      png_set_strip_16(png_);  // keeps the high byte, like tf.io.decode_png
       passes_ = png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
@@ -96,17 +97,18 @@ class PngRows final : public PictureRows {
   }
 
  private:
-  /// Calls the library, which may leave `call` by a jump: it must hold nothing that has to be destroyed.
+  /// Calls the library, which may leave `call` with longjmp: `call` must not hold objects with destructors.
   template <class Call>
   void guarded(Call call) {
     if (setjmp(state_.jump) != 0)
-      throw UserError(fmt::format("expected a whole PNG, found it damaged ({})", state_.message));
+      throw UserError(fmt::format("expected an intact PNG, found a damaged one ({})", state_.message));
     call();
   }
 
   void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// What says nothing about pixels is not even unpacked (texts and colour profiles can be bombs, too).
+  /// Skips chunks that do not affect pixels without decompressing them, since texts and color profiles can be
+  /// decompression bombs as well.
   void pass_over_chunks() {
     static const char names[] =
         "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTX"
@@ -121,7 +123,7 @@ class PngRows final : public PictureRows {
     const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
     if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
       throw UserError(
-          fmt::format("expected the {} bytes of pixels that the header says, found a file of {} "
+          fmt::format("expected {} bytes of pixels as in the header, found a file of {} "
                       "bytes, too few",
                       bytes, file_bytes_));
   }
@@ -135,7 +137,7 @@ class PngRows final : public PictureRows {
 #endif
   }
 
-  /// The rows of an interlaced picture come to be one by one over the whole of it.
+  /// Decodes an interlaced image, whose passes each fill in parts of all rows.
   void read_all_passes() {
     const auto bytes = static_cast<size_t>(width_ * channels_);
     pixels_.resize(bytes * static_cast<size_t>(height_));
@@ -152,7 +154,7 @@ class PngRows final : public PictureRows {
   size_t file_bytes_;
   int passes_ = 1;
   int64_t next_row_ = 0;
-  std::vector<uint8_t> pixels_;  // of an interlaced picture
+  std::vector<uint8_t> pixels_;  // of an interlaced image
 };
 
 }  // namespace

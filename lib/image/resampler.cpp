@@ -21,15 +21,16 @@ DTRAIN_VECTOR_CLONES void begin_row(const uint8_t* __restrict row, float weight,
   for (size_t i = 0; i < count; ++i) sum[i] = weight * static_cast<float>(row[i]);
 }
 
-/// All weights are positive and their sum is 1, so the mean is within 0 and 255 but for rounding.
+/// Rounds a weighted mean. The weights are positive and sum to 1, so it lies within 0 and 255 except for
+/// rounding errors.
 uint8_t rounded(float mean) {
   return static_cast<uint8_t>(std::min(mean + 0.5f, 255.0f));
 }
 
-/// Four floats at once, whatever the processor calls that.
+/// A portable SIMD vector of four floats.
 using Float4 = float __attribute__((vector_size(16)));
 
-/// One row of pixels of 3 or 4 channels, each loaded as 4 floats.
+/// Resamples one row of pixels with 3 or 4 channels; each pixel is loaded as 4 floats.
 void blend_pixels(const ResampleAxis& axis, int channels, const float* src, uint8_t* dst) {
   const auto step = static_cast<size_t>(channels);
   for (size_t i = 0; i < axis.first.size(); ++i) {
@@ -58,7 +59,7 @@ void blend_grey(const ResampleAxis& axis, const float* src, uint8_t* dst) {
 
 ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size) {
   const double step = (to - from) / static_cast<double>(size);
-  const double reach = std::max(step, 1.0);  // half the width of the triangle
+  const double reach = std::max(step, 1.0);  // half the width of the triangle filter
   const auto least = static_cast<int64_t>(std::floor(from));
   const auto most = std::min(extent, static_cast<int64_t>(std::ceil(to)));
   for (int64_t i = 0; i < size; ++i) {
@@ -71,7 +72,7 @@ ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size)
       triangle.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(x) + 0.5 - centre) / reach));
       sum += triangle.back();
     }
-    if (sum <= 0) sum = triangle[0] = 1;  // at the edge of a picture that was shrunk while it was decoded
+    if (sum <= 0) sum = triangle[0] = 1;  // at the edge of an image that was downscaled while decoding
     first.push_back(begin);
     taps.push_back(end - begin);
     first_weight.push_back(weights.size());
@@ -92,7 +93,7 @@ Resampler::Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width,
 void Resampler::blend_rows(int64_t new_row) {
   const auto i = static_cast<size_t>(new_row);
   const float* weight = rows_.weights.data() + rows_.first_weight[i];
-  // Columns that no new pixel needs are left out.
+  // Skips columns that no output pixel needs.
   const size_t from = static_cast<size_t>(columns_.first.front()) * static_cast<size_t>(channels_);
   const size_t to = static_cast<size_t>(columns_.end(columns_.size() - 1)) * static_cast<size_t>(channels_);
   begin_row(window_row(rows_.first[i]) + from, weight[0], blended_.data() + from, to - from);

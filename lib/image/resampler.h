@@ -1,5 +1,6 @@
-// Bilinear resizing with antialiasing, as Pillow's and tf.image.resize(antialias=True): each new pixel is a
-// mean of the old ones under a triangle that is as wide as the picture shrinks, so that nothing flickers.
+// Bilinear resizing with antialiasing, like Pillow's and tf.image.resize(antialias=True): each output pixel
+// is the mean of the input pixels weighted by a triangle filter, which widens with the downscaling factor to
+// avoid aliasing.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +10,15 @@
 
 namespace dtrain {
 
-/// The weights of one axis: new pixel i is the sum of weights[first_weight[i] + k] * old[first[i] + k].
+/// The filter weights of one axis: output pixel i is the sum of weights[first_weight[i] + k] * input[first[i]
+/// + k] over k < taps[i].
 struct ResampleAxis {
-  /// Takes the part [from, to) of an axis of `extent` old pixels to `size` new ones. Old pixels outside of
-  /// the part do not count. 0 <= from < to <= extent.
+  /// Resamples the part [from, to) of an axis with `extent` input pixels to `size` output pixels. Input
+  /// pixels outside the part are ignored. Requires 0 <= from < to <= extent.
   ResampleAxis(int64_t extent, double from, double to, int64_t size);
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
-  /// The old pixel behind the last that new pixel i needs.
+  /// One past the last input pixel that output pixel i needs.
   int64_t end(int64_t i) const { return first[static_cast<size_t>(i)] + taps[static_cast<size_t>(i)]; }
 
   std::vector<int64_t> first, taps;
@@ -25,18 +27,18 @@ struct ResampleAxis {
   int64_t most_taps = 0;
 };
 
-/// Resizes rows as they come: it holds no more of the old picture than one row of the new one needs. The same
-/// bits on every processor.
+/// Resizes an image row by row, keeping only the input rows that one output row needs. The result is bitwise
+/// equal on every processor.
 class Resampler {
  public:
-  /// Writes the next row of the old picture.
+  /// Writes the next input row to its argument.
   using ReadRow = std::function<void(uint8_t*)>;
 
-  /// `channels`: 1, 3 or 4, one behind the other in a pixel; `old_width` pixels in a row.
+  /// `channels`: 1, 3 or 4, interleaved; `old_width`: pixels per input row.
   Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width, int channels);
 
-  /// Reads as many rows as are needed, from the first on, and writes the new picture to `dst`, whose rows
-  /// are `dst_row_bytes` apart. Returns how many rows were read.
+  /// Reads rows from the first one on, as many as are needed, and writes the output image to `dst`, whose
+  /// rows are `dst_row_bytes` apart. Returns the number of rows read.
   int64_t run(const ReadRow& read_row, uint8_t* dst, size_t dst_row_bytes);
 
  private:
@@ -49,9 +51,9 @@ class Resampler {
   const int channels_;
   const size_t row_bytes_;
   const int64_t window_rows_;
-  std::vector<uint8_t>
-      window_;  // the old rows that the next new one needs, each at its number modulo their count
-  std::vector<float> blended_;  // one row: old width, new height; and the room of one load behind it
+  std::vector<uint8_t> window_;  // input rows that the next output row needs, in a ring buffer
+  std::vector<float> blended_;   // one vertically resampled row (input width), with padding for the last
+                                 // 4-float load
 };
 
 }  // namespace dtrain

@@ -122,8 +122,10 @@ struct LayerArguments {
 };
 
 /// Returns the shape [n, height, width, channels] of a batch of images, as Ops::reorder expects it. Sequences
-/// of shape [n, length, channels] become images of height 1.
+/// of shape [n, length, channels] become images of height 1, volumes of shape [n, depth, height, width,
+/// channels] images of height depth * height.
 inline Shape image_batch(const Shape& batch) {
+  if (batch.rank() == 5) return {batch[0], batch[1] * batch[2], batch[3], batch[4]};
   return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
 }
 

@@ -1,4 +1,4 @@
-// Specs of operations that merge arrays, and that sum elements that lie apart.
+// Specs of operations that merge arrays, and that sum strided elements.
 #pragma once
 
 #include <array>
@@ -7,16 +7,15 @@
 
 namespace dtrain {
 
-/// How arrays of one shape become one: the first less the second; the mean; the largest or the smallest.
+/// How arrays of one shape are merged elementwise: first minus second, mean, largest or smallest.
 enum class MergeKind { subtract, average, maximum, minimum };
 
-/// The most arrays that are merged at once.
+/// Maximum number of arrays in one merge.
 inline constexpr size_t kMostMerged = 64;
 
-/// dst[i0, ..., i5] = the sum over j0 and j1, in this order, of
-/// src[i0 * strides[0] + ... + i5 * strides[5] + j0 * sum_strides[0] + j1 * sum_strides[1]]: a copy in
-/// another order of axes, a copy that repeats elements (a stride of 0), or the gradient of one. dst is row
-/// major. Strides count elements.
+/// dst[i0, ..., i5] = the sum over j0 and j1, in this order, of src[i0 * strides[0] + ... + i5 * strides[5] +
+/// j0 * sum_strides[0] + j1 * sum_strides[1]]: a copy in another order of axes, a copy that repeats elements
+/// (a stride of 0), or the gradient of one. dst is row major. Strides count elements.
 struct StridedSum {
   std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1}, strides{};  ///< outermost first
   std::array<int64_t, 2> sum_extents{1, 1}, sum_strides{};

@@ -1,4 +1,4 @@
-// Stands in for the CUDA folder where there is no CUDA toolkit.
+// Replaces the folder cuda/ in builds without the CUDA toolkit.
 #include "base/error.h"
 #include "ops/ops.h"
 

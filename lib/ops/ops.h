@@ -18,7 +18,9 @@
 #include "base/view.h"
 #include "device/device.h"
 #include "ops/merging.h"
+#include "ops/prelu.h"
 #include "ops/specs.h"
+#include "ops/upsampling.h"
 
 namespace dtrain {
 
@@ -46,9 +48,10 @@ class Matmul {
   virtual void run(const void* a, const void* b, const void* bias, void* c, void* scratch) = 0;
 };
 
-/// Two-dimensional (cross-)correlation, as deep learning's convolutions are. Images in the layouts that the
-/// operation names; kernels and their gradients always in Keras's: [height, width, channels, filters],
-/// depthwise [height, width, channels, multiplier].
+/// (Cross-)correlation in two dimensions, or in three, as deep learning's convolutions are. Images in the
+/// layouts that the operation names; kernels and their gradients always in Keras's: [height, width, channels,
+/// filters], depthwise [height, width, channels, multiplier], of volumes [depth, height, width, channels,
+/// filters].
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -175,6 +178,15 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
+/// The gradients of a PReLU.
+struct PreluBackwardArguments {
+  const void* src;
+  const float* slopes;
+  const void* diff_dst;
+  void* diff_src;      ///< may be diff_dst; null where nobody wants it
+  float* diff_slopes;  ///< of [spec.slopes()]; null where nobody wants it
+};
+
 /// What a loss reads and writes, over [rows, columns] predictions.
 struct LossArguments {
   const void* prediction = nullptr;
@@ -223,7 +235,8 @@ class Ops {
   virtual bool adds_in_normalization() const { return false; }
   virtual std::unique_ptr<SynchronizedBatchNormalization> synchronized_batch_normalization(
       const BatchNormalizationSpec& spec, int replicas) = 0;
-  /// `shape` is [n, height, width, channels]; the channels fill whole blocks.
+  /// `shape` is [n, height, width, channels]; the channels fill whole blocks. The rows of volumes are those
+  /// of images of height depth * height, in every layout.
   virtual std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) = 0;
 
   // Elementwise, over n elements. dst may be any of the sources.
@@ -283,6 +296,12 @@ class Ops {
                           int64_t columns) = 0;
   /// Sums elements that lie apart. dst must not overlap src.
   virtual void strided_sum(const StridedSum& spec, const void* src, void* dst) = 0;
+  /// dst = src where positive, else src times the element's slope.
+  virtual void prelu_forward(const PreluSpec& spec, const void* src, const float* slopes, void* dst) = 0;
+  virtual void prelu_backward(const PreluSpec& spec, const PreluBackwardArguments& args) = 0;
+  /// Interpolates images, and sums what each pixel has to do with the larger image's gradient.
+  virtual void upsample_bilinear(const BilinearSpec& spec, const void* src, void* dst) = 0;
+  virtual void upsample_bilinear_backward(const BilinearSpec& spec, const void* diff_dst, void* diff_src) = 0;
   /// Plain NHWC images: `padded`, [n, height + top + bottom, width + left + right, channels], is 0 around
   /// src.
   virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;

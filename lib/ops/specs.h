@@ -80,13 +80,20 @@ struct Padding2 {
   bool operator==(const Padding2&) const = default;
 };
 
+/// The sides of an image, or of a volume, which has two more.
+struct Padding3 {
+  int64_t top = 0, bottom = 0, left = 0, right = 0, front = 0, back = 0;
+  bool operator==(const Padding3&) const = default;
+};
+
+/// An image is a volume of depth 1.
 struct ConvolutionSpec {
-  int64_t batch = 0, height = 0, width = 0, channels = 0;  // of the source
-  int64_t filters = 0;                                     // of a depthwise one: channels * multiplier
-  int64_t kernel_height = 1, kernel_width = 1;
-  int64_t stride_height = 1, stride_width = 1;
-  int64_t dilation_height = 1, dilation_width = 1;
-  Padding2 padding;
+  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // of the source
+  int64_t filters = 0;  // of a depthwise one: channels * multiplier
+  int64_t kernel_depth = 1, kernel_height = 1, kernel_width = 1;
+  int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
+  int64_t dilation_depth = 1, dilation_height = 1, dilation_width = 1;
+  Padding3 padding;
   bool depthwise = false;
   bool bias = false;
   ActivationSpec activation;   ///< with from_output only
@@ -94,6 +101,14 @@ struct ConvolutionSpec {
   bool training = true;        ///< backward calls will come
   bool needs_diff_src = true;  ///< backward_data among them
 
+  /// Whether the depth counts. No depthwise convolution is of volumes.
+  bool is_volume() const {
+    return depth != 1 || kernel_depth != 1 || padding.front != 0 || padding.back != 0;
+  }
+  int64_t out_depth() const {
+    return (depth + padding.front + padding.back - (dilation_depth * (kernel_depth - 1) + 1)) / stride_depth +
+           1;
+  }
   int64_t out_height() const {
     return (height + padding.top + padding.bottom - (dilation_height * (kernel_height - 1) + 1)) /
                stride_height +
@@ -103,19 +118,24 @@ struct ConvolutionSpec {
     return (width + padding.left + padding.right - (dilation_width * (kernel_width - 1) + 1)) / stride_width +
            1;
   }
+  int64_t src_pixels() const { return depth * height * width; }  ///< of one image
+  int64_t dst_pixels() const { return out_depth() * out_height() * out_width(); }
+  int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
 };
 
-/// The average is over the pixels that exist, padding left out, as in Keras.
+/// The average is over the pixels that exist, padding left out, as in Keras. An image is a volume of depth 1.
 struct PoolingSpec {
   enum class Kind : uint8_t { max, average };
   Kind kind = Kind::max;
-  int64_t batch = 0, height = 0, width = 0, channels = 0;
-  int64_t pool_height = 1, pool_width = 1;
-  int64_t stride_height = 1, stride_width = 1;
-  Padding2 padding;
+  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;
+  int64_t pool_depth = 1, pool_height = 1, pool_width = 1;
+  int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
+  Padding3 padding;
   Layout layout = Layout::plain;  ///< of source and destination
   bool training = true;
 
+  bool is_volume() const { return depth != 1 || pool_depth != 1; }  ///< whether the depth counts
+  int64_t out_depth() const { return (depth + padding.front + padding.back - pool_depth) / stride_depth + 1; }
   int64_t out_height() const {
     return (height + padding.top + padding.bottom - pool_height) / stride_height + 1;
   }

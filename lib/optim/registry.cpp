@@ -17,6 +17,7 @@ const Registry<Schedule>& registry<Schedule>() {
     add_constant(table);
     add_piecewise_constant(table);
     add_exponential_decay(table);
+    add_inverse_time_decay(table);
     add_cosine_decay(table);
     add_polynomial_decay(table);
     add_one_cycle(table);

@@ -9,6 +9,7 @@ namespace dtrain {
 void add_constant(Registry<Schedule>& table);
 void add_piecewise_constant(Registry<Schedule>& table);
 void add_exponential_decay(Registry<Schedule>& table);
+void add_inverse_time_decay(Registry<Schedule>& table);
 void add_cosine_decay(Registry<Schedule>& table);
 void add_polynomial_decay(Registry<Schedule>& table);
 void add_one_cycle(Registry<Schedule>& table);

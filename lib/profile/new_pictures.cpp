@@ -66,7 +66,7 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
                                            look.looked == 1 ? "was" : "were", format_count(look.files));
   std::string text =
       fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
-                  look.bad == 1 ? "is not a picture" : "are not pictures", fmt::join(look.first, ", "));
+                  look.bad == 1 ? "is not an image" : "are not images", fmt::join(look.first, ", "));
   if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
   return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
 }
@@ -125,7 +125,7 @@ std::string describe_named(const TableProfile& table, const NamedPictures& pictu
   const std::string column = called(table, pictures.column);
   if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
   return fmt::format(
-      "none of the {} that {} names exists and is a picture (JPEG, PNG, BMP): the first was expected at {}; "
+      "none of the {} that {} names exists and is an image (JPEG, PNG, BMP): the first was expected at {}; "
       "add the folder of the paths next to 'csv': 'directory: FOLDER', and correct the size, which is a "
       "guess",
       format_plural(look.files, "file"), column, look.first.front());
@@ -141,7 +141,7 @@ NewConfig picture_config(const NewOptions& options) {
   const int64_t side = side_for(look);
   const int channels = look.grey ? 1 : 3;
   const std::string count = look.looked == look.files
-                                ? format_plural(pictures, "picture")
+                                ? format_plural(pictures, "image")
                                 : fmt::format("{}, of which {} were examined",
                                               format_plural(pictures, "file"), format_count(look.looked));
   NewConfig config;
@@ -159,8 +159,8 @@ NewConfig picture_config(const NewOptions& options) {
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures) {
   if (table.columns.size() < 2)
-    throw UserError(fmt::format("{}: expected a column that describes the pictures, found only their names",
-                                options.data));
+    throw UserError(
+        fmt::format("{}: expected a column that describes the images, found only their names", options.data));
   const TargetPlan plan = choose_target(table, options.target, pictures.column);
   const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);
@@ -184,7 +184,7 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
                                               target.least, target.most)
                                 : describe_classes(target.values, target.counts);
   NewConfig config;
-  config.notes = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
+  config.notes = {fmt::format("{}: {}", format_plural(table.rows, "image"), shows)};
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   if (target.missing > 0)

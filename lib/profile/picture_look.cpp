@@ -170,7 +170,7 @@ std::vector<int64_t> count_classes(const std::string& folder, const PictureClass
   }
   for (size_t i = 0; i < counts.size(); ++i)
     if (counts[i] == 0)
-      throw UserError(fmt::format("{}: expected pictures (JPEG, PNG, BMP), found none in {}",
+      throw UserError(fmt::format("{}: expected images (JPEG, PNG, BMP), found none in {}",
                                   path_in(folder, list.class_names[i]), format_plural(files[i], "file")));
   return counts;
 }
@@ -186,18 +186,18 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
   } else {  // a class may be called "train", next to "bus"
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
-          "{}: expected a folder of pictures for each class, found folders of splits without class folders",
+          "{}: expected a folder of images for each class, found folders of splits without class folders",
           folder));
     train = folder;
   }
   const PictureClasses list = list_classes(train, {});
   if (list.class_names.size() < 2)
     throw UserError(
-        fmt::format("{}: expected a folder of pictures for each class, found a single class", train));
+        fmt::format("{}: expected a folder of images for each class, found a single class", train));
   std::vector<bool> is_bad;
   looked.train = {train, look_at_files(*picture_files(list.files), &is_bad)};
   if (!looked.train.look.has_pictures())
-    throw UserError(fmt::format("{}: expected pictures (JPEG, PNG, BMP), found none", train));
+    throw UserError(fmt::format("{}: expected images (JPEG, PNG, BMP), found none", train));
   looked.classes = list.class_names;
   looked.counts = count_classes(train, list, is_bad);
   looked.warning = warning_of_splits(train, list.class_names);

@@ -27,7 +27,7 @@ void refuse_other_formats(const CsvText& text) {
   if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
   if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
-    refuse("a picture; give the folder with a subfolder of pictures for each class");
+    refuse("an image; give the folder with a subfolder of images for each class");
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }

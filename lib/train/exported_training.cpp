@@ -27,8 +27,8 @@ Json in_module(Json object, const char* module) {
 
 /// Returns whether Keras has this schedule, given by dtrain's name.
 bool is_kerass_schedule(const std::string& kind) {
-  constexpr std::array<std::string_view, 4> kSchedules{"exponential_decay", "cosine_decay",
-                                                       "polynomial_decay", "piecewise_constant"};
+  constexpr std::array<std::string_view, 5> kSchedules{
+      "exponential_decay", "inverse_time_decay", "cosine_decay", "polynomial_decay", "piecewise_constant"};
   return std::find(kSchedules.begin(), kSchedules.end(), kind) != kSchedules.end();
 }
 

@@ -339,13 +339,17 @@ std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purp
 
 namespace {
 
-OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name,
-                           std::span<const float> values) {
+OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name, const ArrayOf& array) {
   OptimizerSlot slot{std::string(name), {}};
   for (const ParameterSlice& slice : layout.slices())
     if (is_trained(layout, slice))
-      slot.arrays.push_back({slice.path(), slice.shape, DType::float32, values.data() + slice.offset});
+      slot.arrays.push_back({slice.path(), slice.shape, DType::float32, array(slice)});
   return slot;
+}
+
+/// The arrays of one that has all of them, as the layout says.
+ArrayOf in_one(std::span<const float> all) {
+  return [all](const ParameterSlice& slice) { return all.data() + slice.offset; };
 }
 
 }  // namespace
@@ -353,24 +357,38 @@ OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name,
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch) {
+  std::vector<ArrayOf> slots;
+  for (const std::span<float> slot : arrays.slots) slots.push_back(in_one(slot));
+  const ArrayOf values = in_one(arrays.values);
+  if (slots.size() == config.slots().size())
+    return checkpoint_content(config, layout, values, slots, state, steps_per_epoch);
+  // The checkpoint's main weights are the average; the weights for training are an additional slot.
+  const ArrayOf model = [&, average = std::move(slots.back())](const ParameterSlice& slice) {
+    return is_trained(layout, slice) ? average(slice) : values(slice);
+  };
+  slots.pop_back();
+  CheckpointContent content = checkpoint_content(config, layout, model, slots, state, steps_per_epoch);
+  content.slots.push_back(slot_content(layout, kUnaveraged, values));
+  return content;
+}
+
+CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
+                                     const ArrayOf& values, const std::vector<ArrayOf>& slots,
+                                     const TrainingState& state, int64_t steps_per_epoch) {
   CheckpointContent content;
-  // The checkpoint's main weights are the average, if any; the weights for training are an additional slot.
-  const float* average = arrays.slots.size() > config.slots().size() ? arrays.slots.back().data() : nullptr;
   const std::vector<KerasLayer> layers = keras_layers(config.graph);
   for (const KerasLayer& keras : layers) {
     const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
     LayerWeights layer{node.name, {}, keras.name};
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const ParameterSlice& slice = layout.slice(keras.node, static_cast<int>(k));
-      const float* values = average && is_trained(layout, slice) ? average : arrays.values.data();
-      layer.weights.push_back({slice.name, slice.shape, DType::float32, values + slice.offset});
+      layer.weights.push_back({slice.name, slice.shape, DType::float32, values(slice)});
     }
     content.layers.push_back(std::move(layer));
   }
-  const auto slots = config.slots();
-  for (size_t s = 0; s < slots.size(); ++s)
-    content.slots.push_back(slot_content(layout, slots[s].name, arrays.slots[s]));
-  if (average) content.slots.push_back(slot_content(layout, kUnaveraged, arrays.values));
+  const auto of_optimizer = config.slots();
+  for (size_t s = 0; s < of_optimizer.size(); ++s)
+    content.slots.push_back(slot_content(layout, of_optimizer[s].name, slots[s]));
   content.model_config = keras_model_config(config.graph, config.name, layers);
   if (config.has_training())
     content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);

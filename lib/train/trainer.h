@@ -27,6 +27,8 @@
 namespace dtrain {
 
 /// The run was asked to stop and has saved a checkpoint.
+class EpochReport;  // train/epoch_report.h
+
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& message) : Error(message), signal_(signal) {}
@@ -77,7 +79,22 @@ class Trainer {
   /// Waits for running steps, except the last `most_pending`.
   void finish_steps(int most_pending);
   void finish_step();
+  /// What the schedule and the callbacks decided at the end of an epoch.
+  struct EpochDecisions {
+    Json schedule;  // the schedule's state
+    std::vector<TrainingState::OfCallback> callbacks;
+    bool stopped = false;
+    std::string stop_reason;
+    std::vector<std::string> messages;  // to show, if not empty
+  };
   bool finish_epoch();
+  void take_measures(EpochReport& report, const Measures& measures, const std::string& prefix);
+  bool validate_into(EpochReport& report);
+  EpochDecisions decide(const MetricLookup& metric) const;
+  void wait_for_best();
+  void begin_next_epoch(EpochReport& report, EpochDecisions& decisions);
+  void announce_epoch(const EpochReport& report, const EpochDecisions& decisions);
+  void save_after_epoch(bool improved);
   std::optional<Measures> validate();
   void check_weights();
   void warn_of_monitors(const MetricLookup& metric);

@@ -1,4 +1,4 @@
-"""What the tests of `dtrain new` share."""
+"""Shared base of the `dtrain new` tests."""
 import struct
 import zlib
 
@@ -6,7 +6,7 @@ from support import Case
 
 
 def png(height, width, colour=(10, 200, 30)):
-    """A picture of one colour; grey where that is one number."""
+    """An image of a single color; grayscale if `colour` is one number."""
     colour = (colour,) if isinstance(colour, int) else colour
     rows = (b"\0" + bytes(colour) * width) * height
     def chunk(kind, data):
@@ -21,12 +21,12 @@ class NewCase(Case):
         return (self.dir / "data.yaml").read_text(encoding="utf-8")
 
     def fits(self):
-        """What was written is what fit takes; room for the next."""
+        """Checks that fit accepts the written configuration, then deletes it to make room for the next."""
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
         (self.dir / "data.yaml").unlink()
 
     def widths(self, config="data.yaml"):
-        """How many features the network takes, and how many numbers it gives."""
+        """Returns the number of inputs and the number of outputs of the network."""
         dense = [layer for layer in self.json("summary", config)["layers"] if layer["kind"] == "dense"]
         return dense[0]["parameters"] // dense[0]["output_shape"][0] - 1, dense[-1]["output_shape"][0]
 

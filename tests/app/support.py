@@ -1,4 +1,4 @@
-"""What the tests of the program share: running it as a user would, in a directory of the test's own."""
+"""Shared code of the end-to-end tests: runs the program as a user would, in a temporary directory per test."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = ""  # set by main()
 
-# Small, quick, with everything that a resume has to bring back: dropout, Adam's slots, a schedule, validation.
+# Small and fast, with all state that a resume must restore: dropout, Adam's slots, a schedule, validation.
 CONFIG = """\
 seed: 3
 model:
@@ -33,7 +33,7 @@ train:
   metrics: [sparse_categorical_accuracy]
 checkpoint: {every: 10 steps, keep: 100}
 """
-STEPS_PER_EPOCH = 32  # of CONFIG; the last batch holds 4 samples
+STEPS_PER_EPOCH = 32  # with CONFIG; the last batch has 4 samples
 
 
 class Case(unittest.TestCase):
@@ -60,7 +60,7 @@ class Case(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, **options)
 
     def dtrain(self, *arguments, expect=0, env=None, **options):
-        """Runs to the end, and checks the exit code (unless None is expected, which is any)."""
+        """Runs the program to its end and checks the exit code (None accepts any)."""
         process = self.start(*arguments, env=env, **options)
         process.out, process.err = process.communicate(timeout=300)
         if expect is not None:
@@ -68,17 +68,19 @@ class Case(unittest.TestCase):
         return process
 
     def preloaded(self, source, *linking):
-        """The environment in which the program runs under a shim, a C file of the project; `linking`: options for that."""
+        """Returns the environment for running the program with a preloaded shim (a C file of the project); `linking`:
+        linker options for it."""
         shim = self.dir / "shim.so"
         if not shim.exists():
             subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl", *linking], check=True)
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        # Before ThreadSanitizer a shim hides who opens what, so that a number that is used again looks like a race.
+        # The shim hides calls of open() and close() from ThreadSanitizer, which then reports reused file descriptors as
+        # races.
         races = ":".join(filter(None, [os.environ.get("TSAN_OPTIONS"), "report_bugs=0"]))
         return {"LD_PRELOAD": str(shim), "ASAN_OPTIONS": options, "TSAN_OPTIONS": races}
 
     def json(self, *arguments, **options):
-        """The one document on standard output."""
+        """Returns the JSON document on standard output."""
         return json.loads(self.dtrain(*arguments, "--json", **options).out)
 
     def fit(self, *arguments, config=CONFIG, output="run", **options):
@@ -89,12 +91,12 @@ class Case(unittest.TestCase):
         return sorted((self.dir / run / "checkpoints").glob("ckpt-*.h5"))
 
     def metrics(self, run="run"):
-        """The lines of metrics.jsonl without what a clock says."""
+        """Returns the lines of metrics.jsonl without time-dependent values."""
         lines = [json.loads(line) for line in (self.dir / run / "metrics.jsonl").read_text().splitlines()]
         return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines]
 
     def kill_on_the_way(self, *arguments, after=20, **options):
-        """Begins a run and kills it once the step log has so many lines."""
+        """Starts a run and kills it once the step log has `after` lines."""
         log = self.dir / "steps.log"
         log.unlink(missing_ok=True)
         process = self.start(*arguments, "--step-log", log, **options)
@@ -108,13 +110,13 @@ class Case(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGKILL, "it ended before it was killed")
 
     def arrays(self, checkpoint):
-        """Name to shape and checksum of every array of a checkpoint: equal for equal bits."""
+        """Maps each array name in a checkpoint to its shape and checksum, which are equal for equal bits."""
         document = self.json("inspect", checkpoint)
         groups = [("weight", document["weights"])] + [(s["name"], s["arrays"]) for s in document["slots"]]
         return {(group, a["name"]): (a["shape"], a["checksum"]) for group, arrays in groups for a in arrays}
 
     def assert_same_run(self, run, other):
-        """Same bits at the end, and metrics that read the same."""
+        """Asserts that two runs end with bitwise equal arrays and have equal metrics."""
         self.assertEqual(self.checkpoints(run)[-1].name, self.checkpoints(other)[-1].name)
         self.assertEqual(self.arrays(self.checkpoints(run)[-1]), self.arrays(self.checkpoints(other)[-1]))
         self.assertEqual(self.metrics(run), self.metrics(other))
@@ -124,8 +126,8 @@ def main():
     global BINARY
     if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} BINARY [unittest's arguments]")
-    # This module is imported under its own name by the tests, whatever was started.
+    # Tests import this module by name, so the started script and this module share it.
     BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    # A shell that starts the tests in the background ignores it, which the programs that they start would inherit.
+    # A shell that runs the tests in the background ignores SIGINT, and started programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(module="__main__")

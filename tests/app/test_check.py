@@ -1,10 +1,10 @@
-"""What `dtrain check` says of a run over several devices: memory by device, a pipeline's schedule, what fits."""
+"""`dtrain check` for runs on several devices: memory per device, a pipeline's schedule, what fits."""
 import time
 
 import support
 from support import CONFIG, Case
 
-# Eight blocks that are alike.
+# Eight identical blocks.
 WIDE = """\
 model:
   inputs: {x: [256]}
@@ -77,7 +77,7 @@ class Memory(Case):
             return [row["memory"]["activations"] for row in rows]
         four, many = activations("1f1b", 4), activations("1f1b", 32)
         self.assertEqual(four, many)
-        self.assertGreater(four[0], 2 * four[3])  # the first keeps four, the last one
+        self.assertGreater(four[0], 2 * four[3])  # the first stage keeps activations of four microbatches, the last of one
         self.assertGreater(min(activations("gpipe", 32)), 4 * max(many))
 
 
@@ -156,7 +156,7 @@ class Fit(Case):
         machine = self.candidates("--memory", "80MB", "--devices", 4)[0]
         for name, candidate in small.items():
             self.assertLessEqual(candidate["bytes"] <= machine["bytes"], candidate["fits"], name)
-            if name in all_:  # recomputation is tried where a batch does not fit
+            if name in all_:  # recomputation is tried if a batch does not fit
                 self.assertLessEqual(candidate["batch_size"], all_[name]["batch_size"])
             if candidate["fits"] and candidate["batch_size"] < 128:
                 self.assertIn(f"# train.batch_size: {candidate['batch_size']}", candidate["yaml"])
@@ -176,7 +176,7 @@ class Fit(Case):
             with self.subTest(candidate["name"]):
                 self.write("pasted.yaml", before[0] + candidate["yaml"] + before[1])
                 plan = self.json("check", "pasted.yaml")
-                # What training will plan, on the devices for which it was tried.
+                # Equals what training plans on these devices.
                 self.assertEqual(sum(r["memory"]["total"] for r in plan["replicas"]), candidate["bytes"])
 
     def test_devices_that_layers_name_are_to_go(self):
@@ -198,7 +198,7 @@ class Fit(Case):
             with self.subTest(config):
                 start = time.monotonic()
                 _, by_name, ranked = self.candidates("--memory", "24GB", "--devices", 4, config=support.PROJECT / f"configs/{config}.yaml")
-                self.assertLess(time.monotonic() - start, 60)  # seconds, where the machine is not busy
+                self.assertLess(time.monotonic() - start, 60)  # takes seconds on an idle machine
                 self.assertTrue(ranked[0]["fits"])
                 self.assertLess(by_name["sharded, parameters"]["bytes"], by_name["mirrored"]["bytes"])
 

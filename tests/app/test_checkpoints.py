@@ -1,4 +1,4 @@
-"""Checkpoints in a world that is not as one would have it: names of any bytes, files of limited size, paths that lead nowhere."""
+"""Checkpoints under unusual conditions: names of arbitrary bytes, limited file size, dangling paths."""
 import os
 import resource
 
@@ -6,7 +6,7 @@ import support
 
 
 class Bytes(support.Case):
-    """Names on Linux are bytes; those that are no UTF-8 stand in JSON and YAML as Python has them (surrogateescape)."""
+    """File names on Linux are bytes; names that are not UTF-8 appear in JSON and YAML as in Python (surrogateescape)."""
 
     def test_a_run_goes_on_in_a_directory_whose_name_is_no_utf8(self):
         self.dir = self.dir / os.fsdecode(b"d\xe9")
@@ -17,7 +17,7 @@ class Bytes(support.Case):
         self.assertEqual(len(self.metrics()), 2)
         config = (self.dir / "run/config.yaml").read_text(encoding="utf-8")
         self.assertIn("\\udce9", config)
-        # What was resolved can be given again.
+        # The resolved configuration is valid input.
         self.write("again.yaml", config)
         self.dtrain("fit", "again.yaml", "-o", "again", "--epochs", "1")
 
@@ -25,7 +25,7 @@ class Bytes(support.Case):
         config = support.CONFIG.replace("strategy:", "  cache: {file: '${CACHE}'}\nstrategy:")
         name, run, cache = (os.fsdecode(bytes) for bytes in (b"c\xe9.yaml", b"r\xe9", b"k\xe9"))
         self.write(name, config)
-        raw = {"errors": "surrogateescape"}  # messages have the bytes as they are
+        raw = {"errors": "surrogateescape"}  # messages contain the raw bytes
         done = self.json("fit", name, "-o", run, "--epochs", "1", env={"CACHE": cache}, **raw)
         self.assertEqual(done["run_directory"], run)
         self.assertTrue((self.dir / (cache + ".train")).exists())

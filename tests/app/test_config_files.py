@@ -1,4 +1,4 @@
-"""What a user may write in a configuration, and on the command line in its place."""
+"""Syntax of configuration files, and of overrides on the command line."""
 import unittest
 
 import support
@@ -27,7 +27,7 @@ TABLE = "a,b,label\n" + "".join(f"{i},{i * i},{i % 2}\n" for i in range(8))
 
 class Configurations(Case):
     def resolved(self, *arguments, config="c.yaml", **options):
-        """config.yaml of a run of these arguments."""
+        """Runs with these arguments and returns the run's config.yaml."""
         self.dtrain("fit", config, "--output", "run", "--overwrite", "--epochs", 0, *arguments, **options)
         return (self.dir / "run" / "config.yaml").read_text()
 
@@ -50,10 +50,10 @@ checkpoint: {best: {monitor: val_loss}}
             self.assertNotIn(part, text)
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 9)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 8)
-        # Another reader takes the place of the base's.
+        # Another reader replaces the base's.
         self.write("own/d.yaml", "base: c.yaml\ndataset: {validation: {split: {of: train, fraction: 0.25}}}\n")
         self.dtrain("check", "own/d.yaml")
-        # What the base has wrong is told where it is.
+        # Errors in the base are reported at their location there.
         self.write("base/base.yaml", BASE.replace("batch_size", "batchsize"))
         self.assertIn("own/../base/base.yaml:13:3: error: unknown key".replace("own/../", ""),
                       self.dtrain("check", "own/c.yaml", expect=2).err)
@@ -90,9 +90,9 @@ checkpoint: {best: {monitor: val_loss}}
         for part in ("seed: 7", "units: 9", "callbacks: []", "name: \"x\"", "batch_size: 3"):
             self.assertIn(part, found)
         self.assertIn("seed: 7", self.resolved("--set", "model.layers.0.dense.units=9", "seed=7"))
-        # What stands behind and is no assignment is the file, as ever.
+        # An argument after --set that is not an assignment is still the file.
         self.dtrain("check", "--set", "seed=7", "name=x", "c.yaml")
-        # A kind takes the place of another.
+        # Another type replaces the previous one.
         self.assertNotIn("adam", self.resolved("--set", "train.optimizer.sgd.momentum=0.5"))
         for wrong in ("train.epochs=many", "train.epoch=1", "train.optimizer.adam.lr=1", "train.optimizer.what.x=1",
                       "model.layers[7].dense.units=1", "train.epochs", "seed=[1"):

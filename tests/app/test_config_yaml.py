@@ -1,4 +1,4 @@
-"""The run's config.yaml says to other readers of YAML, PyYAML first of all, what it says to dtrain; and the JSON schema."""
+"""A run's config.yaml means the same to other YAML readers, especially PyYAML, as to dtrain; and the JSON schema."""
 import json
 import random
 import re
@@ -12,7 +12,7 @@ try:
 except ImportError:
     yaml = None
 
-# What PyYAML takes plain scalars for (YAML 1.1), in its order.
+# PyYAML's rules for the types of plain scalars (YAML 1.1), in its order.
 RULES = [
     ("bool", r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)"),
     ("float", r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
@@ -27,14 +27,14 @@ RULES = [
 
 
 def meaning(text):
-    """The type of a scalar as written, by the rules above."""
+    """Returns the type of a scalar by the rules above."""
     if text.startswith('"'):
         return "string"
     return next((kind for kind, rule in RULES if re.fullmatch(rule, text)), "string")
 
 
 def generated_names(draw, count):
-    """Names of layers that look like other things."""
+    """Generates layer names that look like values of other types."""
     names = ["on", "yes", "no", "off", "true", "null", "y", "n", "Null", "TRUE", "nan", "inf", "e5", "1e-07", "1.0e-07",
              "010", "0o17", "0x1F", "0b1", "1_000", "2001-12-14", "1.5", "5.", "0", "00", "9", "1-1", "1e5", "1.e5", "0.1.2"]
     while len(names) < count:
@@ -76,7 +76,7 @@ train:
 """)
         self.dtrain("fit", "c.yaml")
         text = (self.dir / "runs" / "12:30" / "config.yaml").read_text()
-        # Without PyYAML by its rules, of each name and number as they stand in the text.
+        # Without PyYAML, applies its rules to each name and number in the text.
         written = re.findall(r'\bname: ("[^"]*"|[^,}\s]+)', text)
         self.assertEqual([one.strip('"') for one in written], ["12:30", "dense", *names, "off", "1e3"])
         for one in written:
@@ -105,12 +105,12 @@ train:
         self.dtrain("fit", "run/config.yaml", "--output", "again")
         self.assert_same_run("run", "again")
         self.assertEqual((self.dir / "run" / "config.yaml").read_text(), (self.dir / "again" / "config.yaml").read_text())
-        # Of 32 steps an epoch.
+        # An epoch has 32 steps.
         self.fit("--epochs", "2", config=support.CONFIG.replace("decay_steps: 50", "decay_steps: 48"), output="steps")
         self.assert_same_run("run", "steps")
 
     def test_the_devices_that_layers_name_become_the_strategys(self):
-        """So a run under any other strategy goes on with the model."""
+        """The model can then continue under any other strategy."""
         config = support.CONFIG.replace("strategy: {mirrored: {devices: [cpu:0, cpu:1]}}", "strategy: placed")
         config = config.replace("- dropout: {rate: 0.2}", "- dropout: {rate: 0.2, device: cpu:0, recompute: true}")
         self.fit("--epochs", "1", config=config)
@@ -170,7 +170,7 @@ class Schema(Case):
         self.assertEqual({reference.split("/")[2] for reference in references}, set(schema["$defs"]))
         for name in ("max_pooling2d", "glorot_uniform", "leaky_relu", "adam", "huber"):
             self.assertEqual(names.count(name), 1, name)
-        self.assertEqual(text.count('"synthetic"'), 2)  # as a key of the split's, which it must have
+        self.assertEqual(text.count('"synthetic"'), 2)  # also as a required key of the split
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class CommandLine(Case):
             self.assertEqual(self.dtrain("help", command).out, self.dtrain(command, "--help").out)
         self.assertEqual(text, self.dtrain("--help").out)
         self.assertIn("did you mean 'fit'?", self.dtrain("help", "fti", expect=2).err)
-        # Without any command: what there is, but nothing was done.
+        # Without a command, prints the available commands but fails.
         process = self.dtrain(expect=2)
         for command in COMMANDS:
             self.assertRegex(process.err, rf"\n +{command} ")
@@ -94,7 +94,7 @@ class CommandLine(Case):
         self.assertEqual(len([line for line in lines if line.startswith("cpu ")]), 2)
         self.assertTrue(any(line.startswith("gpu") for line in lines))
         self.assertNotIn("\x1b", "".join(lines))
-        # Once nobody reads on, it ends.
+        # Exits when its output is closed.
         watch = self.start("gpus", "--watch", "--json")
         self.assertIn("cpu", watch.stdout.readline())
         watch.stdout.close()
@@ -109,7 +109,7 @@ class CommandLine(Case):
         look = self.json("gpus", "--watch", "--count", 1, env=environment)
         self.assertEqual([(gpu["index"], gpu["pci"], gpu["memory_used"] >> 20) for gpu in look["gpus"]],
                          [(None, "0000:41:00.0", 324), (None, "0000:40:00.0", 424), (None, "0000:c1:00.0", 524)])
-        # CUDA is to number them in that order, unless the environment says otherwise.
+        # CUDA numbers GPUs in PCI order unless the environment says otherwise.
         self.assertEqual(look["gpus"][0]["name"], "fake GPU 41, PCI_BUS_ID")
         environment["DTRAIN_P2P"] = "0"
         look = self.json("gpus", "--watch", "--count", 1, env=environment)
@@ -167,7 +167,7 @@ class CommandLine(Case):
 
 
 class ControlCharacters(Case):
-    """Those of data, names and files are escaped wherever a terminal may show them."""
+    """Control characters in data, names and files are escaped wherever a terminal may show them."""
     CONFIG = """\
 model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}
 dataset: {train: {csv: {file: a.csv, target: -1}}}
@@ -191,7 +191,7 @@ train:
             self.write("a.csv", f"1,2,0\n{cell},3,1\n")
             message = self.shown("check", "config.yaml", expect=2)
             self.assertIn(shown, message)
-            self.assertGreater(len(message), message.index(shown) + len(shown) + 10)  # what comes after it is there, too
+            self.assertGreater(len(message), message.index(shown) + len(shown) + 10)  # the text after it is also shown
 
     def test_names_in_tables(self):
         self.write("config.yaml", self.CONFIG)
@@ -207,7 +207,7 @@ class Streams(Case):
     def test_plain_lines_where_there_is_no_terminal(self):
         process = self.fit()
         lines = process.err.splitlines()
-        self.assertEqual(len(lines), 3 + 4)  # what runs; one an epoch
+        self.assertEqual(len(lines), 3 + 4)  # three lines about the run, then one per epoch
         self.assertRegex(lines[3], r"^epoch 1/4  loss \d")
         self.assertIsNone(CONTROL.search(process.err + process.out))
         self.assertRegex(process.out, r"(?m)^saved run/checkpoints/ckpt-\d{8}\.h5$")
@@ -222,7 +222,7 @@ class Streams(Case):
         self.assertEqual(self.dtrain("resume", "run", "--epochs", 6, "--quiet").err, "")
 
     def test_a_long_epoch_says_every_minute_where_it_is(self):
-        process = self.fit("--epochs", 1, env=self.preloaded("tests/app/fast_clock.c"))  # every step takes minutes
+        process = self.fit("--epochs", 1, env=self.preloaded("tests/app/fast_clock.c"))  # by the fast clock, every step takes minutes
         lines = [line for line in process.err.splitlines() if line.startswith("epoch 1/1  ")]
         steps = [re.match(r"epoch 1/1  step (\d+)/32  loss [\d.]+  sparse_categorical_accuracy [\d.]+  \S+ samples/s  .* left$", line)
                  for line in lines]

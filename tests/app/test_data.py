@@ -1,4 +1,4 @@
-"""Data that change, are others than before, or are read in another way; and what stands where dtrain writes."""
+"""Data that change, differ from before, or are read differently; and existing files at output paths."""
 import os
 import random
 import signal
@@ -35,7 +35,7 @@ class Data(Case):
             time.sleep(0.005)
         self.assertIsNone(process.poll())
 
-    # Never written over.
+    # Files that are never overwritten.
 
     def test_a_cache_takes_no_file_of_the_users_for_its_own(self):
         os.rename(self.dir / "g.csv", self.dir / "digits.train")
@@ -58,7 +58,7 @@ class Data(Case):
         self.assertIn("pipe.csv", self.dtrain("predict", "run", "-i", "in.csv", "-o", "pipe.csv", expect=2).err)
         self.assertIn("step log", self.fit("--step-log", "g.csv", config=CONFIG, output="other", expect=2).err)
         self.assertEqual((self.dir / "g.csv").read_bytes(), data)
-        for _ in range(2):  # a log is added to
+        for _ in range(2):  # logs are appended to
             self.fit("--step-log", "log", "--overwrite", config=CONFIG)
         self.assertEqual(len((self.dir / "log").read_text().splitlines()), 20)
 
@@ -87,9 +87,9 @@ class Data(Case):
                       "'file: h.csv')", refused)
         process.kill()
         process.communicate()
-        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # nobody uses it now
+        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # no longer in use
 
-    # Changed while they are in use.
+    # Files changed while in use.
 
     def start_long(self, config, *arguments):
         self.write("config.yaml", config.replace("epochs: 1,", "epochs: 1000000,").replace("2 steps", "1000000 epochs"))
@@ -119,7 +119,7 @@ class Data(Case):
         os.truncate(self.dir / "x.npy", 1000)
         self.ends_with(process, "x.npy", "changed while it was in use")
 
-    # Others than before.
+    # Data that differ from before.
 
     def test_within_an_epoch_the_data_stay_those_they_were(self):
         self.fit(config=CONFIG)
@@ -139,14 +139,14 @@ class Data(Case):
         self.write("g.csv", kept)
         error = self.dtrain("resume", within, "-o", "other", "--set", "dataset.train.rows=[0,90]", expect=2).err
         self.assertIn("the rows are [0, 90) (they were [0, 100))", error)
-        # The same elsewhere is the same.
+        # Moved but unchanged data count as the same.
         self.write("elsewhere/h.csv", kept)
         os.remove(self.dir / "g.csv")
         moved = self.dtrain("resume", within, "-o", "moved", "--set", f"dataset.train.csv.file={self.dir}/elsewhere/h.csv")
         self.assertNotIn("warning", moved.err)
         self.assertEqual(self.arrays(end), self.arrays(self.checkpoints("moved")[-1]))
 
-    # Read as the run reads.
+    # Data read the way the run reads them.
 
     def test_columns_go_by_their_names(self):
         lines = [line.split(",") for line in rows(100).splitlines()]
@@ -215,7 +215,7 @@ class Data(Case):
         self.write("in.csv", "a,b,c\n4,5,6\n")
         self.assertIn("1 sample ", self.dtrain("predict", "run", "-i", "in.csv", "-o", "o.csv").out)
 
-    # What `check` sees.
+    # Problems that `check` detects.
 
     def test_check_refuses_the_data_that_fit_would(self):
         self.write("one_hot.csv", rows(20).replace(",1\n", ",7\n"))
@@ -255,7 +255,7 @@ class Data(Case):
             self.write("config.yaml", CONFIG)
             self.assertRegex(self.dtrain(command, "config.yaml", expect=2).err,
                              r"^config.yaml:4:10: error: .*g.csv:4:3: expected a finite number, found 'two'")
-        # Splits that are drawn from that one would only say it again; what is wrong with another is said.
+        # Errors are not repeated for splits drawn from the faulty one, but errors of other splits are reported.
         drawn = "  test: {split: {of: validation, fraction: 0.2}}\n  validation: {split: {of: train, fraction: 0.2}}\n"
         for splits, count in ((drawn, 1), (drawn.replace("{split: {of: train, fraction: 0.2}}", "{csv: {file: none.csv, target: -1}}"), 2)):
             self.write("config.yaml", CONFIG.replace("strategy", splits + "strategy"))

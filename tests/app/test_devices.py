@@ -1,4 +1,4 @@
-"""One model over several devices, as its users meet it: killed, stopped and gone on with, data that ends, numbers that do."""
+"""One model on several devices, end to end: killed, stopped and resumed runs, data that end early, nan losses."""
 import os
 import random
 import re
@@ -23,7 +23,7 @@ def config_with(strategy):
 
 class Devices(Case):
     def test_as_one_device(self):
-        """Metrics, and what evaluate, predict and summary make of it."""
+        """Metrics and the output of evaluate, predict and summary."""
         self.fit(config=config_with("single"), output="single")
         expected = self.metrics("single")
         self.write("x.csv", "".join(f"{','.join(str((i * j) % 7 - 3) for j in range(1, 13))}\n" for i in range(20)))
@@ -42,7 +42,7 @@ class Devices(Case):
                 self.assertAlmostEqual(measured[strategy], measured["single"], delta=1e-6)
                 tables = [[float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", (self.dir / name).read_text())]
                           for name in (f"{strategy[:7]}.csv", "single.csv")]
-                self.assertEqual(len(tables[0]), 60)  # three probabilities a row
+                self.assertEqual(len(tables[0]), 60)  # three probabilities per row
                 for one, other in zip(*tables):
                     self.assertAlmostEqual(one, other, delta=1e-5)
 

@@ -1,4 +1,4 @@
-"""`dtrain diff`: equal runs are equal, and differences are counted, sorted and told by the exit code."""
+"""`dtrain diff`: equal runs compare equal; differences are counted, sorted and reflected in the exit code."""
 import json
 
 import support

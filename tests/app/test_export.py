@@ -1,4 +1,4 @@
-"""dtrain export: files for other tools, their names, and the mistakes of a command line."""
+"""dtrain export: files for other tools, their names, and command line errors."""
 import json
 import os
 import struct
@@ -26,12 +26,12 @@ class Files(Exported):
         found = self.json("export", "run", "--output", "model.onnx", "--external-data")
         self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # the large kernel; the rest is small
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the large kernel; other arrays are small
 
     def test_external_data_can_be_mapped(self):
         self.fit("--epochs", 1, config=CONFIG.replace("units: 16", "units: 30"), output="wide")
         self.dtrain("export", "wide", "--output", "model.onnx", "--external-data")
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # behind 12 x 30 numbers
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # after 12 x 30 numbers, aligned
         self.assertIn(b"model.onnx.data", (self.dir / "model.onnx").read_bytes())
 
     def test_the_same_model_gives_the_same_bytes(self):
@@ -139,7 +139,7 @@ class Safetensors(Exported):
 EVERY_WEIGHT = """\
 seed: 5
 model:
-  inputs: {image: [6, 6, 3], words: {shape: [4], dtype: int32}}
+  inputs: {image: [6, 6, 3], words: {shape: [4], dtype: int32}, volume: [4, 3, 2, 2]}
   %s
   layers:
     - conv2d: {filters: 4, kernel_size: [3, 2], inputs: image, name: block/conv}
@@ -153,7 +153,9 @@ model:
     - embedding: {input_dim: 7, output_dim: 5, inputs: words}
     - layer_normalization: {center: false}
     - flatten: {name: rows}
-    - concatenate: {inputs: [of_image, rows]}
+    - conv3d: {filters: 3, kernel_size: [3, 2, 1], inputs: volume}
+    - flatten: {name: voxels}
+    - concatenate: {inputs: [of_image, rows, voxels]}
     - dense: {units: 2}
 dataset: {train: {synthetic: {samples: 8, input: {low: 0, high: 7}, target: {shape: [2]}}}}
 strategy: single
@@ -166,10 +168,10 @@ class ComesBack(Case):
         self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
         self.dtrain("export", "first", "--output", "w.safetensors")
         told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
-        self.assertIn("22 of 22 weights from", told)
+        self.assertIn("24 of 24 weights from", told)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
-        self.assertEqual(len(trained), 18)
+        self.assertEqual(len(trained), 20)
         for key in trained:
             self.assertEqual(before[key], after[key], key)
 
@@ -178,7 +180,7 @@ class Mistakes(Exported):
     def refused(self, *arguments):
         before = self.folder()
         error = self.dtrain("export", *arguments, expect=2).err
-        self.assertEqual(self.folder(), before)  # nothing was left behind
+        self.assertEqual(self.folder(), before)  # no leftover files
         return error
 
     def test_an_unknown_ending_names_the_formats(self):

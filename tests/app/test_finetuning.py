@@ -1,4 +1,4 @@
-"""Going on from other weights: a new head on a trunk that stays, averaged weights, weights that are not trained."""
+"""Training from existing weights: a new head on a frozen trunk, averaged weights, frozen weights."""
 import gzip
 import json
 
@@ -31,7 +31,8 @@ train:
 
 class FineTuning(Case):
     def write_digits(self):
-        """six.csv has the digits from 0 to 5, four.csv the others as 0 to 3: few of them. More are there to validate."""
+        """Writes six.csv with the digits 0 to 5, and four.csv with a few of the others as classes 0 to 3; the
+        validation files have more."""
         lines = gzip.open(PROJECT / "datasets" / "digits.csv.gz", "rt").read().split()
         rows = [line.rsplit(",", 1) for line in lines if line[0].isdigit()]
         for name, part in {"six": rows[:1200], "six-more": rows[1200:]}.items():
@@ -66,10 +67,10 @@ class FineTuning(Case):
         self.dtrain("fit", "fresh.yaml", "--output", "fresh")
         accuracy = {run: self.metrics(run)[-1]["val_sparse_categorical_accuracy"] for run in ("four", "fresh")}
         self.assertGreater(accuracy["four"], accuracy["fresh"])
-        # The configuration of the run says where it began; it goes on without that file.
+        # The run's configuration records where its weights came from; the run continues without that file.
         self.checkpoints("six")[-1].unlink()
         self.dtrain("resume", "four", "--epochs", "2")
-        # What is frozen is a matter of one key, also of a run that goes on.
+        # A single key determines what is frozen, also for a resumed run.
         self.dtrain("resume", "four", "--epochs", "3", "--set", "model.freeze=null")
         now = self.arrays(self.checkpoints("four")[-1])
         self.assertTrue(all(before["weight", name] != now["weight", name] for name in trunk if name.endswith("/kernel")))
@@ -97,7 +98,7 @@ class Average(Case):
         self.fit(*self.EMA)
         self.fit(output="plain")
         last = self.metrics("run")[-1]
-        self.assertEqual(last["loss"], self.metrics("plain")[-1]["loss"])  # it trains as it did
+        self.assertEqual(last["loss"], self.metrics("plain")[-1]["loss"])  # training is unchanged
         self.assertNotEqual(last["val_loss"], self.metrics("plain")[-1]["val_loss"])
         found = self.json("evaluate", "run", "--split", "validation")
         self.assertAlmostEqual(found["loss"], last["val_loss"], places=12)

@@ -1,4 +1,4 @@
-"""Model files of other programs: named for what they are, by content; .h5 files of Keras's are listed."""
+"""Model files of other programs: recognized by content; Keras's .h5 files are listed."""
 import json
 import math
 import struct
@@ -17,8 +17,8 @@ class Named(Case):
     def test_what_is_not_read_is_named_with_the_way_around(self):
         self.archive("b.pt", "archive/data.pkl", "archive/data/0")
         (self.dir / "old.pt").write_bytes(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
-        expected = {"b.pt": ("a file of PyTorch's", "model.save('model.h5')"),
-                    "old.pt": ("a file of PyTorch's", "model.save('model.h5')")}
+        expected = {"b.pt": ("a PyTorch file", "model.save('model.h5')"),
+                    "old.pt": ("a PyTorch file", "model.save('model.h5')")}
         for name, words in expected.items():
             self.write("config.yaml", CONFIG.replace("model:\n", f"model:\n  weights: {{from: {name}}}\n"))
             for command in (["inspect", name], ["summary", name], ["evaluate", name], ["resume", name, "--output", "other"],
@@ -79,7 +79,7 @@ class Safetensors(Case):
             at += 4 * count
         names = ", rename: {'a/*': 'dense/*', 'b/*': 'dense_1/*'}"
         self.assertIn("4 of 4 weights from", self.fit_from(safetensors(header, data), more=names))
-        header["a.weight"]["shape"] = [12, 16]  # Keras's order, which PyTorch's files do not have
+        header["a.weight"]["shape"] = [12, 16]  # Keras's axis order, unlike PyTorch's
         error = self.fit_from(safetensors(header, data), expect=2, more=names)
         self.assertIn("'dense/kernel': expected 12x16, found 16x12 ('a/weight')", error)
         self.assertIn("has no 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
@@ -101,17 +101,17 @@ class Safetensors(Case):
         good = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
         damaged = {
             "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
-            "arrays that follow each other": safetensors({"a": good, "b": good}, bytes(4)),
-            "'b' at 8 behind data up to 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
-            "8 bytes of arrays, up to the file's end": safetensors({"a": good}, bytes(8)),
+            "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
+            "'b' at 8 after data that end at 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
+            "arrays of 8 bytes, up to the end of the file": safetensors({"a": good}, bytes(8)),
             "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
-            "the bytes of 3": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
-            "a shape that can be counted": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
-            "extents from 0 up": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
-            "a dtype of safetensors": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
+            "the bytes of shape 3 and dtype F32": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
+            "a shape whose size fits into 64 bits": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
+            "non-negative extents": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
+            "a safetensors dtype": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
             "dtype, shape and data_offsets": safetensors({"a": {"dtype": "F32"}}, bytes(4)),
             "at most 100000000 bytes": struct.pack("<Q", 100000001) + b"{}",
-            "a whole file": struct.pack("<Q", 1000) + b"{}",
+            "a complete file": struct.pack("<Q", 1000) + b"{}",
             "a header in JSON": safetensors(b"{'a'}", b""),
         }
         for words, content in damaged.items():
@@ -124,7 +124,7 @@ class Safetensors(Case):
 class Listed(Case):
     def test_an_h5_that_keras_wrote_is_listed(self):
         self.fit("--epochs", 1)
-        # Without its header a checkpoint is a file as Keras writes them.
+        # Without its header, a checkpoint looks like a Keras file.
         (self.dir / "model.h5").write_bytes(self.checkpoints()[-1].read_bytes()[512:])
         found = self.json("inspect", "model.h5")
         self.assertEqual([(array["layer"], array["name"], array["shape"]) for array in found["weights"]],

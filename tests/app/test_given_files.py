@@ -1,4 +1,4 @@
-"""Files that the configuration does not know: evaluate --input, predict from pipes, patterns and JSON lines, --layer."""
+"""Files given on the command line: evaluate --input, predict from pipes, patterns and JSON lines, --layer."""
 import csv
 import io
 import json
@@ -82,7 +82,7 @@ class Tables(Case):
         right = [a["species"] == b["species"] for a, b in zip(self.read("out.csv"), others)]
         self.assertAlmostEqual(found["accuracy"], sum(right) / 50)
         loss = sum(-math.log(float(a[b["species"]])) for a, b in zip(self.read("out.csv"), others)) / 50
-        self.assertAlmostEqual(found["loss"], loss, places=4)  # without a column of weights all rows count the same
+        self.assertAlmostEqual(found["loss"], loss, places=4)  # without a weight column all rows have equal weight
         self.assertAlmostEqual(found["weighted_accuracy"], found["accuracy"])
         self.table("weighted.csv", others)
         weighted = self.json("evaluate", "run", "-i", "weighted.csv")
@@ -118,7 +118,7 @@ class Tables(Case):
         self.assertIn("expected columns named 'colour' (did you mean 'Colour'?), 'length' (did you mean 'Length'?), "
                       "'width' (did you mean 'Width'?), found the columns 'Name'",
                       self.dtrain("predict", "run", "-i", "capital.csv", "-o", "out.csv", expect=2).err)
-        self.table("bare.csv", self.rows, ["colour", "length", "width"])  # files without ids are fine
+        self.table("bare.csv", self.rows, ["colour", "length", "width"])  # files without ids are accepted
         self.dtrain("predict", "run", "--input", "bare.csv", "--output", "out.csv")
         self.write("empty.csv", "")
         self.assertIn("empty.csv: is empty", self.dtrain("predict", "run", "-i", "empty.csv", "-o", "out.csv", expect=2).err)
@@ -219,7 +219,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertEqual(list(lines[0]), ["name", "hidden"])
         values = [value for line in lines for value in line["hidden"]]
         self.assertEqual(len(values), 720)
-        self.assertTrue(min(values) == 0 < max(values))  # behind the layer's relu
+        self.assertTrue(min(values) == 0 < max(values))  # values after the layer's relu
         self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "scores.csv", "--layer", "scores")
         self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "raw.csv", "--outputs", "raw")
         raw = [[row[name] for name in SPECIES] for row in self.read("raw.csv")]

@@ -1,4 +1,4 @@
-"""`dtrain import`: models go out as .keras files and come back the same; files that cannot be read say why, all at once."""
+"""`dtrain import`: round trip of models as .keras files; for unreadable files, all reasons are reported at once."""
 import io
 import json
 import math
@@ -26,7 +26,7 @@ class Import(Case):
             return {name: archive.read(name) for name in archive.namelist()}
 
     def rewrite(self, name="model.keras", compression=zipfile.ZIP_STORED, **changed):
-        """The archive with other contents under some names (a_json for a.json)."""
+        """Rewrites the archive with replaced members (a_json for a.json)."""
         entries = self.entries()
         for key, value in changed.items():
             entries[key.replace("_json", ".json")] = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -39,7 +39,7 @@ class Import(Case):
         return json.loads(self.entries()["config.json"])
 
     def samples(self, shape, seed=1):
-        """An .npy file of six samples, for models of one input."""
+        """Writes an .npy file with six samples, for models with one input."""
         draw = random.Random(seed)
         numbers = [draw.uniform(-1, 1) for _ in range(6 * math.prod(shape))]
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {(6, *shape)}, }}".ljust(117) + "\n"
@@ -79,7 +79,7 @@ class RoundTrips(Import):
         original, imported = self.json("summary", "run"), self.json("summary", "imported")
         self.assertEqual(original["parameters"], imported["parameters"])
         self.assertEqual(report["parameters"], original["parameters"]["total"])
-        # Twice is the same: the folder is a model as any other.
+        # A second round trip gives the same: the imported folder is an ordinary model.
         self.dtrain("export", "imported", "--output", "again.keras")
         self.dtrain("import", "again.keras", "--output", "twice")
         if len(inputs) == 1:
@@ -166,6 +166,79 @@ class JsonLines(Import):
             self.assert_close(expected, [self.flat(json.loads(line)) for line in found.out.splitlines()])
 
 
+class Training(Import):
+    """With its optimizer, an exported run comes back with the same `train:` part and goes on as the run does."""
+    ONE = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 3, "name": "out", "activation": "softmax"}}]}
+    YES_OR_NO = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 2, "name": "out", "activation": "sigmoid"}}]}
+    TWO = {"inputs": {"x": [4]}, "outputs": ["kind", "size"],
+           "layers": [{"dense": {"units": 3, "name": "kind", "inputs": "x"}}, {"dense": {"units": 1, "name": "size", "inputs": "x"}}]}
+    KEPT = ("loss", "metrics", "weighted_metrics", "optimizer", "clip_norm", "clip_value")
+
+    def kept(self, checkpoint):
+        """What the configuration of a checkpoint says of the training, defaults included."""
+        lines = self.dtrain("inspect", str(checkpoint), "--config").out.splitlines()
+        begin = lines.index("train:")
+        found, key = {}, None
+        for line in lines[begin + 1:]:
+            if not line.startswith("  "):
+                break
+            if not line.startswith("   "):
+                key = line.split(":")[0].strip()
+            if key in self.KEPT:
+                found.setdefault(key, []).append(line)
+        return found
+
+    def check(self, model, targets, metrics=(), **train):
+        config = models.run_of(model, targets=targets, **train)
+        config["train"]["metrics"] = metrics or []
+        self.trained(config)
+        shutil.rmtree(self.dir / "imported", ignore_errors=True)
+        report = self.json("import", "model.keras", "--output", "imported", "--with-optimizer")
+        self.assertEqual(report["left_out"], [])
+        run = self.checkpoints()[-1]
+        self.assertEqual(self.kept(run), self.kept(self.dir / "imported/weights.h5"))
+        self.assertEqual(*({key: array for key, array in self.arrays(path).items() if key[0] != "state"}
+                           for path in (run, self.dir / "imported/weights.h5")))
+
+    def test_losses_and_metrics(self):
+        classes, numbers = {"out": {"classes": 3}}, {"out": {"shape": [3]}}
+        self.check(self.ONE, classes, ["accuracy", {"sparse_top_k_categorical_accuracy": {"k": 2}}, "sparse_categorical_crossentropy"],
+                   loss="sparse_categorical_crossentropy", clip_norm=0.5)
+        self.check(self.ONE, numbers, ["categorical_accuracy", "auc", {"f1_score": {"average": "macro", "name": "mean_f1"}},
+                                       "mean_iou", "mean_absolute_error"],
+                   loss={"categorical_focal_crossentropy": {"gamma": 0, "alpha": 0.3, "label_smoothing": 0.1}}, clip_value=0.25)
+        self.check(self.YES_OR_NO, {"out": {"shape": [2]}}, ["binary_accuracy", {"precision": {"thresholds": 0.75}}, "recall", "r2_score",
+                                                           {"auc": {"curve": "PR", "name": "pr", "multi_label": True}}],
+                   loss={"binary_crossentropy": {"label_smoothing": 0.1}}, weighted_metrics=["binary_accuracy"])
+        self.check(self.TWO, {"kind": {"classes": 3}, "size": {"shape": [1]}},
+                   {"kind": ["accuracy"], "size": ["mean_absolute_error", {"r2_score": {"class_aggregation": "none"}}]},
+                   loss={"kind": {"sparse_categorical_crossentropy": {"from_logits": True}}, "size": {"huber": {"weight": 0.3, "delta": 2}}})
+
+    def test_optimizers_and_schedules(self):
+        cosine = {"cosine_decay": {"initial": 0.1, "steps": 20, "warmup_steps": 3, "warmup_initial": 0.01, "alpha": 0.1}}
+        for optimizer in ("sgd", {"sgd": {"learning_rate": cosine, "momentum": 0.9, "nesterov": True}}, "adam",
+                          {"adam": {"learning_rate": 0.01, "beta_1": 0.8, "epsilon": 1e-5, "weight_decay": 0.1}}, "adamw",
+                          {"adamw": {"learning_rate": {"polynomial_decay": {"initial": 0.1, "steps": 9, "power": 2}}, "weight_decay": 0}},
+                          {"rmsprop": {"centered": True, "momentum": 0.5, "rho": 0.8}}, "rmsprop",
+                          {"adagrad": {"learning_rate": {"exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}},
+                          {"lion": {"learning_rate": {"piecewise_constant": {"boundaries": [3], "values": [0.1, 0.01]}}}},
+                          {"lamb": {"learning_rate": {"inverse_time_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}}):
+            with self.subTest(optimizer=optimizer):
+                self.check(self.ONE, {"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", optimizer=optimizer)
+
+    def test_metrics_that_dtrain_lacks_are_named(self):
+        self.trained(models.run_of(self.ONE, targets={"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", metrics=["accuracy"]))
+        config = self.config()
+        config["compile_config"]["metrics"] += ["mine", {"class_name": "SpecificityAtSensitivity", "config": {"sensitivity": 0.5}}]
+        config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # of which the file has no state
+        report = self.json("import", self.rewrite(config_json=config), "--output", "imported", "--with-optimizer")
+        self.assertEqual(report["left_out"],
+                         ["the metric mine: dtrain has none of this name",
+                          "the metric SpecificityAtSensitivity: dtrain has none of this name",
+                          "the optimizer's state: 2 arrays are not those of sgd for 2 weights"])
+        self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
+
+
 class ChannelsFirst(Import):
     MODEL = {"inputs": {"image": [5, 6, 2]},
              "layers": [{"conv2d": {"filters": 4, "kernel_size": 3, "padding": "same", "name": "conv"}},
@@ -186,25 +259,56 @@ class ChannelsFirst(Import):
                                 "loss": {"sparse_categorical_crossentropy": {"from_logits": True}}}})
         self.samples([5, 6, 2])
         expected = self.predictions("run")
-        config = self.config()
+        self.rewrite(config_json=self.with_channels_first(self.config(), [2, 5, 6]))
+        self.dtrain("import", "model.keras", "--output", "first")
+        model = (self.dir / "first/model.yaml").read_text()
+        self.assertEqual(model.count("permute"), 1, "the values stay as the layers of images have them")
+        self.move_channels_of_samples([5, 6, 2])
+        self.assert_close(expected, self.predictions("first"))
+
+    @staticmethod
+    def with_channels_first(config, shape):
         for layer in config["config"]["layers"]:
             options = layer["config"]
             if "data_format" in options:
                 options["data_format"] = "channels_first"
             if layer["name"] == "image":
-                options["batch_shape"] = [None, 2, 5, 6]
+                options["batch_shape"] = [None, *shape]
             if layer["name"] in ("norm", "both"):
                 options["axis"] = 1
-        self.rewrite(config_json=config)
-        self.dtrain("import", "model.keras", "--output", "first")
-        model = (self.dir / "first/model.yaml").read_text()
-        self.assertEqual(model.count("permute"), 1, "the values stay as the layers of images have them")
+        return config
+
+    def move_channels_of_samples(self, shape):
         data = (self.dir / "samples.npy").read_bytes()
         begin = 10 + struct.unpack_from("<H", data, 8)[0]
-        values = struct.unpack(f"<{6 * 60}f", data[begin:])
-        moved = [values[((n * 5 + y) * 6 + x) * 2 + c] for n in range(6) for c in range(2) for y in range(5) for x in range(6)]
-        header = data[:begin].replace(b"(6, 5, 6, 2)", b"(6, 2, 5, 6)")
+        pixels, channels = math.prod(shape[:-1]), shape[-1]
+        values = struct.unpack(f"<{6 * pixels * channels}f", data[begin:])
+        moved = [values[(n * pixels + pixel) * channels + c] for n in range(6) for c in range(channels) for pixel in range(pixels)]
+        header = data[:begin].replace(str((6, *shape)).encode(), str((6, channels, *shape[:-1])).encode())
         (self.dir / "samples.npy").write_bytes(header + struct.pack(f"<{len(moved)}f", *moved))
+
+    VOLUMES = {"inputs": {"image": [5, 3, 2, 2]},
+               "layers": [{"conv3d": {"filters": 4, "kernel_size": [3, 2, 1], "padding": "same", "name": "conv"}},
+                          {"batch_normalization": {"name": "norm"}}, {"activation": {"activation": "relu", "name": "relu"}},
+                          {"add": {"inputs": ["conv", "relu"], "name": "sum"}},
+                          {"concatenate": {"inputs": ["sum", "relu"], "name": "both"}},
+                          {"max_pooling3d": {"pool_size": [2, 1, 2], "name": "pool"}},
+                          {"global_average_pooling3d": {"inputs": "both", "name": "means"}},
+                          {"flatten": {"inputs": "pool", "name": "flat"}},
+                          {"concatenate": {"inputs": ["means", "flat"], "name": "all"}},
+                          {"dense": {"units": 3, "name": "dense"}}]}
+
+    def test_volumes_are_permuted_too(self):
+        target = {"train": {"synthetic": {"samples": 10, "target": {"classes": 3}}}}
+        self.trained({"seed": 3, "model": self.VOLUMES, "dataset": target, "strategy": "single",
+                      "train": {"epochs": 1, "batch_size": 5, "optimizer": "sgd",
+                                "loss": {"sparse_categorical_crossentropy": {"from_logits": True}}}})
+        self.samples([5, 3, 2, 2])
+        expected = self.predictions("run")
+        self.rewrite(config_json=self.with_channels_first(self.config(), [2, 5, 3, 2]))
+        self.dtrain("import", "model.keras", "--output", "first")
+        self.assertEqual((self.dir / "first/model.yaml").read_text().count("permute"), 1)
+        self.move_channels_of_samples([5, 3, 2, 2])
         self.assert_close(expected, self.predictions("first"))
 
     def test_other_layers_get_them_as_the_file_has_them(self):
@@ -311,7 +415,7 @@ class Refusals(Import):
             archive.writestr("config.json", "{}")
         (self.dir / "twice.keras").write_bytes(twice.getvalue())
         self.assertIn("'config.json' twice", self.refused("twice.keras"))
-        offset = whole.index(b"PK\x01\x02")  # both entries begin where the first does
+        offset = whole.index(b"PK\x01\x02")  # both directory entries point to the first member
         second = whole.index(b"PK\x01\x02", offset + 4)
         overlapping = bytearray(whole)
         extra = second + 46 + struct.unpack_from("<H", whole, second + 28)[0]

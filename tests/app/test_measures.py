@@ -1,4 +1,4 @@
-"""Losses by output, weights and metrics as a run reports them; evaluate --per-class and --errors."""
+"""Losses per output, weights and metrics as reported by a run; evaluate --per-class and --errors."""
 import json
 
 import support
@@ -85,7 +85,7 @@ class Measures(Case):
             self.assertIsInstance(error["ink"]["prediction"], float)
 
     def test_tables_of_many_classes_take_as_much_after_many_epochs(self):
-        """As check says before."""
+        """Same value as predicted by `check`."""
         config = """\
 model: {inputs: {x: [4]}, layers: [{dense: {units: 300}}]}
 dataset: {train: {synthetic: {samples: 300, target: {classes: 300}}}, validation: {synthetic: {samples: 300, seed: 2, target: {classes: 300}}}}
@@ -113,7 +113,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertRegex(text, r"\ndigit_per_class\n +class +support +precision")
 
     def test_the_best_is_by_what_the_metric_is(self):
-        """Whatever it is called."""
+        """The direction follows from the metric, not from its name."""
         self.write("train.csv", "".join("%g,%g,%g,%g,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, 0, 1, i % 7 + i % 5 > 5) for i in range(100)))
         self.write("test.csv", "0,0,0,0,1\n")
         self.write("run.yaml", BINARY.replace("auc]", "{auc: {name: roc}}]").replace("monitor: auc", "monitor: roc"))
@@ -124,7 +124,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertEqual(listed["best"], {"monitor": "roc", "value": max(values), "epoch": values.index(max(values)) + 1})
 
     def one_class(self, *sets):
-        """A run whose validation split has one class only, so that its auc is nan."""
+        """Trains with a validation split of only one class, so that its auc is nan."""
         self.write("train.csv", "".join("%g,%g,0,1,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, i % 7 + i % 5 > 5) for i in range(100)))
         self.write("test.csv", "".join("%g,0,0,1,0\n" % (i / 10) for i in range(10)))
         self.write("run.yaml", BINARY.replace("  test:", "  validation:").replace("monitor: auc", "monitor: val_auc").replace("epochs: 5", "epochs: 3"))
@@ -142,7 +142,7 @@ checkpoint: {every: 1 epoch, keep: 2}
     def test_an_auc_that_may_be_off_says_so(self):
         self.one_class()
         self.assertNotIn("may be off", self.dtrain("evaluate", "run", "--split", "train").err)
-        # Scores that differ in their last digits, far from 0.
+        # Scores far from 0 that differ only in their last digits.
         self.write("train.csv", "".join("%.7g,0,0,1,%d\n" % (3e3 + i / 100, i % 3 == 0) for i in range(100)))
         process = self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--set", "train.optimizer={sgd: {learning_rate: 0}}",
                               "--set", "model.layers=[dense: {units: 1}]", "--set", "train.loss={binary_crossentropy: {from_logits: true}}")
@@ -164,7 +164,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertEqual([row["support"] for row in weighted["per_class"]],
                          [sum(line.endswith(",%d\n" % c) for line in lines[:50]) for c in (0, 1)])
         self.assertAlmostEqual(weighted["per_class"][1]["f1_score"], weighted["f1_score"])
-        # The mean of all samples' losses is the loss: weights of classes are for training alone.
+        # The loss is the mean over all samples: class weights apply only to training.
         self.assertEqual(sorted(e["row"] for e in weighted["errors"]), list(range(50)))
         self.assertAlmostEqual(sum(e["loss"] for e in weighted["errors"]) / 50, weighted["loss"], places=5)
         text = self.dtrain("evaluate", "run", "--per-class", "--errors", 2).out
@@ -173,7 +173,7 @@ checkpoint: {every: 1 epoch, keep: 2}
 
     def test_a_run_goes_on_within_an_epoch_with_its_sums(self):
         self.fit(config=RUN + "checkpoint: {every: 3 steps, keep: 10}\n")
-        middle = self.checkpoints()[0]  # of the first epoch's four steps
+        middle = self.checkpoints()[0]  # within the four steps of the first epoch
         self.dtrain("resume", middle, "--output", "again")
         self.assert_same_run("run", "again")
 

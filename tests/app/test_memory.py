@@ -1,4 +1,4 @@
-"""Runs that need more memory than there is."""
+"""Runs that need more memory than is available."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ import subprocess
 import support
 from support import CONFIG, Case
 
-# A sample has 300 times 64 activations of 4 bytes and more; none of them is ever computed.
+# A sample has at least 300 times 64 activations of 4 bytes; none of them is ever computed.
 DEEP = CONFIG.replace("    - dense: {units: 16, activation: relu}\n", "    - deep: {repeat: 300}\n").replace(
     "model:\n", "model:\n  blocks: {deep: {layers: [{dense: {units: 64}}]}}\n").replace(
     "samples: 500", "samples: 2000000000")
@@ -40,7 +40,8 @@ class Memory(Case):
         self.assertEqual(self.checkpoints(), [])
 
     def test_stages_that_no_machine_holds(self):
-        """Whichever layers the stages begin with, the message names the device that has most, and where to look further."""
+        """Regardless of the stage boundaries, the message names the device with the highest need and where to look
+        next."""
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for stages in ("auto", "[deep_200]"):
             process = self.dtrain("check", "config.yaml", "--set", f"strategy={{pipeline: {{devices: [cpu:0, cpu:1], stages: {stages}}}}}", expect=2)
@@ -54,14 +55,14 @@ class Memory(Case):
             process = self.dtrain("check", "config.yaml", *sets, expect=2)
             most = int(re.search(r"the largest batch that fits is (\d+)$", process.err.strip()).group(1))
             self.assertGreater(most, 100)
-            # The process itself takes a little more or less from time to time.
+            # The memory of the process itself varies a little.
             process = self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * 99 // 100}", "--json")
             needed = sum(r["memory"]["total"] for r in json.loads(process.out)["replicas"])
             self.assertLess(needed, self.limit())
             if needed > 1.01 * self.json("gpus")["cpu"]["memory_available"]:
                 self.assertIn("warning: cpu: ", process.err)
                 self.assertIn("are free now: the run may be slow", process.err)
-            # What a sanitizer keeps of what was freed is more than a hundredth, now more and now less.
+            # Sanitizers quarantine freed memory, a varying amount of more than 1 %.
             more = 110 if "sanitizers" in self.dtrain("--version").out else 101
             self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * more // 100}", expect=2)
 
@@ -82,7 +83,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers keep what was freed")
         threads = len(os.sched_getaffinity(0))
-        # What each thread works on, and no tally of every block: those would take 24 bytes an element, 600 MB.
+        # Memory for the data that each thread works on; a list of every block would take 24 bytes per element, 600 MB.
         self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
     def test_a_batch_larger_than_the_data_takes_no_more_than_those(self):
@@ -97,7 +98,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples need [\d.]+ TB of memory, but only .* is available")
 
     def test_batches_read_ahead(self):
-        """Reading a file ahead takes a place for each batch that waits and for the two in use."""
+        """Prefetching from a file needs buffers for each waiting batch and for the two in use."""
         header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"
         for name, descr, shape, values in (("x.npy", "<f4", "40, 12", 480), ("y.npy", "<i4", "40,", 40)):
             text = (header % (descr, shape)).ljust(117) + "\n"
@@ -129,8 +130,8 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertRegex(refused.stderr, r"is available \(ulimit -v\); the largest batch that fits is \d+")
 
     def test_no_more_threads(self):
-        """A line of the configuration where there are too many replicas for any machine; a sentence where this one
-        gives no more."""
+        """Reported at a line of the configuration if there are too many replicas for any machine; as a plain sentence
+        if this machine's limit is reached."""
         devices = ", ".join(f"cpu:{i}" for i in range(2000))
         process = self.fit("--set", f"strategy={{mirrored: {{devices: [{devices}]}}}}", expect=2)
         self.assertIn("at most 1024 devices", process.err)
@@ -144,7 +145,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system cannot start another thread for this process|out of memory)")
 
     def test_no_more_mappings(self):
-        """Past the limit of mappings memory may be free: the sentence says so."""
+        """Beyond the limit of mappings, memory may still be free: the message says so."""
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers have a malloc and a mmap of their own")
         process = self.fit(env=self.preloaded("tests/app/no_mappings.c"), expect=1)

@@ -1,4 +1,4 @@
-"""What the program says about small mistakes, and its small interfaces."""
+"""Messages about small mistakes, and small interfaces."""
 import os
 
 import support
@@ -85,7 +85,7 @@ class Messages(Case):
             self.assertNotIn("learning rate", self.fit(*rate(steps), output=steps).err)
         self.assertEqual(self.metrics("auto")[-1], self.metrics("4 epochs")[-1])
         self.assertGreater(self.metrics("auto")[-1]["learning_rate"], 0)
-        # A run that goes on to another end has the rates of the longer training.
+        # A run resumed with more epochs uses the learning rates of the longer training.
         self.dtrain("resume", "auto", "--epochs", 8)
         self.fit("--epochs", 8, *rate("auto"), output="long")
         rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]
@@ -94,7 +94,7 @@ class Messages(Case):
     def test_the_best_epoch_is_shown_at_the_end(self):
         out = self.fit(config=support.CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}")).out
         best = min(self.metrics(), key=lambda line: line["val_loss"])
-        self.assertLess(best["epoch"], 4)  # or this tests nothing
+        self.assertLess(best["epoch"], 4)  # otherwise the test is vacuous
         self.assertRegex(out, rf"\nbest  run/checkpoints/\S+ \(val_loss \S+\)\n      epoch {best['epoch']}: loss .*val_sparse_categorical_accuracy")
 
     def test_runs_says_when_in_the_time_zone_of_the_reader(self):
@@ -125,7 +125,7 @@ class Messages(Case):
 
 
 class Overlap(Case):
-    """A run that begins with the weights of another one."""
+    """A run that starts with the weights of another run."""
 
     def test_samples_that_the_other_run_was_trained_on_are_counted(self):
         self.write("a.csv", "".join(f"{i},{i % 2}\n" for i in range(100)))

@@ -1,4 +1,4 @@
-"""Wrong configurations: each is refused with exit code 2, at the right line and column, in words that help."""
+"""Invalid configurations: each is rejected with exit code 2 and a helpful message at the right line and column."""
 import os
 import re
 import subprocess
@@ -43,8 +43,8 @@ train:
 checkpoint: {every: 1 epoch, keep: 2, best: {monitor: val_loss}}
 """
 
-# What is replaced in GOOD, by what, and a part of the message. The place that the message must name is behind the @;
-# where that is not in what was replaced, text of GOOD with the @ in it comes before the message.
+# (text replaced in GOOD, replacement, part of the message). The @ marks the location that the message must name. If
+# that is not in the replacement, a text of GOOD with the @ precedes the message.
 MISTAKES = [
     # Keys.
     ("seed: 1", "@sead: 1", "unknown key 'sead' in the configuration; did you mean 'seed'?"),
@@ -63,7 +63,7 @@ MISTAKES = [
     ("filters: 4, ", "", "missing key 'filters' in conv2d"),
     ("samples: 64, target: {classes: 3}}, rows: [0", "target: {classes: 3}}, rows: [0", "missing key 'samples'"),
     ("seed: 1", "seed: 1\n@seed: 2", "duplicate key"),
-    # Kinds.
+    # Types.
     ("- conv2d:", "- @conv2: ", "unknown layer 'conv2'; did you mean 'conv2d'?"),
     ("- flatten: {}", "- @lstm: {units: 3}", "unknown layer 'lstm'"),
     ("optimizer: {adam:", "optimizer: {@adm:", "unknown optimizer 'adm'; did you mean 'adam'?"),
@@ -106,17 +106,17 @@ MISTAKES = [
     ("seed: 1", "seed: 1\nname: @a/b", "a valid folder name"),
     ("seed: 1", "seed: 1\nname: @..", "a valid folder name"),
     ("seed: 1", "seed: 1\nname: @''", "a valid folder name"),
-    # What this machine does not have.
+    # Devices that this machine does not have.
     ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @gpu:9999]", "gpu:9999: "),
     ("  epochs: 1", "  precision: @mixed_bfloat16\n  epochs: 1", "cpu:0: precision mixed_bfloat16 is for GPUs"),
     ("  train:      {synthetic", "  test:      {synthetic", "dataset:\n  @test:", "has no 'train' split to train on"),
-    # Where layers are (the rest in tests/train/wrong_placements_test.cpp).
+    # Placement of layers (more in tests/train/wrong_placements_test.cpp).
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{placed: {layers: {@lst: cpu:0}}}", "did you mean 'last'?"),
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [@lats]}}",
      "stages: 'lats' is not a layer of the model; did you mean 'last'?"),
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3, device: @cpu:0}",
      "the strategy 'mirrored' does not place layers"),
-    # Names from elsewhere.
+    # Names from other frameworks.
     ("- conv2d:", "- @nn.Conv2d:", "did you mean 'conv2d'?"),
     ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @CrossEntropyLoss", "{from_logits: true}"),
@@ -129,7 +129,7 @@ MISTAKES = [
     ("learning_rate: 0.001", "@clipnorm: 1", "train: clip_norm"),
     ("batch_size: 16", "@batchSize: 16", "did you mean 'batch_size'?"),
     ("filters: 4, ", "filters: 4, @in_channels: 3, ", "leave it out"),
-    # What does not fit together.
+    # Inconsistent settings.
     ("pool_size: 2", "pool_size: 7", "- @max_pooling2d", "pool_size 7x7 is larger than its input 6x6x4"),
     ("- flatten: {}", "- add: {inputs: [conv2d, @conv3d]}", "'conv3d'"),
     ("units: $units", "units: @$unit", "did you mean 'units'?"),
@@ -137,7 +137,7 @@ MISTAKES = [
     ("best: {monitor: val_loss}", "best: @{monitor: val_los}", "did you mean 'val_loss'?"),
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3}\n  outputs: [@lost]", "did you mean 'last'?"),
     ("  metrics: [", "  metrics: [@binary_accuracy, ", "binary_accuracy"),
-    # The text itself.
+    # YAML syntax.
     ("seed: 1", "seed: {@1", "brackets opened at wrong.yaml:1:7"),
     ("  epochs: 1", "\t@epochs: 1", "tab"),
     ("seed: 1", "seed: @*anchor", "anchor"),
@@ -152,10 +152,10 @@ MISTAKES = [
 
 class Mistakes(Case):
     def with_mistake(self, old, new, place):
-        """GOOD with the mistake in it, and the place of the marker: line and column from 1; None without one."""
+        """Returns GOOD with the mistake, and the marker's line and column (from 1), or None without a marker."""
         self.assertEqual(GOOD.count(old), 1, f"'{old}' must be in GOOD once")
         text = GOOD.replace(old, new)
-        if place:  # not in what was replaced
+        if place:  # the marker is outside the replaced text
             text = text.replace(place.replace("@", ""), place)
         if "@" not in text:
             return text, None
@@ -202,7 +202,7 @@ class Mistakes(Case):
         for message in ("unknown key 'foo' in conv2d", "unknown loss 'sparse_crossentropy'", "monitor 'val_los' is no",
                         "monitor 'val_acuracy' is not a metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
             self.assertIn(message, said)
-        # What is unknown only because of another mistake is not complained of.
+        # Names that are unknown only because of another mistake are not reported.
         text = GOOD.replace("[sparse_categorical_accuracy]", "[sparse_categorical_acuracy]")
         self.write("wrong.yaml", text.replace("{monitor: val_loss}", "{monitor: val_sparse_categorical_accuracy}"))
         said = self.dtrain("check", "wrong.yaml", expect=2).err
@@ -256,7 +256,7 @@ class Mistakes(Case):
                 start = time.monotonic()
                 self.dtrain("check", "hostile.yaml", expect=2)
                 self.assertLess(time.monotonic() - start, 20)
-        # A window that covers everything is the whole image, however large it is said to be.
+        # A window that covers everything is clipped to the image, however large it is.
         for layer in ("average_pooling2d", "max_pooling2d"):
             text = GOOD.replace("max_pooling2d: {pool_size: 2}", layer + ": {pool_size: 2147483647, padding: same}")
             self.write("wide.yaml", text)

@@ -1,4 +1,4 @@
-"""`dtrain new` for tables: the configuration that it writes, and what it refuses."""
+"""`dtrain new` for tables: the generated configuration, and rejected input."""
 import json
 import random
 
@@ -42,12 +42,12 @@ class New(NewCase):
     def test_what_it_writes_is_what_fit_takes(self):
         random.seed(2)
         lines = ["name,colour,size,weight,kind"]
-        for i in range(120):  # gaps of every spelling, among texts and among numbers
+        for i in range(120):  # missing values of every spelling, among texts and among numbers
             lines.append(f"n{i},{('red', 'blue', '', '-', 'NA', 'nil')[i % 6]},{random.random():.3f},"
                          f"{'nil' if i % 9 == 0 else i},{'abc'[i % 3]}")
         self.write("data.csv", "\n".join(lines) + "\n")
         self.new("data.csv")
-        self.assertEqual(self.widths(), (7, 3))  # red, blue, "-", nil; size; weight, and whether it is missing
+        self.assertEqual(self.widths(), (7, 3))  # red, blue, "-", nil; size; weight and its missing indicator
         self.dtrain("fit", "data.yaml", "--epochs", "1")
         self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
         (self.dir / "data.yaml").unlink()
@@ -72,7 +72,7 @@ class New(NewCase):
         self.fits()
         self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().split("\n")[0], "row,class,1,2,3")
-        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # its texts are classes
+        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # its texts become classes
         self.fits()
         self.write("data.csv", "".join(f"n{i},{line}\n" for i, line in enumerate(lines)))
         self.assertIn("id: 0 ", self.new("data.csv"))
@@ -87,7 +87,7 @@ class New(NewCase):
                 self.assertIn(expected, text)
             self.assertEqual(self.widths(), (2, 2))
             self.fits()
-        # What has no name and is no index stays; a second column that names the rows is no feature either.
+        # An unnamed column that is not an index is kept; a second column of row names is not a feature either.
         rows = [f"{i * 7 % 11},r{i},c{i},{'ab'[i % 2]}" for i in range(60)]
         self.write("data.csv", "\n".join([",id,customer_id,kind"] + rows) + "\n")
         text = self.new("data.csv")
@@ -126,7 +126,7 @@ class New(NewCase):
         self.fits()
         self.new("data.csv", "--target", "${HOME}")
         self.fits()
-        self.dtrain("check", "runs/data/config.yaml")  # what a run says it was is the same once more
+        self.dtrain("check", "runs/data/config.yaml")  # a run's config.yaml is valid input again
 
     def test_bytes_that_no_comment_can_hold(self):
         rows = "".join(f"{i}.5,{('one', chr(27) + 'two', 'caf' + chr(0xe9))[i % 3]}\n" for i in range(60))
@@ -149,7 +149,7 @@ class New(NewCase):
                 (self.dir / "data.yaml").unlink()
                 epochs = [line for line in self.metrics("runs/data") if "val_r2_score" in line]
                 self.assertGreater(epochs[-1]["val_r2_score"], 0.9)
-                # Predictions are in the target's own unit.
+                # Predictions are in the target's original unit.
                 self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
                 wanted = [shift + scale * (a - 2 * b) for a, b in points]
                 found = [float(line.split(",")[-1]) for line in (self.dir / "out.csv").read_text().split("\n")[1:-1]]
@@ -165,9 +165,9 @@ class New(NewCase):
             self.assertIn(message, err)
             self.assertIn("give each column its own name", err)
         words = "".join(f"v{i % 9},w{i % 8},{'ab'[i % 2]}\n" for i in range(60))
-        self.write("data.csv", "word,word,label\n" + words)  # nothing but names
+        self.write("data.csv", "word,word,label\n" + words)  # only names
         self.assertIn("'word' appears twice", self.dtrain("new", "data.csv", expect=2).err)
-        # A row of a table of names without a header, as UCI's mushrooms are.
+        # Rows of categories without a header, like UCI's mushroom data.
         self.write("data.csv", "".join(f"{'xy'[i % 3 > 0]},{'xy'[i % 2]},{'ab'[i % 2]}\n" for i in range(60)))
         text = self.new("data.csv")
         for expected in ("header: false", "60 rows and 3 columns"):
@@ -175,7 +175,7 @@ class New(NewCase):
         self.fits()
 
     def odd(self, different, **texts):
-        """A table of numbers where some rows of column a have texts; what is said of it."""
+        """Runs `dtrain new` on a table of numbers in which some rows of column a hold text."""
         lines = [f"{texts.get(f'row{i}', i % different)},{i * 7 % 11},{'pq'[i % 2]}" for i in range(982)]
         self.write("data.csv", "\n".join(["a,b,kind"] + lines) + "\n")
         (self.dir / "data.yaml").unlink(missing_ok=True)
@@ -192,18 +192,18 @@ class New(NewCase):
         err = self.odd(9, row600="old").err
         self.assertIn(f"warning: 'a' becomes 0 or 1 for each of 10 values, though most are numbers: {found}", err)
         self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())
-        # What a spreadsheet writes below its numbers names no rows.
+        # A spreadsheet's total below the numbers does not make a column of row names.
         self.assertIn("1 text ('Total' in line 983)", self.odd(982, row981="Total").err)
         self.assertIn("2 texts (the first is 'n.d.' in line 4)", self.odd(982, row981="Total", row2="n.d.").err)
-        self.assertEqual(self.odd(982, row600="", row3="NA").err, "")  # gaps are none
-        # A sum below the rows' names, and no value of what is predicted.
+        self.assertEqual(self.odd(982, row600="", row3="NA").err, "")  # missing values are not texts
+        # A total row with a name but without a target value.
         rows = "".join(f"{i},c{i},{i * 7 % 11},{i}.5\n" for i in range(60))
         self.write("data.csv", "id,customer_id,b,price\n" + rows + "Total,,330,\n")
         (self.dir / "data.yaml").unlink()
         err = self.dtrain("new", "data.csv").err
         self.assertIn("'id', which identifies the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
         self.assertIn("missing_target: skip", (self.dir / "data.yaml").read_text())
-        # Neither is such a column a target.
+        # Such a column cannot be the target either.
         self.odd(982, row600="old")
         err = self.dtrain("new", "data.csv", "--target", "a", "-o", "a.yaml", expect=2).err
         self.assertIn(f"'a' cannot be predicted: {found}", err)
@@ -243,7 +243,7 @@ kind      categories        0         2  target: 2 classes
         err = self.dtrain("new", "data.csv", "--target", "name", expect=2).err
         self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
         self.assertFalse((self.dir / "data.yaml").exists())
-        # Numbers that are all different are no classes either.
+        # Numbers that are all different are not classes either.
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
         self.assertIn("mean_squared_error", self.new("data.csv"))
         self.fits()
@@ -285,14 +285,14 @@ kind      categories        0         2  target: 2 classes
 
     def test_files_that_are_no_tables(self):
         for name, content, message in (
-                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of pictures, found a configuration"),
+                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of images, found a configuration"),
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
                 ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; a configuration reads it by 'npy'"),
                 ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5; a configuration reads it by 'hdf5'"),
-                ("cat.png", b"\x89PNG\r\n\x1a\n", "found a picture; give the folder with a subfolder of pictures"),
-                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found a picture; give the folder with a subfolder of pictures"),
+                ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give the folder with a subfolder of images"),
+                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give the folder with a subfolder of images"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
             with self.subTest(name):
                 (self.dir / name).write_bytes(content)
@@ -313,7 +313,7 @@ kind      categories        0         2  target: 2 classes
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, found an empty folder"),
                                    (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
-                                   (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
+                                   (["flat"], "flat: expected a folder of images for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())

@@ -1,11 +1,11 @@
-"""What `dtrain new` takes the columns of a table for: target, row numbers, ids, free text, giveaways of the target."""
+"""How `dtrain new` classifies the columns of a table: target, row numbers, ids, free text, leaks of the target."""
 import support
 from new_case import NewCase
 
 
 class NewColumns(NewCase):
     def columns(self, header, row, rows=60, arguments=(), stem="data"):
-        """The use of each column of a table, by name; `said` keeps all that the program says."""
+        """Returns the use of each column by name; `said` keeps the program's full output."""
         lines = [",".join(str(value) for value in row(i)) for i in range(rows)]
         self.write(f"{stem}.csv", "\n".join(([header] if header else []) + lines) + "\n")
         (self.dir / f"{stem}.yaml").unlink(missing_ok=True)
@@ -21,11 +21,11 @@ class NewColumns(NewCase):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
             self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
-        # From another number, with gaps or in another order it is a column like others.
+        # Starting at another number, with gaps or in another order, it is an ordinary column.
         for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
             found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
             self.assertIn("number: feature", found["cars"])
-        # Nor is one a target, or two of them features.
+        # It cannot be the target either, and two such columns are not features.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
         self.assertIn("'m' is not the target: it numbers the rows", self.said["notes"][1])
@@ -44,10 +44,10 @@ class NewColumns(NewCase):
         found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
         self.assertEqual(found["size"], "number: target: a number")
         self.assertIn("'y' is not the target: it is a coordinate", self.said["notes"][1])
-        # A column of text is no coordinate.
+        # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
-        # A table that has nothing else, or no x.
+        # Tables with no other columns, or without x.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, i % 17 + 0.5))
         self.assertEqual(found["z"], "number: target: a number")
         for header in ("x,y", "x1,y", "y,x"):
@@ -72,7 +72,7 @@ class NewColumns(NewCase):
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
                 self.assertIn(f"'{name}' is not the target: {why}", self.said["notes"][1])
         self.fits()
-        # One that the user names is taken, or refused.
+        # A column that the user names is used or rejected.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
         self.assertEqual(found["city"], "categories: target: 25 classes")
         self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)
@@ -86,10 +86,10 @@ class NewColumns(NewCase):
             self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
             self.assert_warns("left out: 'alive', the target, 'survived', under another name")
             self.fits()
-        # Another unit.
+        # A target in another unit.
         found = self.columns("age,euro,price", lambda i: (i * 7 % 59, round(i * 11 % 53 * 0.9 + 2, 2), i * 11 % 53))
         self.assertIn("left out: it is the target", found["euro"])
-        # The only feature stays.
+        # The only feature is kept.
         found = self.columns("celsius,fahrenheit", lambda i: (i * 7 % 59, i * 7 % 59 * 1.8 + 32))
         self.assertEqual(found["celsius"], "number: feature")
         self.assert_warns("'celsius' alone determines the target, 'fahrenheit'")
@@ -102,7 +102,7 @@ class NewColumns(NewCase):
         self.assert_warns("the target, 'city', alone determines 'country'")
         self.columns("age,logarithm,price", lambda i: (i * 7 % 13, (i * 11 % 53) ** 0.3, i * 11 % 53))
         self.assert_warns("'logarithm' alone determines the target, 'price'")
-        # Not what chance does: values that differ in every row, rare classes, few rows.
+        # Coincidences do not count: values that differ in every row, rare classes, few rows.
         self.columns("age,size,kind", lambda i: (i * 7 % 60 + 0.5, i % 11, "rare" if i < 3 else "ab"[i % 2]))
         self.assert_warns()
         self.columns("age,size,kind", lambda i: (i * 7 % 12 + 0.5, "pq"[i % 2], "ab"[i % 2]), rows=12)
@@ -116,7 +116,7 @@ class NewColumns(NewCase):
         self.assertEqual(found["name"], "id: left out: it identifies the rows")
         self.assertEqual(found["review"], "free text: left out: it is free text with 40 different values")
         self.fits()
-        # More than half are different.
+        # More than half of the values are different.
         found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 25}", "ab"[i % 2]), rows=40)
         self.assertEqual(found["code"], "text: left out: it is text with 25 different values")
         found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 19}", "ab"[i % 2]), rows=40)
@@ -128,10 +128,10 @@ class NewColumns(NewCase):
             self.assertEqual("class_weight: balanced" in (self.dir / "data.yaml").read_text(), weighted)
 
     def test_a_header_that_differs_from_the_rows(self):
-        # Years among the names, and nothing but years.
+        # Headers that contain years, or only years.
         self.assertIn("1990", self.columns("country,1990,1991,kind", lambda i: (f"c{i % 5}", i % 7, i * 7 % 11, "ab"[i % 2])))
         self.assertIn("1990", self.columns("1990,1991,1992", lambda i: (i % 7 + 0.5, i * 7 % 11, i % 5)))
-        # Texts that are values like those below them; numbers and dates, too.
+        # First rows whose texts look like the values below them; also numbers and dates.
         self.assertIn("0", self.columns("", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
         self.assertIn("0", self.columns("", lambda i: (i * 7 % 11, i % 5, i % 3)))
         self.assertIn("0", self.columns("", lambda i: (f"2026-01-{i % 28 + 1:02}", i % 5, i % 3)))

@@ -1,4 +1,4 @@
-"""`dtrain new` for folders of pictures, and for tables that name pictures."""
+"""`dtrain new` for folders of images, and for tables that list image files."""
 import support
 from new_case import NewCase, png
 
@@ -26,7 +26,7 @@ class NewPictures(NewCase):
         self.write("data.csv", "id,animal,age\n" + "".join(rows))
         text = self.new("data.csv", "--target", "animal")
         for expected in ("csv: {file: data.csv, path: id, target: animal, extension: .png}", "directory: shots,",
-                         "image: [32, 32, 3]", "24 pictures: cat (10), dog (14).", "stratify"):
+                         "image: [32, 32, 3]", "24 images: cat (10), dog (14).", "stratify"):
             self.assertIn(expected, text)
         self.dtrain("fit", "data.yaml", "--epochs", "1")
         (self.dir / "data.yaml").unlink()
@@ -35,16 +35,16 @@ class NewPictures(NewCase):
             self.assertIn(expected, text)
         self.assertNotIn("stratify", text)
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
-        # A class of too few is said to be one, by JSON too, and the splits are not stratified.
+        # Classes with too few images are reported, in JSON too, and the splits are not stratified.
         (self.dir / "data.yaml").unlink()
         said = self.json("new", "data.csv", "--target", "animal")
-        self.assertEqual((said["notes"], said["warnings"]), (["24 pictures: cat (10), dog (14)"], []))
+        self.assertEqual((said["notes"], said["warnings"]), (["24 images: cat (10), dog (14)"], []))
         self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
         said = self.json("new", "few.csv")
         self.assertEqual(len(said["warnings"]), 1)
         self.assertIn("the class 'cat' has 2 rows, too few", said["warnings"][0])
         self.assertNotIn("stratify", (self.dir / "few.yaml").read_text())
-        # Whole paths, classes that are numbers and names of files with blanks; no header.
+        # Full paths, numeric classes and file names with blanks; no header.
         (self.dir / "data.yaml").unlink()
         (self.dir / "shots/00.png").rename(self.dir / "shots/a b.png")
         self.write("data.csv", "shots/a b.png;3\n" + "".join(f"shots/{i:02}.png;{3 + i % 2}\n" for i in range(1, 24)))
@@ -72,7 +72,7 @@ class NewPictures(NewCase):
         text = self.new("data")
         for expected in ("directory: data,", "bus (4), car (4), train (4)"):
             self.assertIn(expected, text)
-        # And a folder of classes beside a flat one, whose pictures nobody has sorted.
+        # A folder of classes next to a flat folder of unsorted images.
         for name in ("bus", "car"):
             self.picture(f"other/train/{name}/1.png")
         self.picture("other/test/1.png")

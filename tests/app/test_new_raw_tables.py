@@ -1,11 +1,11 @@
-"""`dtrain new` for tables as they are found: dates, amounts, missing values, and other notations than plain CSV."""
+"""`dtrain new` for raw tables: dates, amounts, missing values, and formats other than plain CSV."""
 import support
 from new_case import NewCase
 
 
 class NewRawTables(NewCase):
     def made(self, text, *arguments):
-        """The configuration for a table, which fit takes, and the uses of its columns by name."""
+        """Returns the generated configuration, which fit must accept, and the uses of the columns by name."""
         self.write("data.csv", text)
         (self.dir / "data.yaml").unlink(missing_ok=True)
         self.said = self.json("new", "data.csv", *arguments)
@@ -28,11 +28,11 @@ class NewRawTables(NewCase):
             config, found = self.made(self.table("booked,size,kind", lambda i: (value(i), i * 7 % 59, "ab"[i % 3 > 0])))
             self.assertEqual(found["booked"], f"date: {parts}")
             self.assertIn(f"dates: {{booked: [{parts}]}}", config)
-        # Unix times look like other numbers, but for the column's name.
+        # Unix times are recognized only by the column's name.
         for name, expected in (("created_at", "date: year, month, weekday, hour, days"), ("inhabitants", "number: feature")):
             text = self.table(f"{name},size,kind", lambda i: (1600000000 + i * 7654321, i * 7 % 59, "ab"[i % 3 > 0]))
             self.assertEqual(self.made(text)[1][name], expected)
-        # Without a header a column has a number.
+        # Without a header, columns have numbers.
         config, found = self.made(self.table("2026-02-03,5,a", lambda i: (f"2026-0{i % 9 + 1}-03", i * 7 % 59, "ab"[i % 3 > 0])))
         self.assertIn("dates: {0: [month, weekday, days]}", config)
 
@@ -51,12 +51,12 @@ class NewRawTables(NewCase):
         self.assertEqual(found["score"], "number: feature; the median if it is missing")
         for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
             self.assertIn(expected, config)
-        # One text that is repeated among numbers marks a missing value under a name of the file's author.
+        # A single text repeated among numbers is a custom marker for missing values.
         config, found = self.made(self.table("age,size,kind", lambda i: (
             "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
         self.assertIn("na_values: [n/k]", config)
         self.assertTrue(found["age"].startswith("number: feature; the median if it is missing"))
-        # Several texts are values.
+        # Several different texts are values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 
@@ -97,7 +97,7 @@ class NewRawTables(NewCase):
         config, found = self.made("# measured in May, by hand\n#\nage,size,kind\n" + rows + "# the end\n")
         self.assertIn('comment: "#"', config)
         self.assertEqual(found["kind"], "categories: target: 2 classes")
-        # A header may begin so.
+        # A header may start with '#'.
         config, found = self.made("#age,size,kind\n" + rows)
         self.assertNotIn("comment", config)
         self.assertIn("#age", found)

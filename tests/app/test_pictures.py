@@ -1,4 +1,4 @@
-"""Folders of pictures, from files to named predictions."""
+"""Folders of images, from files to named predictions."""
 import csv
 import io
 import json
@@ -42,7 +42,7 @@ checkpoint: {every: 2 steps, keep: 100}
 
 
 def png(height, width, colour, draw):
-    """A picture of one colour and some noise."""
+    """An image of a single color with some noise."""
     rows = b""
     for _ in range(height):
         rows += b"\0" + bytes(min(255, max(0, c + draw.randrange(-40, 41))) for _ in range(width) for c in colour)
@@ -100,7 +100,7 @@ class Pictures(Case):
             csv.writer(file).writerows(rows)
 
     def labels(self, split="train", every=1):
-        """A table of the split's pictures, with a number for each that its colour tells."""
+        """Writes a table of the split's images, with a number for each that depends on its color."""
         paths = sorted(path.relative_to(self.dir / split) for path in (self.dir / split).glob("*/*.png"))
         return [("id", "file", "colour", "warmth")] + [
             (i, path, path.parts[0], {"blue": 0.1, "green": 0.5, "red": 0.9}[path.parts[0]])
@@ -116,7 +116,7 @@ class Pictures(Case):
         self.fit(config=config)
         self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
         self.assertIn("/0", self.dtrain("evaluate", "run", "--errors", "2").out)  # paths
-        # Other pictures, beside a table that has no targets and another order of columns.
+        # Other images, next to a table without targets and with another column order.
         rows = self.labels("validation")
         self.table("validation/new.csv", [(row[1], row[0]) for row in rows])
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "out.csv")
@@ -130,12 +130,12 @@ class Pictures(Case):
         self.table("validation/labelled.csv", [(row[2], row[1]) for row in rows])
         accuracy = self.json("evaluate", "run", "--input", "validation/labelled.csv")["sparse_categorical_accuracy"]
         self.assertAlmostEqual(accuracy, right / len(found))
-        # The pictures are those beside the table, though there are others of their names below `directory`.
+        # Paths are relative to the table, although images of the same names exist below `directory`.
         self.dtrain("predict", "run", "--input", "validation", "--output", "folder.csv")
         with open(self.dir / "folder.csv", encoding="utf-8", newline="") as file:
             reds = {row["path"].removeprefix("validation/"): row["red"] for row in csv.DictReader(file)}
         self.assertEqual({row["file"]: row["red"] for row in found}, reds)
-        # What was trained on need not be there.
+        # The training data need not exist any more.
         (self.dir / "labels.csv").unlink()
         shutil.rmtree(self.dir / "train")
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "again.csv")
@@ -151,13 +151,13 @@ class Pictures(Case):
         self.assertLess(self.metrics()[-1]["mean_absolute_error"], 0.25)
 
     def shards(self, split, form, count):
-        """The split's pictures in tar archives, as Python's own module writes them."""
+        """Writes the split's images to tar archives with Python's tarfile."""
         paths = sorted((self.dir / split).glob("*/*.png"))
         random.Random(2).shuffle(paths)
         for number in range(count):
             with tarfile.open(self.dir / f"{split}-{number:02}.tar", "w", format=form) as archive:
                 for path in paths[number::count]:
-                    # Longer than a header has place for, so that each form says it in its own way.
+                    # Longer than the header field, so that each tar format uses its own extension.
                     key = f"{'long/' * 30}{path.parent.name}/{path.stem}"
                     for ending, data in (("png", path.read_bytes()), ("cls", path.parent.name.encode()), ("json", b"{}")):
                         member = tarfile.TarInfo(f"{key}.{ending}")
@@ -214,14 +214,14 @@ class Pictures(Case):
         self.assertIn("expected a column named 'name', found the columns 'id', 'file', 'colour', 'warmth'", message)
 
     def new(self, *arguments):
-        """What `dtrain new` wrote, and what it said."""
+        """Returns the written configuration and the output of `dtrain new`."""
         (self.dir / "new.yaml").unlink(missing_ok=True)
         said = self.dtrain("new", *arguments, "--output", "new.yaml").err
         return (self.dir / "new.yaml").read_text(encoding="utf-8"), said
 
     def test_new_counts_the_pictures_among_the_files(self):
         text, said = self.new("train")
-        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         self.assertNotIn("on_error", text)
         self.assertEqual(said, "")
         self.assertIn("batch_normalization: {momentum: 0.9}", text)
@@ -230,15 +230,15 @@ class Pictures(Case):
         self.write("train/red/notes.txt", "no picture")
         self.write("train/red/z\n: {.txt", "no picture")
         text, said = self.new("train")
-        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         for place in (text, said):
-            self.assertIn("4 of 64 files in train are not pictures that can be read: train/blue/Thumbs.db, "
+            self.assertIn("4 of 64 files in train are not images that can be read: train/blue/Thumbs.db, "
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
         self.assertIn("4 of 64 files were left out", self.dtrain("fit", "new.yaml", "--epochs", "1").err)
-        # A class of nothing else is refused, as an empty folder is.
+        # A class without images is rejected, like an empty folder.
         self.write("train/black/notes.txt", "no picture")
-        self.assertIn("train/black: expected pictures (JPEG, PNG, BMP), found none in 1 file",
+        self.assertIn("train/black: expected images (JPEG, PNG, BMP), found none in 1 file",
                       self.dtrain("new", "train", "--output", "other.yaml", expect=2).err)
 
     def test_new_looks_at_some_of_very_many_files(self):
@@ -256,7 +256,7 @@ class Pictures(Case):
     def test_new_looks_at_each_split(self):
         self.write("validation/blue/notes.txt", "no picture")
         text, said = self.new(".")
-        self.assertRegex(said, "1 of 13 files in .*validation is not a picture that can be read: .*blue/notes.txt;")
+        self.assertRegex(said, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
         self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
                          ["validation"])
 
@@ -275,16 +275,16 @@ class Pictures(Case):
         text, said = self.new("labels.csv")
         self.assertIn("directory: train", text)
         self.assertEqual(said, "")
-        # Some are not.
+        # Some files are missing.
         for number in (51, 52, 53, 54):
             (self.dir / "train" / rows[number][1]).unlink()
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("4 of 60 files that 'file' names are not pictures that can be read: train/red/10.png, "
+            self.assertIn("4 of 60 files that 'file' names are not images that can be read: train/red/10.png, "
                           "train/red/11.png, train/red/12.png, ...", place)
         self.assertIn("on_error: skip", text)
         self.dtrain("fit", "new.yaml", "--epochs", "1")
-        # None is.
+        # All files are missing.
         (self.dir / "train").rename(self.dir / "elsewhere")
         (self.dir / "validation").rename(self.dir / "nowhere")
         for folder in ("elsewhere", "nowhere"):
@@ -292,11 +292,11 @@ class Pictures(Case):
                 path.rename(self.dir / folder / f"other-{path.name}")
         text, said = self.new("labels.csv")
         for place in (text, said):
-            self.assertIn("none of the 60 files that 'file' names exists and is a picture (JPEG, PNG, BMP): the "
+            self.assertIn("none of the 60 files that 'file' names exists and is an image (JPEG, PNG, BMP): the "
                           "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)
-        # Names of pictures beside numbers are names of rows.
+        # Image names next to numeric features are row names.
         self.table("numbers.csv", [("file", "a", "b", "kind")] + [(f"{i}.png", i % 7, i % 5, "xy"[i % 2]) for i in range(60)])
         text = self.new("numbers.csv")[0]
         self.assertIn("id: file", text)
@@ -320,7 +320,7 @@ class Pictures(Case):
     def test_new_says_how_an_archive_is_read(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
         self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
-                      "pictures, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
+                      "images, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):
@@ -332,7 +332,7 @@ class Pictures(Case):
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", "--epochs", 12, after=13)
         self.dtrain("resume", "run")
         self.assert_same_run("run", "whole")
-        # On one replica the samples are the same ones.
+        # With one replica, the samples are the same.
         self.fit("--set", "strategy={single: {device: cpu:0}}", config=CONFIG, output="single")
         for mine, other in zip(self.metrics("single"), self.metrics("whole")):
             self.assertAlmostEqual(mine["loss"], other["loss"], places=3)
@@ -341,12 +341,12 @@ class Pictures(Case):
         path = self.dir / "train/red/broken.png"
         path.write_bytes((self.dir / "train/red/00.png").read_bytes()[:200])
         message = self.fit(config=CONFIG, expect=1).err
-        self.assertRegex(message, "train/red/broken.png: expected a whole PNG")
+        self.assertRegex(message, "train/red/broken.png: expected an intact PNG")
         skip = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
         self.assertIn("1 of 61 files were left out", self.fit(config=skip, output="other").err)
         path.write_text("no picture")
         message = self.fit(config=CONFIG, output="third", expect=2).err
-        self.assertRegex(message, r"config.yaml:9:15: error: .*broken.png: expected a JPEG, PNG or BMP, found no picture")
+        self.assertRegex(message, r"config.yaml:9:15: error: .*broken.png: expected a JPEG, PNG or BMP, found a file that is not an image")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables as they are exported: dates, amounts, missing values and targets, from the raw file to predictions."""
+"""Raw exported tables: dates, amounts, missing values and targets, from the file to predictions."""
 import random
 
 import support
@@ -39,7 +39,7 @@ class RawTables(Case):
         self.assertEqual(fit.err.count(note), 1, fit.err)
         self.assertIn(note, self.dtrain("check", "config.yaml").err)
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 36)
-        # What is predicted from has other columns, and days first although all dates are ambiguous.
+        # The file to predict from has other columns; its dates are day first although all are ambiguous.
         self.write("new.csv", "n,booked,size\n1,03/01/2026 10:00,20\n1,03/11/2026 10:00,20\n1,,unknown\n")
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "out.csv")
         lines = (self.dir / "out.csv").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""docs/reference.md is what `dtrain schema --markdown` prints, and the program takes every example in it."""
+"""docs/reference.md equals the output of `dtrain schema --markdown`, and the program accepts every example in it."""
 import re
 
 import support
@@ -7,7 +7,7 @@ from support import Case
 REFERENCE = support.PROJECT / "docs" / "reference.md"
 RENEW = "build/release/app/dtrain schema --markdown > docs/reference.md"
 
-# A whole configuration with a place for each sort of example; what is at the place otherwise stands behind it.
+# A complete configuration with a placeholder for each kind of example, followed by its default.
 RUN = """\
 model:
   inputs: {{{inputs}}}
@@ -29,7 +29,7 @@ PLAIN = {"inputs": "a: [16]", "layer": "dense: {units: 10}", "reader": "syntheti
          "transform": "", "cache": "none: {}", "strategy": "single: {}", "loss": "mean_squared_error: {}",
          "optimizer": "sgd: {}", "metric": "", "callback": ""}
 
-# Where the examples of a section stand in RUN.
+# The placeholder in RUN for the examples of each section.
 PLACES = {
     "Readers": lambda example: {"reader": example},
     "Transforms": lambda example: {"transform": braced(example)},
@@ -43,30 +43,30 @@ PLACES = {
     "Activations": lambda example: {"layer": f"dense: {{units: 10, activation: {braced(example)}}}"},
     "Initializers": lambda example: {"layer": f"dense: {{units: 10, kernel_initializer: {braced(example)}}}"},
 }
-# A layer takes one of these inputs, or two of them.
-INPUTS = ["[16]", "[8, 8, 3]", "[8, 3]", "{shape: [5], dtype: int32}"]
+# Every layer accepts one of these inputs, or two of them.
+INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "{shape: [5], dtype: int32}"]
 
 
 def braced(example):
-    """As it may stand in a list or behind a colon in braces; a bare name (`relu: {}` in RUN) too."""
+    """Wraps an example in braces, for use in a list or after a colon; handles bare names (`relu: {}` in RUN) too."""
     return f"{{{example}}}"
 
 
 def suited(example):
-    """What a loss or metric of classes needs around it."""
+    """Adapts the model and data to a loss or metric for classes."""
     sparse = example.startswith(("sparse_", "accuracy"))
     return {"loss": example if "crossentropy" in example else "sparse_categorical_crossentropy: {}"} if sparse else {}
 
 
 def examples(text):
-    """(section, kind, example) of every kind; an example is "kind: {...}"."""
+    """Yields (section, type, example) for every type; an example has the form "type: {...}"."""
     section = ""
     for part in re.split(r"(?m)^(?=#{2,3} )", text):
         if part.startswith("## "):
             section = part[3:].split("\n", 1)[0]
         if section not in {*PLACES, "Layers"}:
             continue
-        for name in re.findall(r"(?m)^\| `([a-z0-9_]+)` \| [^|]* \|$", part):  # of the kinds without options
+        for name in re.findall(r"(?m)^\| `([a-z0-9_]+)` \| [^|]* \|$", part):  # types without options
             yield section, name, f"{name}: {{}}"
         if part.startswith("### "):
             kind = part[4:].split("\n", 1)[0]

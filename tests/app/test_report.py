@@ -16,7 +16,7 @@ ALIEN = "</script><script>alert(1)</script>"
 
 
 class Page(html.parser.HTMLParser):
-    """What a browser would load or run."""
+    """Collects what a browser would load or run."""
 
     def __init__(self, text):
         super().__init__()
@@ -42,8 +42,8 @@ class Reports(Case):
     def page(self, path):
         page = Page((self.dir / path).read_text(encoding="utf-8"))
         self.assertEqual([name for name, _ in page.scripts], ["data", "script"])
-        self.assertEqual(page.links, ["data:,"])  # the icon that there is none
-        self.assertNotIn("KiB", page.scripts[1][1])  # as everywhere else in dtrain
+        self.assertEqual(page.links, ["data:,"])  # an empty favicon
+        self.assertNotIn("KiB", page.scripts[1][1])  # decimal units, as everywhere in dtrain
         self.assertNotIn("http", re.sub(r"http-equiv|http://www.w3.org/2000/svg", "", page.scripts[1][1]))
         return json.loads(page.scripts[0][1])
 
@@ -152,7 +152,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.assertEqual((run["state"], run["series"]["loss"]["epochs"]), ("finished", [1, 2, 3, 4, 5, 6]))
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "resume", "end"])
         self.assertGreater(run["time"]["computing"], 0)
-        self.dtrain("resume", "run", "--epochs", 6)  # has nothing to do, and tells nothing new of the time
+        self.dtrain("resume", "run", "--epochs", 6)  # nothing left to train, so the times do not change
         self.assertEqual(self.only_run()["time"]["computing"], run["time"]["computing"])
 
     def test_several_runs(self):
@@ -176,7 +176,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
             self.fit("--epochs", 1, *[part for one in sets for part in ("--set", one)], output=name)
         differing = self.json("report", "a", "b")["differences"]
         self.assertEqual(differing, [{"key": "model.layers.2.dense.use_bias", "values": ["true", "false"]}, {"key": rate, "values": ["0.01", "0.1"]}])
-        self.fit("--epochs", 1, output="c")  # its learning rate is exponential_decay
+        self.fit("--epochs", 1, output="c")  # uses exponential_decay as its learning rate
         by_key = {each["key"]: each["values"] for each in self.json("report", "a", "c")["differences"]}
         self.assertEqual(by_key, {rate: ["0.01", "exponential_decay"], f"{rate}.exponential_decay.initial": [None, "0.01"],
                                   f"{rate}.exponential_decay.decay_steps": [None, "50"], f"{rate}.exponential_decay.decay_rate": [None, "0.9"]})
@@ -186,7 +186,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         config = CONFIG.replace("seed: 3", f"seed: 3\nname: '{ALIEN.replace('/', '')}'").replace(
             "- dense: {units: 3}", "- dense: {units: 3, name: '<img src=x onerror=alert(1)>'}")
         if self.dtrain("check", self.write("config.yaml", config), expect=None).returncode:
-            config = CONFIG  # such names are refused
+            config = CONFIG  # such names are rejected
         self.write("config.yaml", config)
         os.mkdir(self.dir / "a<b>")
         self.dtrain("fit", "config.yaml", "--output", "a<b>/<script>alert(2)<b>")
@@ -207,7 +207,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
                 self.assertIn(message, self.dtrain(*arguments, expect=2).err)
 
         self.assertIn("mine", foreign.read_text())
-        for _ in range(2):  # the second is written over the first, whatever its name
+        for _ in range(2):  # the second overwrites the first, whatever its name
             self.dtrain("report", "run", "-o", "page")
         self.page("page")
 
@@ -248,7 +248,7 @@ class Lists(Case):
 
 class Completion(Case):
     def complete(self, *words):
-        """What bash offers for the last of these words."""
+        """Returns bash's completions for the last of these words."""
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dtrain; printf "%s\\n" "${COMPREPLY[@]}"'
         (self.dir / "completion").write_text(self.dtrain("completion", "bash").out)
         run = subprocess.run(["bash", "-c", script, "bash", "completion", "dtrain", *words], cwd=self.dir, text=True,
@@ -262,7 +262,7 @@ class Completion(Case):
         self.assertEqual(self.complete("fit", "--res"), ["--resume"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
         self.assertEqual(self.complete("evaluate", "run", "--split", "te"), ["test"])
-        self.assertEqual(self.complete("fit", "x"), [])  # files, which bash itself completes
+        self.assertEqual(self.complete("fit", "x"), [])  # bash completes files itself
 
     def test_every_command_and_option_is_there(self):
         scripts = [self.dtrain("completion", shell).out for shell in ("bash", "zsh", "fish")]

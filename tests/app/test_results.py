@@ -1,4 +1,4 @@
-"""evaluate, predict, check, summary, inspect, gpus, schema: what they say, and that they say it consistently."""
+"""evaluate, predict, check, summary, inspect, gpus, schema: their output, and its consistency."""
 import csv
 import gzip
 import json
@@ -34,7 +34,7 @@ def read_npy(path):
     data = path.read_bytes()
     assert data[:8] == b"\x93NUMPY\x01\x00"
     length = struct.unpack("<H", data[8:10])[0]
-    header = eval(data[10:10 + length])  # a Python literal, by the format's definition
+    header = eval(data[10:10 + length])  # the format defines it as a Python literal
     assert header["descr"] == "<f4" and not header["fortran_order"] and (10 + length) % 64 == 0
     count = math.prod(header["shape"])
     values = struct.unpack(f"<{count}f", data[10 + length:])
@@ -52,12 +52,12 @@ def read_table(path):
 
 
 def raw_scores(path):
-    """What `--outputs raw` wrote: the row, then the model's outputs."""
+    """Reads a file of `--outputs raw`: the row, then the model's outputs."""
     return [[float(value) for value in line.split(",")[1:]] for line in path.read_text().splitlines()[1:]]
 
 
 class Digits(Case):
-    """A model of the digits, and their test split's inputs as a file."""
+    """Tests with a model of the digits and the inputs of their test split in a file."""
 
     def setUp(self):
         super().setUp()
@@ -87,7 +87,7 @@ class Digits(Case):
         self.assertEqual(numbers, [[struct.unpack("f", struct.pack("f", v))[0] for v in row]
                                    for row in raw_scores(self.dir / "out.csv")])
         raw = b"".join(struct.pack("<10f", *row) for row in numbers)
-        self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # contiguous; tests/data reads it as HDF5
+        self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # stored contiguously; tests/data reads it as HDF5
 
     def test_any_format_holds_probabilities_or_raw_outputs(self):
         predict = lambda output, *more: self.dtrain("predict", "run", "--input", "inputs.csv", "--output", output, *more).out

@@ -1,4 +1,4 @@
-"""Which directory a run is saved in: files of the user's own stay, and runs without --output are numbered."""
+"""The directory of a run: the user's files are kept, and runs without --output are numbered."""
 import shutil
 
 import support
@@ -9,7 +9,7 @@ TEXT = "mine, months of work\n"
 
 class ForeignFiles(Case):
     def assert_refused(self, command, *names):
-        """Refused, with these names in the message; nothing in proj/ changes."""
+        """Asserts that the command is rejected with these names in its message, and that nothing in proj/ changes."""
         before = {path: path.read_bytes() for path in (self.dir / "proj").rglob("*") if path.is_file()}
         error = self.dtrain(*command, expect=2).err
         for name in names:
@@ -53,7 +53,7 @@ class ForeignFiles(Case):
 
     def test_runs_of_earlier_versions_and_copies_are_recognised(self):
         self.fit("--epochs", 1)
-        (self.dir / "run/run.jsonl").unlink()  # the first versions wrote none
+        (self.dir / "run/run.jsonl").unlink()  # the first versions did not write it
         self.fit("--epochs", 1, "--overwrite")
         for path in self.checkpoints():
             path.unlink()

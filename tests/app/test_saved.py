@@ -1,4 +1,4 @@
-"""Saved runs: the best of their checkpoints, their data elsewhere, paths that lead nowhere."""
+"""Saved runs: their best checkpoint, moved data, dangling paths."""
 import os
 
 import support

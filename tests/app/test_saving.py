@@ -1,4 +1,4 @@
-"""What is saved when: signals, time limits, failures, directories that move or go; what a run directory says of its runs."""
+"""When runs save: signals, time limits, failures, moved or deleted directories; and the records in a run directory."""
 import errno
 import json
 import os
@@ -17,7 +17,7 @@ ENDLESS = ("--epochs", 1000000)
 
 class Saving(Case):
     def begin(self, *arguments, config=CONFIG, **options):
-        """A run that has no end of its own, once it has done some epochs."""
+        """Starts an endless run and returns once it has trained some epochs."""
         self.write("config.yaml", config)
         process = self.start("fit", "config.yaml", "--output", "run", *(arguments or ENDLESS), **options)
         self.addCleanup(process.wait)
@@ -46,7 +46,7 @@ class Saving(Case):
 class Signals(Saving):
     def test_a_terminal_that_is_closed(self):
         process = self.begin()
-        for _ in range(3):  # the shell and the kernel send one each
+        for _ in range(3):  # the shell and the kernel each send one
             process.send_signal(signal.SIGHUP)
         process = self.finish(process, 129)
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
@@ -73,13 +73,13 @@ class Signals(Saving):
             self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
 
     def test_no_thread_that_computes_takes_signals(self):
-        """A handler on its stack would damage what oneDNN keeps there."""
+        """A signal handler on such a thread's stack would overwrite data that oneDNN keeps there."""
         process = self.begin()
         taken = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))
         blocked = [int(re.search(r"SigBlk:\s*(\w+)", task.read_text())[1], 16)
                    for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*/status")]
         self.assertGreater(len(blocked), 2)
-        self.assertEqual([mask & taken for mask in blocked if mask & taken != taken], [0])  # the one that waits for them
+        self.assertEqual([mask & taken for mask in blocked if mask & taken != taken], [0])  # the thread that waits for signals
         process.send_signal(signal.SIGTERM)
         self.finish(process, 143)
 
@@ -125,11 +125,11 @@ class Signals(Saving):
         self.assertLess(len(self.metrics()), 1000000)
         shutil.rmtree(self.dir / "run")
         for _ in range(100):
-            self.fit("--resume", "--set", "train.max_time=0.01 seconds")  # less than all of it takes
+            self.fit("--resume", "--set", "train.max_time=0.01 seconds")  # shorter than the whole run
             if self.checkpoints()[-1].name == self.checkpoints("whole")[-1].name:
                 break
         else:
-            self.fit("--resume")  # each start took all of the time there was
+            self.fit("--resume")  # each start used up its time limit
         self.assert_same_run("run", "whole")
 
 
@@ -148,7 +148,7 @@ class Directories(Saving):
 
     def test_removed(self):
         process = self.begin()
-        while (self.dir / "run").exists():  # as often as something is written meanwhile
+        while (self.dir / "run").exists():  # retries whenever something is written meanwhile
             shutil.rmtree(self.dir / "run", ignore_errors=True)
         self.wait_for(lambda: self.checkpoints("run-recovered"))
         process.send_signal(signal.SIGTERM)
@@ -233,7 +233,7 @@ class Killed(Saving):
         config = CONFIG.replace("samples: 500", "samples: 1000000").replace("batch_size: 16", "batch_size: 50000")
         self.write("config.yaml", config.replace("every: 10 steps", "every: 2 steps"))
         process = self.start("fit", "config.yaml", "--output", "run", "--step-log", "steps")
-        self.wait_for(self.checkpoints)  # of a step long before the log's lines would fill a buffer
+        self.wait_for(self.checkpoints)  # saved long before the log would fill a buffer
         process.kill()
         process.communicate()
         steps = [json.loads(line)["step"] for line in (self.dir / "steps").read_text().splitlines()]
@@ -243,7 +243,7 @@ class Killed(Saving):
 
 class Failures(Saving):
     def faults(self, *arguments, **fault):
-        """A run under the shim of the fuzzers; the calls that it made."""
+        """Runs with the fuzzers' shim and returns the calls made."""
         log = self.dir / "log"
         log.unlink(missing_ok=True)
         environment = {**self.preloaded("tests/fuzz/faults.c"), "FAULT_UNDER": os.path.realpath(self.dir / "run"), "FAULT_LOG": str(log),

@@ -1,4 +1,4 @@
-"""Tables as people have them, from the raw file to predictions with names."""
+"""Typical tables, from the raw file to named predictions."""
 import csv
 import json
 import math
@@ -79,7 +79,7 @@ class Tables(Case):
         npy("new.npy", "<f4", "(8, 2)", struct.pack("<16f", *range(16)))
         refused = "is a file of the run's data set"
         self.assertIn(refused, self.dtrain("predict", "run", "-i", "new.npy", "-o", "y.npy", expect=2).err)
-        (self.dir / "x.npy").unlink()  # another one of the split being gone changes nothing
+        (self.dir / "x.npy").unlink()  # a missing second file of the split changes nothing
         self.assertIn(refused, self.dtrain("predict", "run", "-i", "new.npy", "-o", "y.npy", expect=2).err)
 
     def test_evaluate_says_that_the_data_are_others(self):
@@ -108,7 +108,7 @@ class Tables(Case):
         fields = list(rows[0])
         self.table("flowers.csv", rows, fields)
         self.table("half.csv", [row for row in rows if row["counts"] == "1"], fields)
-        # Every colour and species is in both.
+        # Both splits contain every colour and species.
         weighted = config.replace("WEIGHT", "weight: counts, ").replace("DROP", "drop: [note, length]")
         plain = config.replace("WEIGHT", "").replace("DROP", "drop: [note, length, counts]")
         for strategy in ("single: {device: cpu:0}", "mirrored: {devices: [cpu:0, cpu:1]}"):
@@ -125,7 +125,7 @@ class Tables(Case):
         self.assertEqual((measured["split"], measured["classes"]), ("test", SPECIES))
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 60)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 180)
-        # Other columns, another order, no target.
+        # Extra columns, another order, no target.
         self.table("new.csv", self.rows, ["width", "colour", "more", "name", "weight", "length"])
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "named.csv")
         named = self.read("named.csv")
@@ -137,7 +137,7 @@ class Tables(Case):
             values = [float(row[name]) for name in SPECIES]
             self.assertAlmostEqual(sum(values), 1, places=5)
             self.assertEqual(row["species"], SPECIES[values.index(max(values))])
-        # Without ids the rows have their numbers; arrays stay arrays.
+        # Without ids, rows are numbered; arrays stay arrays.
         self.table("few.csv", self.rows[:3], ["width", "colour", "weight", "length", "species"])
         self.dtrain("predict", "run", "-i", "few.csv", "-o", "few-named.csv")
         self.assertEqual([row["row"] for row in self.read("few-named.csv")], ["0", "1", "2"])
@@ -149,7 +149,7 @@ class Tables(Case):
     def test_resumed_with_the_same_bits(self):
         self.fit(config=CONFIG)
         self.fit("--epochs", "2", config=CONFIG, output="part")
-        # Neither the seed nor the order of columns changes what was drawn and fitted.
+        # Neither the seed nor the column order changes the drawn splits and fitted transforms.
         self.dtrain("resume", "part", "--epochs", "6")
         whole, part = (self.metrics(run) for run in ("run", "part"))
         for key in ("loss", "val_loss", "val_sparse_categorical_accuracy"):
@@ -175,8 +175,8 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "weight"])
         errors = [float(row["weight"]) - float(true["weight"]) for row, true in zip(out, self.rows)]
-        self.assertLess(max(map(math.fabs, errors)), 10)  # in the target's own scale
-        # So are metrics that have a unit; losses and metrics by which training goes are in the transforms'.
+        self.assertLess(max(map(math.fabs, errors)), 10)  # in the target's original scale
+        # Metrics with a unit are in it as well; losses and metrics used for training are in transformed units.
         self.table("all.csv", self.rows, list(self.rows[0]))
         measured = self.json("evaluate", "run", "--split", "validation", "--set", "dataset.validation={csv: {file: all.csv, header: true, "
                              "target: weight, id: name, categories: [colour], fill: median, drop: [note, species]}}")
@@ -212,7 +212,7 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "species", "no", "yes"])
         self.assertGreater(sum(a["species"] == b["species"] for a, b in zip(out, rows)), 280)
-        # A hinge's border is 0, not a half.
+        # The decision threshold of hinge is 0, not 0.5.
         config = config.replace("{binary_crossentropy: {from_logits: true}}", "hinge").replace("  metrics: [binary_accuracy]\n", "")
         self.assertIn("loss: hinge", config)
         self.fit("--overwrite", "--epochs", "1", config=config)
@@ -226,7 +226,7 @@ class Tables(Case):
             self.assertAlmostEqual(float(row["no"]), -score, places=6)
 
     def numbers(self):
-        """A run for each of two tables, with a header and without, that scales its target."""
+        """Trains on two tables, with and without a header, whose targets are scaled."""
         draw = random.Random(7)
         rows = [[f"{draw.random():.4f}" for _ in range(2)] for _ in range(64)]
         rows = [[a, b, f"{1000 + 50 * float(a) - 20 * float(b):.3f}"] for a, b in rows]
@@ -263,7 +263,7 @@ train: {{epochs: 30, batch_size: 16, loss: mean_squared_error, optimizer: {{adam
                 self.assertAlmostEqual(error["prediction"], headed[error["row"]], places=2)
 
     def test_errors_of_several_columns_are_in_their_own_units(self):
-        """Each column of the target has a unit of its own; a metric that nobody asked for is reported, too."""
+        """Each target column has its own unit; this also applies to a metric that was not requested."""
         draw = random.Random(3)
         rows = [[draw.random() for _ in range(3)] for _ in range(60)]
         targets = [[a + 2 * b, 100 * b, 3000 - 1000 * c] for a, b, c in rows]
@@ -321,7 +321,7 @@ train: {epochs: 200, batch_size: 16, loss: mean_squared_error, optimizer: {adam:
         self.assertGreater(own["errors"][0]["target"][0], 99)
 
     def test_a_picture_that_is_reconstructed_from_logits(self):
-        """An autoencoder as Keras's examples have it: pixels between 0 and 1, a binary cross-entropy."""
+        """An autoencoder like in Keras's examples: pixels between 0 and 1, binary cross-entropy."""
         pixels = [(i * 37 + j * 91) % 256 for i in range(12) for j in range(4)]
         head = "{'descr': '|u1', 'fortran_order': False, 'shape': (12, 4), }".ljust(117) + "\n"
         (self.dir / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(pixels))

@@ -1,4 +1,4 @@
-"""The models that `dtrain new` proposes must keep learning well: bench/templates.py measures them on more data."""
+"""Quality of the models that `dtrain new` proposes; bench/templates.py measures them on more data."""
 import gzip
 import random
 
@@ -7,7 +7,7 @@ from support import PROJECT, Case, main
 
 class Templates(Case):
     def score(self, metric):
-        """Trains the proposal for data.csv and returns a metric of its test split."""
+        """Trains the generated configuration for data.csv and returns a metric of its test split."""
         self.dtrain("new", "data.csv", "--output", "data.yaml")
         self.dtrain("fit", "data.yaml", "--output", "run", "--quiet")
         return self.json("evaluate", "run", "--split", "test")[metric]
@@ -15,7 +15,7 @@ class Templates(Case):
     def test_handwritten_digits_as_a_table(self):
         with gzip.open(PROJECT / "datasets/digits.csv.gz", "rt") as file:
             self.write("data.csv", file.read())
-        self.assertGreater(self.score("sparse_categorical_accuracy"), 0.95)  # 0.96 to 0.99 by the seed
+        self.assertGreater(self.score("sparse_categorical_accuracy"), 0.95)  # 0.96 to 0.99, depending on the seed
 
     def test_a_regression_with_dates_amounts_and_gaps(self):
         draw = random.Random(1)

@@ -1,5 +1,5 @@
-"""metrics.csv and TensorBoard's files: the numbers of metrics.jsonl, read by Python's standard library and, where it is
-installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has it), by TensorBoard's own reader."""
+"""metrics.csv and TensorBoard files have the numbers of metrics.jsonl. Read with Python's standard library and, if
+installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has it), with TensorBoard's reader."""
 import csv
 import json
 import math
@@ -31,7 +31,7 @@ def masked(data):
 
 
 def records(path):
-    """The data of a file's records; raises where one is damaged. A last one that is cut short is left out."""
+    """Yields the data of a file's records. Raises if a record is damaged; skips a truncated last record."""
     data, at = path.read_bytes(), 0
     while at + 12 <= len(data):
         length, crc = struct.unpack_from("<QI", data, at)
@@ -45,7 +45,7 @@ def records(path):
 
 
 def fields(data):
-    """Number and value of every field of a protocol buffer."""
+    """Yields number and value of every field of a protocol buffer."""
     at = 0
 
     def varint():
@@ -74,7 +74,7 @@ def fields(data):
 
 
 def scalars(folder):
-    """{tag: [(step, value), ...]} of all files of a folder, in the order in which TensorBoard reads them."""
+    """Returns {tag: [(step, value), ...]} of all files in a folder, in the order in which TensorBoard reads them."""
     found = {}
     for path in sorted(folder.glob("events.out.tfevents.*")):
         events = [dict(fields(record)) for record in records(path)]
@@ -90,7 +90,7 @@ def scalars(folder):
 
 
 def summaries(folder, kind):
-    """{tag: [(step, fields of the value), ...]} of the summaries whose value is this field of Summary.Value."""
+    """Returns {tag: [(step, fields of the value), ...]} of the summaries whose value is this field of Summary.Value."""
     found = {}
     for path in sorted(folder.glob("events.out.tfevents.*")):
         for event in (dict(fields(record)) for record in records(path)):
@@ -105,7 +105,7 @@ IMAGE, HISTOGRAM = 4, 5
 
 
 def inflated_rows(png):
-    """What a PNG's IDAT chunks unpack to: a filter's number and the pixels of each row."""
+    """Decompresses a PNG's IDAT chunks: filter type and pixels of each row."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     at, packed = 8, b""
     while at < len(png):
@@ -135,7 +135,7 @@ class Numbers(Case):
             self.assertEqual({key: float(value) for key, value in row.items()}, {key: float(value) for key, value in line.items()})
 
     def check_epochs(self, run="run"):
-        """Every number of metrics.jsonl is there, once."""
+        """Checks that every number of metrics.jsonl appears exactly once."""
         lines = self.lines(run)
         train, validation = (scalars(self.dir / run / "tensorboard" / part) for part in ("train", "validation"))
         for name in lines[0]:
@@ -169,7 +169,7 @@ class Numbers(Case):
         self.check_table()
         self.check_epochs()
         steps = scalars(self.dir / "run/tensorboard/steps")["batch_loss"]
-        self.assertEqual([step for step, _ in steps], sorted({step for step, _ in steps}))  # none twice
+        self.assertEqual([step for step, _ in steps], sorted({step for step, _ in steps}))  # no duplicates
         self.assertEqual(steps[-1][0], 40 * STEPS_PER_EPOCH // 3 * 3)
         self.assertTrue(all(step % 3 == 0 for step, _ in steps))
 
@@ -190,7 +190,8 @@ class Numbers(Case):
             self.assertEqual(histogram[3], 12 * 16)
 
     def test_histograms_of_gradients_are_what_moved_the_weights(self):
-        """Of plain gradient descent with a step an epoch: a weight's sum falls by the rate times its gradient's sum."""
+        """With plain gradient descent and one step per epoch, the sum of a weight decreases by the learning rate times
+        the sum of its gradient."""
         rate = 0.25
         config = CONFIG.replace("batch_size: 16", "batch_size: 500").replace(
             "adam: {learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}", "sgd: {learning_rate: 0.25}").replace(
@@ -206,12 +207,12 @@ class Numbers(Case):
                     for tag in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
                         weights, gradients = found[tag], found[tag + "_grad"]
                         self.assertEqual([epoch for epoch, _ in gradients], [1, 2, 3, 4])
-                        self.assertEqual(gradients[0][1][3], weights[0][1][3])  # how many values
+                        self.assertEqual(gradients[0][1][3], weights[0][1][3])  # number of values
                         size = sum(abs(value[4]) for _, value in weights) + 1
                         for (_, before), (_, after), (_, gradient) in zip(weights, weights[1:], gradients[1:]):
                             self.assertAlmostEqual(before[4] - after[4], rate * gradient[4], delta=1e-6 * size)
                         for _, gradient in gradients:
-                            self.assertGreater(gradient[5], 1e-8)  # the sum of squares
+                            self.assertGreater(gradient[5], 1e-8)  # sum of squares
                             if clip.startswith("clip_value"):
                                 self.assertLessEqual(max(-gradient[1], gradient[2]), 0.0001 * 1.000001)
 
@@ -240,7 +241,7 @@ class Numbers(Case):
             "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {input_images: 3}}]")
         self.fit("--epochs", 1, config=config)
         images = summaries(self.dir / "run/tensorboard/train", IMAGE)
-        self.assertEqual(set(images), {"x/0", "x/166", "x/333"})  # spread over 500 samples
+        self.assertEqual(set(images), {"x/0", "x/166", "x/333"})  # evenly spaced over 500 samples
         pictures = set()
         for [(step, image)] in images.values():
             self.assertEqual((step, image[1], image[2], image[3]), (0, 4, 6, 3))

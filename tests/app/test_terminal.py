@@ -1,4 +1,4 @@
-"""What the program shows on a terminal. Without a pseudo-terminal the test is skipped."""
+"""Output on a terminal. Skipped if there are no pseudo-terminals."""
 import fcntl
 import os
 import pathlib
@@ -19,7 +19,8 @@ from terminals import skip_without_terminals
 
 class Terminal(Case):
     def on_a_terminal(self, columns, env, resize=None):
-        """What a run prints on a terminal of so many columns; after the first epoch of `resize` columns."""
+        """Returns the output of a run on a terminal with `columns` columns, which is resized to `resize` columns after
+        the first epoch."""
         self.write("config.yaml", CONFIG)
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
@@ -32,7 +33,7 @@ class Terminal(Case):
                 self.fail("nothing to see for a minute")
             try:
                 chunk = os.read(ours, 65536)
-            except OSError:  # how Linux says that the other side is closed
+            except OSError:  # on Linux: the other side is closed
                 break
             if not chunk:
                 break
@@ -55,14 +56,14 @@ class Terminal(Case):
             self.assertTrue(bars, seen)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
-                # Whole parts: a step, perhaps with a bar, metrics, speed and time.
+                # Complete parts only: a step, optionally with a bar, metrics, speed and time.
                 self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  cpu \d+ %)?"
                                       r"(  \d+ % waiting for samples)?(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
             self.assertIn("[====", seen) if columns >= 40 else None
             self.assertIn("\x1b[32m", seen) if columns >= 40 else None
 
     def epoch_lines(self, seen):
-        """The lines that stay, from that of an epoch on, as the terminal shows them."""
+        """Returns the lines that remain visible on the terminal, starting with an epoch's."""
         plain = [re.sub(r"\x1b\[[0-9;]*[mK]", "", line.split("\x1b[K")[-1]).rstrip("\r") for line in seen.split("\n")]
         first = next(i for i, line in enumerate(plain) if re.match(r"epoch \d/4($|  loss)", line))
         return plain[first:]

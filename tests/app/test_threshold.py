@@ -30,7 +30,7 @@ KINDS = {"probability": ("dense: {units: 1, activation: sigmoid}", "binary_cross
 
 
 def scores(table, threshold):
-    """Of rows of (probability, whether it is true): accuracy, precision, recall, F1."""
+    """Returns accuracy, precision, recall and F1 for rows of (probability, label)."""
     hits = sum(p > threshold and y for p, y in table)
     said, true = sum(p > threshold for p, y in table), sum(y for p, y in table)
     right = sum((p > threshold) == y for p, y in table)
@@ -53,7 +53,7 @@ class Threshold(Case):
         return CONFIG.replace("LAST", last).replace("LOSS", loss).replace("GOAL", goal).replace("STRATEGY", strategy)
 
     def predicted(self, split, *more):
-        """(probability of yes, whether it is one), and what was predicted."""
+        """Returns (probability of yes, label) of each row, and the predictions."""
         self.dtrain("predict", "run", "--input", f"{split}.csv", "--output", "out.csv", *more)
         with open(self.dir / "out.csv", newline="") as file:
             out = list(csv.DictReader(file))
@@ -62,7 +62,7 @@ class Threshold(Case):
         return [(float(row["yes"]), y) for row, y in zip(out, truth)], [row["fraud"] for row in out]
 
     def check_best(self, threshold, worth):
-        """No other threshold is worth more on the validation split; buckets may cost a little."""
+        """Checks that no other threshold scores better on the validation split, except for the granularity of buckets."""
         table, _ = self.predicted("validation")
         best = max(worth(*scores(table, p)) for p in [0] + [p for p, _ in table])
         self.assertGreaterEqual(worth(*scores(table, threshold)), best - 0.02)
@@ -84,7 +84,7 @@ class Threshold(Case):
                 for name, value in zip(("accuracy", "precision", "recall", "f1_score"), scores(table, threshold)):
                     self.assertAlmostEqual(at[name], value, msg=name)
                 self.assertIn(f"at_threshold:  threshold {threshold:.4f}  accuracy ", self.dtrain("evaluate", "run").out)
-        self.assertLess(found[0], 0.5)  # one row of seven is a yes
+        self.assertLess(found[0], 0.5)  # one row in seven is positive
 
     def test_goals(self):
         self.fit(config=self.config("{maximize: balanced_accuracy}"))
@@ -121,7 +121,7 @@ class Threshold(Case):
         self.dtrain("resume", "part", "--epochs", 3)
         self.assertEqual(self.metrics("part")[-1]["val_threshold"], chosen[0])
         (self.dir / "validation.csv").unlink()
-        self.predicted("test")  # needs no data
+        self.predicted("test")  # works without training data
         error = self.dtrain("evaluate", "run", "--set", "train.threshold={recall: 0.9}", expect=2).err
         self.assertIn("its threshold was chosen for a different goal", error)
 

@@ -1,4 +1,4 @@
-"""fit and resume: what they refuse, what they write, how they stop, that nothing is lost."""
+"""fit and resume: rejected input, written files, stopping, and that nothing is lost."""
 import fcntl
 import json
 import os
@@ -123,7 +123,7 @@ class Fit(Case):
     def test_a_loss_that_is_no_number_ends_the_run(self):
         process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
         self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
-        self.assertEqual(process.err.count("error: "), 1, process.err)  # though it is printed before the run is taken down
+        self.assertEqual(process.err.count("error: "), 1, process.err)  # although the error is printed before the shutdown of the run
 
 
 class Resume(Case):
@@ -132,7 +132,7 @@ class Resume(Case):
         self.fit(output="whole")
 
     def interrupt(self, number, code, output="run"):
-        """Starts a run, and sends it a signal as soon as it has saved something."""
+        """Starts a run and sends it a signal after its first save."""
         self.write("config.yaml", CONFIG)
         process = self.start("fit", "config.yaml", "--output", output)
         while process.poll() is None and not self.checkpoints(output):
@@ -168,7 +168,7 @@ class Resume(Case):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         os.write(write, b"x" * fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096))
-        process = self.start("fit", "config.yaml", "--output", "run", stderr=write)  # it waits for room in the pipe forever
+        process = self.start("fit", "config.yaml", "--output", "run", stderr=write)  # blocks forever on the full pipe
         os.close(write)
         while process.poll() is None and not (self.dir / "run/run.jsonl").exists():
             time.sleep(0.01)
@@ -216,13 +216,13 @@ class Resume(Case):
         self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
 
     def test_the_best_comes_along_to_another_directory(self):
-        best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the first epoch's
+        best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the best is that of the first epoch
         self.fit("--epochs", 2, *best)
         names = [path.name for path in self.checkpoints()]
         self.assertEqual(names, [f"ckpt-{STEPS_PER_EPOCH * n:08}.h5" for n in (1, 2)])
         self.assertNotIn("warning", self.dtrain("resume", "run", "--epochs", 3, "--output", "moved").err)
         self.assertEqual(self.checkpoints("moved")[0].name, names[0])
-        # Alone, without the best beside it.
+        # A single checkpoint, without the best next to it.
         (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
         process = self.dtrain("resume", "alone.h5", "--epochs", 3, "--output", "alone", "--json")
         self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen again")
@@ -231,7 +231,7 @@ class Resume(Case):
 
     def test_within_an_epoch_its_samples_and_sums_stay(self):
         self.fit("--epochs", 1)
-        within = self.checkpoints()[-2]  # of the first epoch's 30th step
+        within = self.checkpoints()[-2]  # saved at step 30 of the first epoch
         for change in ("seed=4", "dataset.shuffle=false", "train.metrics=[]"):
             with self.subTest(change):
                 process = self.dtrain("resume", within, "--set", change, "--output", "other", expect=2)
@@ -249,7 +249,7 @@ class Resume(Case):
         self.assertIn("nothing left to train", done.err)
 
     def test_a_checkpoint_of_an_older_dtrain(self):
-        # Of format 1, in the second epoch of four; the numbers are what that dtrain gave.
+        # A checkpoint of format 1, in the second of four epochs; the numbers are from the version that wrote it.
         self.write("run/checkpoints/note", "")
         old = self.dir / "run/checkpoints/ckpt-00000005.h5"
         old.write_bytes((PROJECT / "tests/checkpoint/format-1.h5").read_bytes())

@@ -1,4 +1,4 @@
-"""Shapes and units that the data say: `auto`."""
+"""`auto`: shapes and units determined by the data."""
 import json
 import struct
 import unittest
@@ -29,7 +29,7 @@ train:
 
 
 def npy(shape, values, code):
-    """The bytes of an .npy file."""
+    """Returns the bytes of an .npy file."""
     kind = {"f": "<f4", "i": "<i4", "B": "|u1"}[code]
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)
@@ -48,7 +48,7 @@ class Widths(Case):
         self.assertNotIn("auto", text.split("dataset:")[0])
         self.assertRegex(text, r"features:.*\[5\]")  # age, income, and one for each of three colours
         self.assertRegex(text, r"units: 4")
-        # Nothing of this needs the data again.
+        # None of the following needs the data.
         (self.dir / "t.csv").rename(self.dir / "moved.csv")
         self.dtrain("predict", "run", "--input", "moved.csv", "--output", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().splitlines()[0].count(","), 5)  # id, class, four probabilities
@@ -71,7 +71,7 @@ train: {loss: sparse_categorical_crossentropy, optimizer: sgd}
 """)
         shapes = self.layers("c.yaml")
         self.assertEqual(shapes["image"], [4, 4, 1])
-        self.assertEqual(shapes["dense"], [7])  # by all rows that the reader has, as a split may be drawn from them
+        self.assertEqual(shapes["dense"], [7])  # counts all rows of the reader, since other splits may be drawn from them
 
     def test_a_regression_has_the_width_of_its_target(self):
         (self.dir / "x.npy").write_bytes(npy([4], [1, 2, 3, 4], "f"))
@@ -83,7 +83,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
 """
         self.write("c.yaml", config.replace("TARGET", "target: y.npy"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [3]})
-        # One number, be it a label of two classes.
+        # One output, also for labels of two classes.
         self.write("c.yaml", config.replace("TARGET", "target: x.npy").replace(
             "mean_squared_error", "{binary_crossentropy: {from_logits: true}}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [1]})
@@ -96,7 +96,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
         error = self.dtrain("check", "c.yaml", expect=2).err
         self.assertIn("c.yaml:2:22: error: ", error)
         self.assertIn("t.csv", error)
-        # What is wrong elsewhere is told first, and reads no data.
+        # Other errors are reported first, without reading data.
         self.write("c.yaml", CLASSIFIER.replace("epochs", "epoch"))
         error = self.dtrain("check", "c.yaml", expect=2).err
         self.assertIn("unknown key 'epoch'", error)

@@ -1,4 +1,4 @@
-// Files that grow at their end.
+// Append-only files.
 #include "base/files/append_file.h"
 
 #include <csignal>
@@ -24,7 +24,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// No file of this process can grow beyond so many bytes meanwhile.
+/// Limits the file size of this process to `bytes` for the lifetime of the object.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

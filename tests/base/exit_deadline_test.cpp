@@ -1,4 +1,4 @@
-// A process that does not end by itself after a failure.
+// Processes that do not exit by themselves after a failure.
 #include "base/exit_deadline.h"
 
 #include <array>
@@ -17,11 +17,12 @@ namespace dtrain {
 namespace {
 
 struct End {
-  int code = -1;  // of the exit; -1: a signal
+  int code = -1;  // exit code; -1 after a signal
   std::string said;
 };
 
-/// How a process ends that has 0.2 seconds to clean up and does this; 7 where it comes to the end of it.
+/// Runs `work` in a child process that has 0.2 seconds to clean up, and returns how the process ends; exit
+/// code 7 if `work` returns.
 End end_of(const std::function<void()>& work) {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);

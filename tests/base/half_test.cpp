@@ -1,4 +1,4 @@
-// Floating point numbers of 16 bits.
+// 16-bit floating point numbers.
 #include "base/half.h"
 
 #include <cmath>
@@ -19,11 +19,11 @@ TEST_CASE("every float16 comes back from float32") {
 TEST_CASE("float16 rounds to nearest, ties to even") {
   CHECK(to_float16(1.0f) == 0x3c00);
   CHECK(to_float16(-2.0f) == 0xc000);
-  CHECK(to_float16(1.0f + 0x1p-11f) == 0x3c00);             // halfway: even is below
-  CHECK(to_float16(1.0f + 3 * 0x1p-11f) == 0x3c02);         // halfway: even is above
-  CHECK(to_float16(1.0f + 0x1p-11f + 0x1p-20f) == 0x3c01);  // more than half
+  CHECK(to_float16(1.0f + 0x1p-11f) == 0x3c00);             // halfway: the even neighbor is below
+  CHECK(to_float16(1.0f + 3 * 0x1p-11f) == 0x3c02);         // halfway: the even neighbor is above
+  CHECK(to_float16(1.0f + 0x1p-11f + 0x1p-20f) == 0x3c01);  // more than halfway
   CHECK(to_float16(0x1p-24f) == 0x0001);
-  CHECK(to_float16(0x1p-25f) == 0x0000);  // halfway to the smallest
+  CHECK(to_float16(0x1p-25f) == 0x0000);  // halfway to the smallest number
   CHECK(to_float16(0x1.8p-25f) == 0x0001);
   CHECK(to_float16(kMostFloat16) == 0x7bff);
   CHECK(to_float16(65519.0f) == 0x7bff);

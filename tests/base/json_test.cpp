@@ -1,4 +1,4 @@
-// JSON of strings that are any bytes, and of characters that others write in their own way.
+// JSON with strings of arbitrary bytes, and with characters that other writers escape differently.
 #include "base/json.h"
 
 #include <random>
@@ -20,7 +20,7 @@ TEST_CASE("a string of any bytes comes back, and what is written is UTF-8") {
     CHECK(is_utf8(text));
     CHECK(Json::parse(text).as_string() == bytes);
   }
-  CHECK(Json("d\xe9").dump() == R"("d\udce9")");  // as Python's json.dumps(os.fsdecode(...)) has it
+  CHECK(Json("d\xe9").dump() == R"("d\udce9")");  // same as Python's json.dumps(os.fsdecode(...))
   CHECK(Json("\xc3\xa9\xc3").dump() == "\"\xc3\xa9\\udcc3\"");
   CHECK(Json::object().set("\xff", 1).dump() == R"({"\udcff": 1})");
 }

@@ -36,7 +36,7 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
-/// The number of a process that has ended.
+/// Returns the PID of a process that has ended.
 pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -77,14 +77,15 @@ TEST_CASE("what dead writers left goes, what others write or own stays") {
   const pid_t dead = dead_process();
   const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
   const std::string older = folder / fmt::format(".b.tmp-{}", dead);
-  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());  // of a process that had this number
+  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());  // left by an earlier process with
+                                                                          // this PID
   const std::string alive = folder / ".d.tmp-1-00000000";
   const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
                                 folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};
   for (const std::string& path : {left, older, own, alive}) std::ofstream(path) << "x";
   for (const std::string& path : others) std::ofstream(path) << "x";
   NewFile writing(folder / "g");
-  NewFile beside(folder / "g");  // of the same name, at the same time
+  NewFile beside(folder / "g");  // same file name, written at the same time
   CHECK(fs::exists(writing.temporary()));
   CHECK(fs::exists(beside.temporary()));
   for (const std::string& path : {left, older, own}) CHECK_FALSE(fs::exists(path));
@@ -95,7 +96,7 @@ TEST_CASE("what dead writers left goes, what others write or own stays") {
 TEST_CASE("a file that a process of another container writes is not taken for a leftover") {
   const Folder folder;
   NewFile writing(folder / "file");
-  // To processes that do not share this one's numbers, its number is nobody's.
+  // In another PID namespace, this PID belongs to no process.
   const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");
@@ -117,7 +118,7 @@ TEST_CASE("a name may be as long as the file system takes it") {
 TEST_CASE("a folder that may be written to, but not read, takes files") {
   const Folder folder;
   fs::permissions(folder.path, fs::perms(0333));
-  // To root no folder is closed.
+  // Root may write to any folder.
   constexpr uid_t kNobody = 65534;
   const uid_t user = ::geteuid();
   if (user == 0) REQUIRE(::seteuid(kNobody) == 0);

@@ -16,7 +16,7 @@ std::vector<uint32_t> words(const Philox& generator, uint64_t high, uint64_t low
 
 }  // namespace
 
-// kat_vectors of Random123, the authors' own implementation, "philox4x32 10".
+// kat_vectors of Random123, the authors' implementation, "philox4x32 10".
 TEST_CASE("Philox draws the words of the paper's own test vectors") {
   CHECK(words({.key0 = 0, .key1 = 0}, 0, 0) ==
         std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});

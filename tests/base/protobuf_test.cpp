@@ -1,4 +1,4 @@
-// Fields of protocol buffers, against the examples of their specification.
+// Protocol buffer fields, compared to the examples of the specification.
 #include "base/protobuf.h"
 
 #include <doctest/doctest.h>

@@ -19,7 +19,7 @@ TEST_CASE("whether there are too many elements can be asked of any extents") {
   CHECK_FALSE(Shape{}.exceeds(1));
   CHECK(Shape{INT64_MAX, INT64_MAX, INT64_MAX, 2}.exceeds(INT64_MAX - 1));
   CHECK_FALSE(Shape{INT64_MAX, INT64_MAX, 0}.exceeds(1));
-  CHECK(Shape{65536, 65536, 65536, 65536, 1}.exceeds(kMostArrayElements));  // 2^64, which wraps to 0
+  CHECK(Shape{65536, 65536, 65536, 65536, 1}.exceeds(kMostArrayElements));  // 2^64 wraps to 0
 }
 
 TEST_CASE("a batch axis is put before a sample's shape") {

@@ -1,4 +1,4 @@
-// Text from data and names on a terminal, and in messages.
+// Escaping of text from data and names on terminals and in messages.
 #include <doctest/doctest.h>
 
 #include "base/error.h"
@@ -14,8 +14,9 @@ TEST_CASE("control characters are escaped, other characters and bytes stay") {
            {"a\0b"s, "a\\x00b"s},
            {"end\r\n"s, "end\\r\n"s},
            {"\x7f"s, "\\x7f"s},
-           {"\xc2\x9b[31m, \xc2\xa0"s, "\\u009b[31m, \xc2\xa0"s},  // an escape sequence in one character
-           {"\x9b, \xe9, \xc2"s, "\\x9b, \xe9, \xc2"s},            // no UTF-8
+           {"\xc2\x9b[31m, \xc2\xa0"s, "\\u009b[31m, \xc2\xa0"s},  // a one-character escape sequence
+                                                                   // introducer
+           {"\x9b, \xe9, \xc2"s, "\\x9b, \xe9, \xc2"s},            // invalid UTF-8
        }) {
     CHECK(visible(text) == (shown.empty() ? text : shown));
     CHECK(is_visible(text) == shown.empty());

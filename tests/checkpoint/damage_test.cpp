@@ -1,4 +1,4 @@
-// A damaged checkpoint is refused, whatever the damage; and so is a file of HDF5 that leads out of itself.
+// Any damage to a checkpoint is detected; so are HDF5 files that refer to other files.
 #include <functional>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ namespace dtrain {
 using namespace test;
 
 namespace {
-/// The message with which the file is refused, or "loaded".
+/// Returns the error message of loading the file, or "loaded".
 std::string refusal(const std::string& path) {
   try {
     Checkpoint::load(path);
@@ -23,13 +23,14 @@ std::string refusal(const std::string& path) {
   return "loaded";
 }
 
-/// A header with the right checksum before an HDF5 file that stands alone.
+/// Prepends a header with the right checksum to a plain HDF5 file.
 void frame(const std::string& path) {
   const std::string image = read_text(path);
   write_text(path, make_header(std::vector{std::as_bytes(std::span(image))}) + image);
 }
 
-/// Strips the header, changes the HDF5 file by `change`, and puts the right header before it.
+/// Strips the header, applies `change` to the HDF5 file, prepends a correct header, and returns the error
+/// message of loading the file.
 std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   const Directory directory;
   const std::string path = directory / "a.h5";
@@ -37,7 +38,7 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   write_text(path, read_text(path).substr(kHeaderBytes));
   {
     const Hdf5Session session;
-    const hid_t format = H5Pcreate(H5P_FILE_ACCESS);  // as dtrain's, or newer where that is needed
+    const hid_t format = H5Pcreate(H5P_FILE_ACCESS);  // dtrain's format, or a newer one if needed
     H5Pset_libver_bounds(format, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, format);
     REQUIRE(file >= 0);
@@ -51,7 +52,7 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
 
 constexpr char kBias[] = "/model_weights/conv/conv/bias:0";
 
-/// Puts another float32 dataset in the place of the bias.
+/// Replaces the bias with another float32 dataset.
 void replace_bias(hid_t file, const std::vector<hsize_t>& extents, const std::function<void(hid_t)>& options,
                   hid_t type = H5T_IEEE_F32LE) {
   H5Ldelete(file, kBias, H5P_DEFAULT);
@@ -119,7 +120,7 @@ TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
     damaged[at] = static_cast<char>(~damaged[at]);
     write_text(directory / "b.h5", damaged);
     frame(directory / "b.h5");
-    // Where only an array's data or a gap changed, or what the reader does not need: HDF5's own checksums.
+    // The reader does not detect changes to array data, gaps, unused metadata or HDF5's own checksums.
     if (refusal(directory / "b.h5") == "loaded") ++loaded;
   }
   CHECK(loaded < image.size() / 8);
@@ -160,7 +161,7 @@ TEST_CASE("storage, types and shapes that dtrain does not write are refused") {
           replace_bias(file, {hsize_t{1} << 40}, [](hid_t) {});
         }).find("a shape that fits into the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
-          replace_bias(file, {3}, [](hid_t) {});  // never written, so there is no storage
+          replace_bias(file, {3}, [](hid_t) {});  // never written, so it has no storage
         }).find("within the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
           H5Ldelete(file, kState, H5P_DEFAULT);

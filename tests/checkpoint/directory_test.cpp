@@ -1,4 +1,4 @@
-// Names of checkpoints, and how they come to stand in their directory.
+// Names of checkpoints, and how they are written to their directory.
 #include <csignal>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -41,8 +41,8 @@ TEST_CASE("what dead writers left is removed, what living ones write is not") {
   CHECK(std::filesystem::exists(other));
 }
 
-/// Files of this process cannot grow beyond `bytes` meanwhile: a write is cut short, then fails, as on a full
-/// disk.
+/// Limits the file size of this process for the lifetime of the object: a write is cut short, then fails, as
+/// on a full disk.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// A checkpoint of format 1, which an older dtrain wrote, still loads: tests/checkpoint/format-1.h5.
+// A checkpoint of format 1, written by an older dtrain, still loads: tests/checkpoint/format-1.h5.
 #include <map>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ namespace dtrain {
 using namespace test;
 
 namespace {
-/// By name, as `dtrain inspect` of the program that wrote it had them.
+/// Checksums by name, from `dtrain inspect` of the program that wrote the file.
 const std::map<std::string, uint64_t> kWeights{
     {"residual/skip/kernel", 0xbc610dbe48f94260},
     {"residual/skip/bias", 0x1e391dd35a99b452},

@@ -1,4 +1,4 @@
-// The file as Keras, or anybody with plain HDF5, finds it.
+// The file layout as seen by Keras and other users of plain HDF5.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -13,7 +13,7 @@ namespace dtrain {
 using namespace test;
 
 namespace {
-/// The strings of an attribute, with "|" between them; "missing" where there is none.
+/// Returns the strings of an attribute, separated by "|"; "missing" if it does not exist.
 std::string attribute(hid_t file, const char* object, const char* name) {
   if (H5Aexists_by_name(file, object, name, H5P_DEFAULT) <= 0) return "missing";
   const hid_t attribute = H5Aopen_by_name(file, object, name, H5P_DEFAULT, H5P_DEFAULT);
@@ -47,11 +47,11 @@ TEST_CASE("weights stand where Keras has them") {
   CHECK(attribute(file, "/model_weights/flatten", "weight_names") == "");
   CHECK(attribute(file, "/model_weights/block.0.odd", "weight_names") ==
         "block.0.odd/counts:0|block.0.odd/bytes:0|block.0.odd/scale:0|block.0.odd/nothing:0");
-  // Keras 3.3 could load no weights by name with it.
+  // If it existed, Keras 3.3 could not load weights by name.
   CHECK(H5Lexists(file, "/model_weights/top_level_model_weights", H5P_DEFAULT) == 0);
   CHECK(attribute(file, "/", "training_config") == sample.content.training_config.dump());
   CHECK(attribute(file, "/dtrain", "layer_names") == "conv|flatten|block/0/odd");
-  // With these, Keras 3 could not train.
+  // If they existed, Keras 3 could not train.
   CHECK(H5Lexists(file, "/optimizer_weights", H5P_DEFAULT) == 0);
   const hid_t kernel = H5Dopen2(file, "/model_weights/conv/conv/kernel:0", H5P_DEFAULT);
   REQUIRE(kernel >= 0);
@@ -71,7 +71,7 @@ TEST_CASE("weights stand where Keras has them") {
 TEST_CASE("a list of names over 64,512 bytes is split as Keras splits it") {
   const Directory directory;
   CheckpointContent content;
-  // Of 100 bytes each: 645 fit into an attribute, so 1291 take three, the first longer by one.
+  // With 100 bytes each, 645 names fit into an attribute, so 1291 need three, the first longer by one.
   for (int i = 1000; i < 2291; ++i) content.layers.push_back({std::to_string(i) + std::string(96, 'x'), {}});
   save_checkpoint(directory / "a.h5", content);
   const Hdf5Session session;

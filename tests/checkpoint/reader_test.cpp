@@ -1,5 +1,5 @@
-// dtrain's own reader of checkpoints: it finds all that libhdf5 wrote, however HDF5 stores it, and what a
-// hostile file says does it no harm.
+// dtrain's own checkpoint reader finds everything that libhdf5 wrote, however HDF5 stores it, and is safe
+// against malicious files.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -16,7 +16,7 @@ using namespace test;
 
 namespace {
 
-/// Layers of a weight each, whose values tell them apart, and a slot of each.
+/// Many layers, each with one weight of distinct values, and a slot for each.
 struct Many {
   std::vector<float> values;
   CheckpointContent content;
@@ -34,15 +34,15 @@ struct Many {
   }
 };
 
-/// The file's bytes after its header.
+/// Returns the file's bytes after the header.
 std::string image_of(const CheckpointContent& content) {
   const Directory directory;
   save_checkpoint(directory / "a.h5", content);
   return read_text(directory / "a.h5").substr(kHeaderBytes);
 }
 
-/// Loads the image with the right header before it; the message where it is refused, else "loaded". Whatever
-/// is not a UserError fails the test.
+/// Prepends a correct header to the image and loads it. Returns the error message, or "loaded". Any exception
+/// other than UserError fails the test.
 std::string outcome_of(const Directory& directory, const std::string& image) {
   write_text(directory / "b.h5", make_header(std::vector{std::as_bytes(std::span(image))}) + image);
   try {
@@ -53,7 +53,7 @@ std::string outcome_of(const Directory& directory, const std::string& image) {
   return "loaded";
 }
 
-/// Where a change is likely to matter: at HDF5's signatures, and shortly after.
+/// Returns offsets where changes are likely to matter: at and shortly after HDF5's signatures.
 std::vector<size_t> metadata_of(const std::string& image) {
   std::vector<size_t> places;
   for (const char* signature : {"\x89HDF", "OHDR", "OCHK", "FRHP", "FHDB", "FHIB", "BTHD", "BTLF", "BTIN"})
@@ -65,7 +65,8 @@ std::vector<size_t> metadata_of(const std::string& image) {
 }  // namespace
 
 TEST_CASE("any number of layers is found again") {
-  // In the header itself; from nine on in a heap with an index, whose blocks and levels grow with the number.
+  // Stored in the object header; from nine on in a heap with an index, whose blocks and levels grow with the
+  // number.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
     CAPTURE(count);
     const Directory directory;
@@ -111,7 +112,7 @@ TEST_CASE("changed at will under a right checksum, a checkpoint is read or refus
   Sample sample;
   Many few(30);
   const Many many(400);
-  few.content.model_config = std::string(70'000, 'c');  // too long for a header
+  few.content.model_config = std::string(70'000, 'c');  // too long for an object header
   for (const CheckpointContent* content :
        std::initializer_list<const CheckpointContent*>{&sample.content, &few.content, &many.content}) {
     const Directory directory;
@@ -152,7 +153,7 @@ TEST_CASE("a file cut at any place under a right checksum is refused") {
 TEST_CASE("a group that leads back to itself ends in a refusal") {
   const Directory directory;
   std::string image = image_of(Many(2).content);
-  // Every address of a link leads to the group of weights.
+  // All links point to the group of weights.
   const size_t header = image.find("OHDR", image.find("OHDR") + 1);
   REQUIRE(header != std::string::npos);
   size_t changed = 0;

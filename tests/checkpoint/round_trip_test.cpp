@@ -1,4 +1,4 @@
-// What is saved comes back to the bit, and the file is a function of the content.
+// Saved content is restored bit by bit, and the file depends only on the content.
 #include <doctest/doctest.h>
 
 #include "base/error.h"

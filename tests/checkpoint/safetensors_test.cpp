@@ -1,4 +1,4 @@
-// safetensors files: types of elements, and the way back from what was written.
+// safetensors files: element types, and the round trip of written files.
 #include "checkpoint/safetensors.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ using namespace dtrain;
 
 namespace {
 
-/// A file in a folder of the test's own.
+/// A file in a temporary folder.
 struct TestFile {
   std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("safetensors-test-" + std::to_string(getpid()));

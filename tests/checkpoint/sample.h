@@ -1,4 +1,4 @@
-// What the tests of checkpoints share: a small content with every kind of array, a directory, whole files.
+// Shared code of the checkpoint tests: small content with every kind of array, a directory, whole files.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@
 
 namespace dtrain::test {
 
-/// An empty directory that goes when this does.
+/// A temporary directory, deleted by the destructor.
 class Directory {
  public:
   Directory() {

@@ -21,7 +21,7 @@ std::unique_ptr<Context> cpu(int index) {
   return make_cpu_context({DeviceId::Kind::cpu, index}, {available_cores().front()}, false);
 }
 
-/// Two contexts of the host's memory and a way from one to the other, for arrays of up to 64 numbers.
+/// Two CPU contexts and a link from one to the other, for arrays of up to 64 numbers.
 struct Path {
   explicit Path(int most, bool spin = false, Link::Keeping keeping = Link::Keeping::lent)
       : link(*from, *to, 64 * sizeof(int), keeping, most, spin) {}
@@ -29,7 +29,7 @@ struct Path {
   Link link;
 };
 
-/// On a thread of its own; says how the work ended.
+/// Runs work on a separate thread and reports how it ended.
 class Worker {
  public:
   template <class Work>
@@ -50,7 +50,7 @@ class Worker {
     thread_.join();
     return how_;
   }
-  /// Given some time to end, it has not.
+  /// Whether the work is still running after some time.
   bool waits() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return !ended_;
@@ -59,7 +59,7 @@ class Worker {
  private:
   std::string how_;
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // the last member: it writes the others
+  std::thread thread_;  // last member: the thread writes the others
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ TEST_CASE("a link brings arrays in the order of their sending, each as it was wh
       constexpr int kArrays = 500;
       Path path(most, spin);
       Worker sender([&] {
-        // As many places as arrays may be under way; each is written anew once it was received.
+        // One buffer per array in flight; each is rewritten once its array was received.
         std::vector<std::vector<int>> places(static_cast<size_t>(most), std::vector<int>(64));
         std::vector<uint64_t> numbers(places.size(), 0);
         for (int i = 0; i < kArrays; ++i) {
@@ -106,7 +106,7 @@ TEST_CASE("one thread may send and receive, up to as many arrays as may be under
     path.link.receive(&found, sizeof(int));
     CHECK(found == number);
   }
-  path.link.wait_received(0);  // nothing was sent: nothing to wait for
+  path.link.wait_received(0);  // nothing was sent, so it does not wait
   path.link.wait_received(3);
 }
 

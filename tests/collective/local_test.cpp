@@ -24,7 +24,7 @@ TEST_CASE("parts cover the whole, in order, and hardly differ") {
           largest = std::max(largest, range.size());
         }
         CHECK(at == n);
-        CHECK(largest - smallest < 2 * grain);  // the last grain may itself be cut short
+        CHECK(largest - smallest < 2 * grain);  // the last grain may be incomplete
         if (grain == 1) CHECK(largest - smallest <= 1);
       }
 }
@@ -67,7 +67,7 @@ TEST_CASE("all_gather brings everybody's values to everybody, by rank, and zeros
     team.run([&](Collective& member) {
       const auto context = make_cpu_context({}, {available_cores().front()}, false);
       for (int round = 0; round < 200; ++round) {
-        // Overwritten as soon as the call is over, whoever still copies.
+        // Overwritten right after the call, even if other members could still be copying.
         std::vector<double> mine(kValues), all(kValues * static_cast<size_t>(size));
         for (size_t i = 0; i < kValues; ++i)
           mine[i] = 100.0 * round + 10.0 * member.rank() + static_cast<double>(i);
@@ -95,7 +95,8 @@ TEST_CASE("members of one memory exchange pointers and sum each other's arrays")
   for (int round = 0; round < 200; ++round)
     team.run([&](Collective& member) {
       const auto rank = static_cast<size_t>(member.rank());
-      // Twice without a barrier in between: whoever is ahead must not disturb the others' reading.
+      // Two calls without a barrier in between: a member that is one call ahead must not disturb the reading
+      // of others.
       for (size_t call = 0; call < 2; ++call) {
         data[rank][call] = static_cast<float>(round + member.rank());
         const std::span<float* const> parts = member.share_pointers(&data[rank][call]);
@@ -119,7 +120,7 @@ TEST_CASE("one member's error is the one that surfaces, and nobody hangs") {
       for (;;) member.barrier();
     };
     CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
-    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // and stays the answer
+    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // and the error persists
   }
 }
 

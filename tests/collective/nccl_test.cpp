@@ -1,4 +1,4 @@
-// Collectives in the memory of GPUs.
+// Collectives in GPU memory.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -28,14 +28,14 @@ bool have_gpus(int count) {
 constexpr int64_t kFloats = 3 * 4096;
 constexpr size_t kBytes = kFloats * sizeof(float);
 
-/// A GPU's replica as far as it is about reducing.
+/// The parts of a GPU replica that reductions need.
 struct Replica {
   explicit Replica(int index) : context(make_gpu_context({DeviceId::Kind::gpu, index}, false)) {
     data = context->allocate(kBytes);
     host = context->allocate_host(kBytes);
   }
 
-  /// What the host holds goes to the device, is summed in three buckets, and comes back.
+  /// Uploads the host data, sums it in three buckets, and downloads the result.
   void step() {
     context->enqueue_copy(data.data(), host.data(), kBytes);
     for (int64_t bucket = 0; bucket < 3; ++bucket)
@@ -44,7 +44,8 @@ struct Replica {
     context->enqueue_copy(host.data(), data.data(), kBytes);
   }
 
-  /// A step, captured where that was not done yet; nobody begins it before all have captured it.
+  /// Runs a step; if `replayed`, captures it first unless done already. No member starts before all have
+  /// captured.
   void run(bool replayed, Collective& member) {
     if (replayed && !replay) {
       replay = context->capture([&] { step(); });
@@ -63,7 +64,7 @@ struct Replica {
   std::unique_ptr<Context> context;
   Buffer data, host;
   std::unique_ptr<DeviceCollective> group;
-  std::unique_ptr<CapturedGraph> replay;  ///< goes before the group
+  std::unique_ptr<CapturedGraph> replay;  ///< must be destroyed before the group
 };
 
 std::vector<Replica> make_replicas(int count) {
@@ -82,7 +83,7 @@ Replica& of(std::vector<Replica>& replicas, const Collective& member) {
   return replicas[static_cast<size_t>(member.rank())];
 }
 
-/// Steps on every replica, `replayed` or not, are right each time.
+/// Checks the results of steps on every replica, `replayed` or not.
 void check_steps(int count, bool replayed) {
   std::vector<Replica> replicas = make_replicas(count);
   Team team(count, false);
@@ -90,7 +91,7 @@ void check_steps(int count, bool replayed) {
   for (int round = 0; round < 4; ++round) {
     team.run([&](Collective& member) {
       Replica& replica = of(replicas, member);
-      // Sums that are exact: member r brings (r == 0 ? i : 0) + round + r.
+      // Exact sums: member r contributes (r == 0 ? i : 0) + round + r.
       std::iota(replica.host.f32(), replica.host.f32() + kFloats, 0.0f);
       for (int64_t i = 0; i < kFloats; ++i) {
         float& value = replica.host.f32()[i];
@@ -106,8 +107,8 @@ void check_steps(int count, bool replayed) {
   }
 }
 
-/// One member fails in round `when` of steps that are replayed from the third on; the others wait for sums
-/// that never come.
+/// One member fails in round `when`; steps are replayed from the third on. The other members wait for sums
+/// that never complete.
 void check_failure(int failing, int when) {
   std::vector<Replica> replicas = make_replicas(2);
   Team team(2, false);

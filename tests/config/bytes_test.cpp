@@ -1,4 +1,4 @@
-// Bytes that are no UTF-8 in a tree: written as "\udc80" to "\udcff", as Python does, and read back.
+// Bytes that are not UTF-8 in a tree: written as "\udc80" to "\udcff", like Python does, and read back.
 #include <random>
 
 #include "base/utf8.h"

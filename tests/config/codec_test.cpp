@@ -19,7 +19,7 @@ struct Inner {
   }
 };
 
-/// What the codec says about a value written so; "" if it takes it.
+/// Returns the codec's error for this text; "" if it accepts it.
 template <class V>
 std::string said(const std::string& text, V* out = nullptr) {
   Diagnostics diagnostics;
@@ -39,7 +39,7 @@ V read(const std::string& text) {
   return value;
 }
 
-/// Writing and reading gives the same value.
+/// Writing and reading back returns the same value.
 template <class V>
 void check_same(const V& value) {
   CHECK(read<V>(Codec<V>::write(value).to_yaml()) == value);
@@ -163,6 +163,12 @@ TEST_CASE("heights and widths") {
   CHECK(said<Size2>("[1, 2147483648]")
             .starts_with("f:1:5: error: x: expected an integer from 1 to 2147483647"));
   CHECK(said<Size2>("0") == "x: expected an integer of at least 1, found '0'");
+  CHECK(read<Size3>("3") == Size3{3, 3, 3});
+  CHECK(read<Size3>("[3, 5, 7]") == Size3{3, 5, 7});
+  check_same(Size3{3, 5, 7});
+  check_same(Size3{2, 2, 2});
+  CHECK(said<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of 2");
+  CHECK(said<Size3>("{}") == "x: expected an integer or [depth, height, width], found a mapping");
   CHECK(said<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
 }
 

@@ -1,5 +1,4 @@
-// Random damage to a configuration: whatever the bytes, an answer comes, and it is a tree that survives
-// writing and reading.
+// Random damage to a configuration: parsing always returns, and its tree survives writing and reading.
 #include <algorithm>
 #include <random>
 
@@ -55,7 +54,7 @@ std::string damaged(std::mt19937& random) {
   return text;
 }
 
-/// Whether every mistake has a place within the text.
+/// Checks that every reported mistake is located within the text.
 void check_places(const Diagnostics& diagnostics, const std::string& text) {
   const auto lines = std::count(text.begin(), text.end(), '\n') + 1;
   for (const auto& item : diagnostics.items()) {
@@ -91,7 +90,7 @@ TEST_CASE("damaged configurations") {
     check_places(diagnostics, text);
     apply_sets(node, {"model.layers.0.conv2d.filters=3"}, diagnostics);
   }
-  CHECK(readable > 300);  // else nothing beyond the parser was tried
+  CHECK(readable > 300);  // otherwise only the parser was tested
 }
 
 }  // namespace dtrain

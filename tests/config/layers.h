@@ -1,4 +1,4 @@
-// A small vocabulary of kinds for the tests of schemas: layers whose activation is a kind as well.
+// A small registry for the schema tests: layers whose activation is a registered type as well.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Hostile texts: an error with a place, soon, never a crash. The time limits are far above what is needed, so
-// that they hold under sanitizers and on a busy machine, and far below what an attack would take.
+// Malicious texts: a located error within a short time, never a crash. The time limits are generous enough
+// for sanitizers and busy machines, but far below the time of a successful attack.
 #include <chrono>
 
 #include "support.h"
@@ -40,7 +40,7 @@ TEST_CASE("aliases count in full") {
         "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9) + last + "]\n";
   }
   CHECK(contains(messages_within(5, bomb), "more than 1000000 values, counting expanded aliases"));
-  // The same through merge keys, each of which brings in what it names.
+  // The same through merge keys, each of which expands what it refers to.
   std::string merged = "a0: &a0 {k: [x, x, x, x, x, x, x, x, x, x]}\n";
   for (int i = 1; i < 12; ++i) {
     const std::string one = "*a" + std::to_string(i - 1), four = one + ", " + one + ", " + one + ", " + one;
@@ -50,7 +50,7 @@ TEST_CASE("aliases count in full") {
   CHECK(contains(messages_within(5, merged), "more than 1000000 values, counting expanded aliases"));
 
   std::string chain =
-      "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";  // each adds its depth to the last one's
+      "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";  // each adds its depth to the previous one
   for (int i = 1; i < 3; ++i)
     chain += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + repeated("[", 60) + "*a" +
              std::to_string(i - 1) + repeated("]", 60) + "\n";
@@ -61,7 +61,8 @@ TEST_CASE("size has an end") {
   CHECK(messages_within(5, repeated("#", (8 << 20) + 1)) ==
         "f:1:1: error: expected a configuration of at most 8 MiB, found more");
   CHECK(contains(messages_within(5, repeated(",", 1'100'000)), "brackets and commas"));
-  const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";  // 1000 values with the list itself
+  const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";  // 1000 values including the list
+                                                                          // itself
   CHECK(yaml_messages(thousand + repeated("- *a\n", 998)) == "");
   CHECK(yaml_messages(thousand + repeated("- *a\n", 1000)) ==
         "f:1001:3: error: more than 1000000 values, counting expanded aliases");

@@ -39,7 +39,7 @@ void check_set(std::string_view text, const std::vector<std::string>& sets, std:
   CHECK(equal(loaded.node, yaml(expected)));
 }
 
-/// Sets or unsets a variable until the end of the scope.
+/// Sets or unsets an environment variable until the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -62,7 +62,7 @@ TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(load(pipe).messages ==
         "error: cannot read the configuration file '" + pipe + "': it is a pipe without a writer");
-  // Whoever writes may take his time, and do it in pieces.
+  // The writer may be slow and write in pieces.
   std::thread writer([&] {
     const int end = open(pipe.c_str(), O_WRONLY);
     for (const char* piece : {"a: ", "1\n", "b: 2\n"}) {
@@ -105,7 +105,7 @@ TEST_CASE("the environment in strings") {
                    "i: $1}")));
   REQUIRE(loaded.node.find("a") != nullptr);
   CHECK_FALSE(loaded.node.find("a")->quoted());
-  CHECK_FALSE(loaded.node.find("h")->quoted());  // a number, as it would be unquoted
+  CHECK_FALSE(loaded.node.find("h")->quoted());  // a number, as if unquoted
   CHECK(loaded.node.find("i")->quoted());
   CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
 
@@ -133,7 +133,7 @@ TEST_CASE("a variable may hold lists, mappings and strings") {
   CHECK(list.items()[1].find("a")->mark().str() == "f:1:4");
   CHECK(value("'1'").quoted());
   CHECK(value("~").is_null());
-  // What is text to a person stays whole.
+  // Text that a person would read as one value stays whole.
   for (const char* text : {"run #3", "*.tar", "{000..146}.tar", "a: b", "[1", "\"x", "true"})
     CHECK(value(text).text() == text);
   CHECK(value(" 7 \n").text() == "7");
@@ -163,7 +163,7 @@ TEST_CASE("a configuration starts from a base") {
   CHECK(place({"model", "inputs", "x"}) == file + ":2:21");
   CHECK(place({"train", "optimizer", "adam", "epsilon"}) == folder / "base/deep.yaml:3:48");
 
-  // A file that is named takes the place of what the base has; what is nothing takes it away.
+  // A named file replaces the base's value; null removes it.
   folder.write("n.yaml", "layers: [dense]\n");
   const Loaded other = load(folder.write("c.yaml", "base: base/a.yaml\nmodel: n.yaml\ntrain:\n"));
   CHECK(equal(other.node, yaml("{seed: 2, model: {layers: [dense]}, train: null}")));

@@ -36,7 +36,7 @@ TEST_CASE("describe") {
   CHECK(yaml("abc").describe() == "'abc'");
   CHECK(yaml("'5'").describe() == "the string '5'");
   const std::string text =
-      std::string(59, 'x') + "\xC3\xA4" + std::string(99, 'y');  // a letter across the cut
+      std::string(59, 'x') + "\xC3\xA4" + std::string(99, 'y');  // a multi-byte character at the cut
   CHECK(ConfigNode::scalar(text).describe() == "'" + std::string(59, 'x') + "...'");
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("strings read back as the same strings") {
                            "${x:-y}",  "gpu:0",      "/a/b.yaml", "1 epoch"}) {
     CAPTURE(text);
     for (const std::string& around :
-         {std::string(), std::string(120, 'x') + " "}) {  // on one line, and in a block
+         {std::string(), std::string(120, 'x') + " "}) {  // on a single line, and in a block
       const std::string value = around + text;
       const ConfigNode written = Codec<std::string>::write(value);
       const ConfigNode tree = ConfigNode::mapping(
@@ -139,7 +139,7 @@ TEST_CASE("strings read back as the same strings") {
       const ConfigNode& item = back.entries()[0].second.items()[1];
       REQUIRE(item.is_scalar());
       CHECK(item.text() == value);
-      if (around.empty()) {  // what reads as a number or a truth value stays a string
+      if (around.empty()) {  // text that looks like a number or a boolean stays a string
         Diagnostics diagnostics;
         double number = 0;
         bool flag = false;

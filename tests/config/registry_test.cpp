@@ -82,7 +82,7 @@ TEST_CASE("a kind replaces that of a base") {
         "leaky_relu: {negative_slope: 0.25}\n");
   CHECK(merged_yaml("{leaky_relu: {negative_slope: 0.5}}", "{leaky_relu: {}}") ==
         "leaky_relu: {negative_slope: 0.5}\n");
-  // Two kinds of one file are a mistake still, and so is what is no kind.
+  // Two types in one file are still an error, and so is an unknown type.
   Diagnostics diagnostics;
   CHECK_FALSE(table().parse(merged(yaml("{linear: {}}"), yaml("{liner: {}}")), diagnostics));
   CHECK(contains(messages(diagnostics), "f:1:2: error: activation: expected a number"));

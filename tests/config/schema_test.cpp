@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// What parsing the text as T's options says.
+/// Returns the messages of parsing the text as T's options.
 template <class T>
 std::string said(std::string_view text, const std::string& what) {
   Diagnostics diagnostics;
@@ -91,10 +91,10 @@ TEST_CASE("mistakes in details leave an object that others can go by") {
   CHECK(reading("{filters: 1, kernel_size: 1, rate: 2}") == Reading::in_details);
   CHECK(reading("{filters: 1, kernel_size: 1, activation: laeky}") == Reading::in_details);
   CHECK(reading("{filters: 1, kernel_size: 1, rat: 2, zzz: 1}") == Reading::in_details);
-  CHECK(reading("{filters: 1, kernel_size: 1, stride: 2}") == Reading::wrong);  // strides, perhaps
+  CHECK(reading("{filters: 1, kernel_size: 1, stride: 2}") == Reading::wrong);  // suggests strides
   CHECK(reading("{filters: 1, kernel_size: 1, padding: sane}") == Reading::wrong);
   CHECK(reading("{filters: 1}") == Reading::wrong);
-  CHECK(reading("{filters: 1, kernel_size: 1, strides: 2}") == Reading::wrong);  // a rule
+  CHECK(reading("{filters: 1, kernel_size: 1, strides: 2}") == Reading::wrong);  // violates a rule
   CHECK(reading("[1]") == Reading::wrong);
   Diagnostics diagnostics;
   TestConv out;

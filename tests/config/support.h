@@ -1,4 +1,4 @@
-// What the tests of configurations share.
+// Shared code of the configuration tests.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// All messages as a person sees them, or "" where there are none.
+/// Returns all messages as shown to users, or "" if there are none.
 inline std::string messages(const Diagnostics& diagnostics) {
   try {
     diagnostics.throw_if_errors();
@@ -24,7 +24,7 @@ inline std::string messages(const Diagnostics& diagnostics) {
   return "";
 }
 
-/// A text without mistakes as a tree, in a file called "f".
+/// Parses a valid text as the file "f".
 inline ConfigNode yaml(std::string_view text) {
   Diagnostics diagnostics;
   ConfigNode node = parse_yaml(text, "f", diagnostics);
@@ -32,7 +32,7 @@ inline ConfigNode yaml(std::string_view text) {
   return node;
 }
 
-/// What parse_yaml says about a text.
+/// Returns the messages of parse_yaml for a text.
 inline std::string yaml_messages(std::string_view text) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(text, "f", diagnostics);
@@ -44,7 +44,7 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Equal values, whatever their marks and quotes (a quoted scalar that is a string either way equals a plain
+/// Compares values, ignoring marks and quotes (a quoted scalar that is a string either way equals a plain
 /// one).
 inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   if (a.type() != b.type()) return false;
@@ -63,7 +63,7 @@ inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   return true;
 }
 
-/// A folder of files that goes away again.
+/// A temporary folder of files.
 class Folder {
  public:
   Folder() {

@@ -1,4 +1,4 @@
-// parse_yaml on texts that people write; limits_test.cpp has the hostile ones.
+// parse_yaml with ordinary texts; limits_test.cpp has malicious ones.
 #include "support.h"
 
 namespace dtrain {
@@ -15,7 +15,7 @@ TEST_CASE("values know where they were written") {
   CHECK_FALSE(root.find("a")->quoted());
   CHECK(list.items()[1].find("d")->is_null());
   CHECK(root.find("e")->is_null());
-  CHECK(root.find("e")->mark().str() == "f:5:1");  // nothing stands there, so its key is shown
+  CHECK(root.find("e")->mark().str() == "f:5:1");  // an empty value is located at its key
   CHECK(root.find("f")->mark().str() == "f:6:4");
   CHECK(root.find("g") == nullptr);
 }
@@ -44,7 +44,7 @@ TEST_CASE("a merge key brings in the keys that are not there") {
   CHECK(equal(*root.find("y"), yaml("{b: 3, c: 4, a: 1, d: 7, z: 6}")));
   CHECK(equal(*root.find("nested"), yaml("{a: 1, b: 2, e: 8}")));
   CHECK(root.find("text")->find("<<")->text() == "9");
-  CHECK(root.find("x")->find("a")->mark().str() == "f:1:15");  // where it is written
+  CHECK(root.find("x")->find("a")->mark().str() == "f:1:15");  // location of the anchor
   CHECK(root.find("x")->find("b")->mark().str() == "f:3:18");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("every mistake of a text has its place") {
        "f:1:8: error: <<: expected a mapping, or a list of mappings, found '1'; an alias begins with *"},
       {"a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "f:4:3: error: duplicate key '<<'"},
       {"a: &x\n  <<: *x\n", "f:2:7: error: an alias inside its own anchor's value"},
-      // What was begun and not ended is told where it begins.
+      // Unterminated constructs are reported where they begin.
       {"name: \"abc\nseed: 1\nmodel: x\n", "f:1:7: error: a \" that is not closed"},
       {"seed: 1\ntrain: {file: 'a.csv, x: 3}\n", "f:2:15: error: a ' that is not closed"},
       {"- &a \"b\n- c\n", "f:1:3: error: a \" that is not closed"},
@@ -101,7 +101,7 @@ TEST_CASE("every mistake of a text has its place") {
       {std::string("\x89HDF\r\n\x1a\n\0\0", 10), "f:1:1: error: expected UTF-8 text, found the byte 0x89"},
   };
   for (const auto& [text, message] : cases) CHECK(yaml_messages(text) == message);
-  // The words are yaml-cpp's: 0.7 ends there, 0.8 names the anchor.
+  // The text is yaml-cpp's: 0.7 ends there, 0.8 adds the anchor's name.
   const std::string unknown = "f:1:4: error: the referenced anchor is not defined",
                     found = yaml_messages("a: *x\n");
   CHECK((found == unknown || found == unknown + ": x"));

@@ -1,4 +1,4 @@
-// Written arrays, read back by the readers.
+// Round trip of written arrays through the readers.
 #include "data/files/array_writer.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ std::vector<float> numbers(int64_t count, float first) {
   return values;
 }
 
-/// In batches of 3, 3 and 1.
+/// Writes in batches of 3, 3 and 1 rows.
 void write(const std::string& path, const std::vector<TensorSpec>& arrays,
            std::vector<std::vector<float>>& values) {
   const auto writer = open_array_writer(path, arrays, kRows);

@@ -1,5 +1,4 @@
-// docs/augmentations.md shows what each augmentation does to a picture. DTRAIN_DRAW_AUGMENTATIONS=1 draws its
-// pictures anew.
+// The images of docs/augmentations.md show each augmentation. DTRAIN_DRAW_AUGMENTATIONS=1 draws them again.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -18,7 +17,7 @@ namespace dtrain::test {
 
 namespace {
 
-constexpr int64_t kSide = 72, kShown = 8;  // the first one shown is the picture as it is
+constexpr int64_t kSide = 72, kShown = 8;  // the first image shown is the original
 
 void fill(Pixels& pixels, const Bytes& colour, const std::function<bool(double x, double y)>& is_inside) {
   for (int64_t y = 0; y < pixels.height; ++y)
@@ -55,7 +54,7 @@ Pixels boat() {
   return all;
 }
 
-/// The picture as it is, and as samples 1, 2, ... of an epoch see it, beside one another.
+/// Returns the original image and samples 1, 2, ... of an epoch, side by side.
 Pixels strip(const TempFolder& folder, const std::string& augmentation) {
   const auto write = [&](const std::string& name, const Bytes& png) {
     std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
@@ -81,7 +80,7 @@ Pixels strip(const TempFolder& folder, const std::string& augmentation) {
   return all;
 }
 
-/// How the page shows them.
+/// The options shown on the page.
 const std::vector<std::string> kAll{
     "random_flip: {mode: horizontal}",
     "random_crop: {height: 72, width: 72, padding: 12}",
@@ -119,7 +118,7 @@ TEST_CASE("the documentation's pictures of augmentations are what they do") {
     Bytes found(expected.bytes.size());
     decode_picture({reinterpret_cast<const uint8_t*>(file.data()), file.size()},
                    {kSide, kSide * kShown, 3, Resize::stretch}, found.data());
-    // Compilers round in other ways, which moves a pixel here and there by one.
+    // Compilers round differently, which changes single pixels by one.
     int64_t different = 0;
     for (size_t i = 0; i < found.size(); ++i) different += std::abs(found[i] - expected.bytes[i]) > 1;
     CHECK(different < static_cast<int64_t>(found.size()) / 500);

@@ -1,4 +1,4 @@
-// Augmentations against Keras's numbers and those of numpy.
+// Augmentations compared to results of Keras and numpy.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// 5x4 of one channel: 11, 48, 85, 21, ...
+/// Returns 5x4 values with one channel: 11, 48, 85, 21, ...
 std::vector<float> numbers() {
   std::vector<float> all;
   for (int i = 0; i < 20; ++i) all.push_back(static_cast<float>((i * 37 + 11) % 101));
@@ -57,7 +57,7 @@ ConfigNode number(double value) {
 
 constexpr uint64_t kSeed = 3;
 
-/// The picture as sample `index` of epoch `epoch` sees it.
+/// Returns the augmented image for sample `index` of epoch `epoch`.
 template <class T>
 std::vector<T> seen(const Augmentation& augmentation, const TensorSpec& spec, const std::vector<T>& picture,
                     int64_t index, int64_t epoch = 0) {
@@ -70,7 +70,7 @@ std::vector<T> seen(const Augmentation& augmentation, const TensorSpec& spec, co
   return out;
 }
 
-/// What that sample draws.
+/// Returns the random draws of that sample.
 Draws draws_of(int64_t index, int64_t epoch = 0) {
   return {SampleKey{kSeed, epoch, index}, 1};
 }
@@ -322,7 +322,7 @@ TEST_CASE("random erasing replaces one rectangle, and nothing beside it") {
     CHECK(count >= 600 / 100);
     CHECK(count <= 600 * 45 / 100);
   }
-  CHECK(erased > 25);  // the probability is itself drawn, from 0 to 1
+  CHECK(erased > 25);  // the probability itself is drawn from [0, 1)
   CHECK(erased < 75);
 }
 

@@ -1,4 +1,4 @@
-// Files that change while they are in use.
+// Files that change while in use.
 #include <chrono>
 #include <functional>
 
@@ -42,7 +42,7 @@ void write_hdf5(const std::string& path, bool in_chunks) {
 struct Source {
   std::string name, yaml;
   std::function<void(const TempFolder&)> write;
-  std::string file = "x";  // the one that changes
+  std::string file = "x";  // file that changes
 };
 
 const std::vector<Source>& sources() {
@@ -73,7 +73,7 @@ std::shared_ptr<const Dataset> open(const TempFolder& folder, const Source& sour
   return open_split(spec, *spec.train, {{"x", {kColumns}}}, {});
 }
 
-/// What reading throws that is no mistake of the user's.
+/// Returns the message of an Error (not UserError) thrown while reading.
 std::string failure_of(const std::function<void()>& read) {
   try {
     read();
@@ -108,7 +108,7 @@ TEST_CASE("a file that is cut short, grown or written to while it is in use") {
         write_file(path, bytes);
         fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(5));
       }
-      if (change == "replaced") {  // the file that was opened is there still, without a name
+      if (change == "replaced") {  // the opened file still exists, without a name
         write_file(folder / "other", "something else");
         fs::rename(folder / "other", path);
         CHECK(read_rows(*data, some, 0) == before);

@@ -1,5 +1,4 @@
-// Options of the csv reader for columns of dates, amounts and missing values, and for other ways to write
-// files.
+// Options of the csv reader for dates, amounts and missing values, and for other file formats.
 #include <doctest/doctest.h>
 
 #include "data/csv_run.h"
@@ -24,17 +23,17 @@ TEST_CASE_FIXTURE(Run, "rows without a target are left out on request") {
   CHECK(data->sample_id(1) == "x");
   REQUIRE(data->warnings().size() == 1);
   CHECK(contains(data->warnings()[0], "train.csv: 2 of 4 rows have no target and are left out"));
-  // Their values count for nothing.
+  // Values of skipped rows do not count.
   train("a,c,y\n1,red,no\n2,green,\n3,blue,?\n4,red,yes\n", kHead + ", categories: c, missing_target: skip",
         {{"x", {2}}});
   CHECK(spec.facts.source.categories.at("c") == Names{"red"});
   CHECK(spec.facts.source.class_names.at("target") == Names{"no", "yes"});
-  // A file that is predicted from has no targets.
+  // Files for prediction have no targets.
   CHECK(predict("a,c,y\n1,red,\n")->size() == 1);
   CHECK(train("a,y\n1,2\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->warnings().empty());
   CHECK(contains(error("a,y\n1,\n", kHead + ", missing_target: skip", {{"x", {1}}}),
                  "expected rows with a target, found none"));
-  // A word that is no number may be a class, but only where there are classes.
+  // A word may be a class, but only if the targets are classes.
   CHECK(train("a,y\n1,-\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 1);
   CHECK(train("a,y\n1,-\n3,up\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 2);
 }
@@ -56,7 +55,7 @@ TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
   const auto data = train("a,d,b,y\n1,31/01/2026,2,0\n3,01/02/2026,4,1\n", dates, {{"x", {6}}});
   CHECK(read_all(*data, 0) == Values{1, 2026, 1, 5, 20484, 2, 3, 2026, 2, 6, 20485, 4});
   CHECK(spec.facts.source.readings.at("d").form == DateForm{.day_first = true});
-  // Other files are read in the training file's form, by names and by places.
+  // Other files are read with the training file's settings, by column name and by position.
   CHECK(read_all(*validate("y,d,b,a\n1,03/02/2026,4,1\n", kHead), 0) == Values{1, 2026, 2, 1, 20487, 4});
   CHECK(read_all(*predict("b,a,d\n0,9,1 February 2026\n"), 0) == Values{9, 2026, 2, 6, 20485, 0});
   CHECK(
@@ -73,7 +72,7 @@ TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
   CHECK(why("2026-02-29").ends_with("found '2026-02-29'; February 2026 has no day 29"));
   CHECK(why("June 31 2026").ends_with("; June has no day 31"));
   CHECK(why("soon").ends_with("found 'soon'"));
-  // Without a header, and a gap.
+  // Without a header, with a missing value.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{20484.5, 12, 1, 20484.5, 12, 2});
@@ -117,13 +116,13 @@ TEST_CASE_FIXTURE(Run, "missing values: further texts, and features that mark th
   const std::string options = kHead + ", categories: c, fill: -1, na_values: [missing, -999], ";
   CHECK(read_all(*train(text, options + "indicators: [a]", {{"x", {4}}}), 0) ==
         Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
-  // `b` has no gaps in the training file, so it has no indicator in others.
+  // `b` has no missing values in the training file, so it has no indicator in other files.
   CHECK(read_all(*train(text, options + "indicators: true", {{"x", {4}}}), 0) ==
         Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
   CHECK(read_all(*predict("b,c,a\n,missing,-999.0\n"), 0) == Values{-1, 1, 0, -1});
   CHECK(read_all(*train(text, options + "indicators: [c, b]", {{"x", {5}}}), 0) ==
         Values{1, 1, 0, 5, 0, -1, 0, 1, 6, 0, -1, 1, 0, 7, 0});
-  // The fill of the training split, around an indicator.
+  // Fill values of the training split, on both sides of an indicator.
   const auto data =
       train("a,b,y\n1,2,0\n,4,1\n5,,1\n", kHead + ", fill: mean, indicators: true", {{"x", {4}}});
   CHECK(read_all(*data, 0) == Values{1, 0, 2, 0, 3, 1, 4, 0, 5, 0, 3, 1});
@@ -168,7 +167,7 @@ TEST_CASE_FIXTURE(Run, "runs of blanks between values, and R's row names") {
   CHECK(contains(data->warnings()[0], "the first column is used as row names"));
   CHECK(predict("\"my b\" \"a\"\n\"q\" 1 2\n")->sample_id(0) == "q");
   CHECK(read_all(*predict("a \"my b\"\n1 2\n"), 0) == Values{1, 2});
-  // A delimiter at the end of each row is no name.
+  // A trailing delimiter does not add a column name.
   CHECK(
       contains(error("a,y\n1,0,\n", kHead, {{"x", {1}}}), "expected 2 values as in the first line, found 3"));
   write_file(folder / "mark.csv", "\xef\xbb\xbf\"my a\"  y\n5 1\n");
@@ -203,7 +202,7 @@ TEST_CASE_FIXTURE(Run, "facts keep how columns are read") {
   CHECK(facts == spec.facts);
   CHECK(facts.source.readings.at("p") == ColumnReading{true, {}, {}, true});
   CHECK(facts.source.readings.at("d") == ColumnReading{false, {DatePart::days}, DateForm{}, false});
-  // Checkpoints may hold anything.
+  // Checkpoints are untrusted.
   for (const std::string reading : {"{\"dates\": [\"century\"], \"numbers\": \"year\"}",
                                     "{\"dates\": [\"days\"]}", "{\"dates\": 1}", "{\"amount\": 1}"})
     CHECK_THROWS_AS(SourceFacts::from_json(Json::parse("{\"readings\": {\"d\": " + reading + "}}")),

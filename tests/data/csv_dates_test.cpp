@@ -1,4 +1,4 @@
-// Dates and amounts as tables write them.
+// Formats of dates and amounts in tables.
 #include "data/readers/csv_dates.h"
 
 #include <optional>

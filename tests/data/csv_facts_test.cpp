@@ -1,4 +1,4 @@
-// What a run knows of its training table, and how other files are read by it.
+// Facts that a run stores about its training table, and their use for reading other files.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(Run, "categories of a file without a header count where others
   train("c,s,y\nblue,1,0\nred,2,1\n", headed, {{"x", {3}}});
   CHECK(read_all(*predict("red,5\n", kNoHeader), 0) == Values{0, 1, 5});
   CHECK(read_all(*validate("red,2,1\n", "target: -1, categories: [0]"), 0) == Values{0, 1, 2});
-  // An index is that of the training file's column, wherever another file has the column of that name.
+  // An index refers to the training file's column, wherever another file has the column of that name.
   CHECK(read_all(*validate("s,y,c\n2,1,red\n", headed), 0) == Values{0, 1, 2});
 }
 
@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(Run, "ids and weights that are called by their index are found
   CHECK(other->sample_id(0) == "q");
   CHECK(read_all(*other, 0) == Values{7});
   CHECK(read_all(*other, 2) == Values{6});
-  // Facts of checkpoints that have no such names.
+  // Facts of checkpoints without names.
   spec.facts.source.fields.id.clear();
   CHECK(!predict("a,n\n5,z\n")->has_ids());
 }
@@ -82,12 +82,12 @@ TEST_CASE_FIXTURE(Run, "whether a target is text is decided by all of its column
   CHECK(classes("1 2 0") == std::pair{Names(), Values{1, 2, 0}});
   CHECK(classes("none mild none", kNumber) == std::pair{Names{"mild", "none"}, Values{1, 0, 1}});
   CHECK(classes("1.5 2 0", kNumber) == std::pair{Names(), Values{1.5, 2, 0}});
-  // A number that is measured has no class for each value.
+  // A target with fractional values is numeric, so texts in it are errors.
   for (const std::string labels : {"unknown 1.5 2", "1.5 unknown 2", "none 1.5 unknown"})
     CHECK(
         contains(error_of([&] { classes(labels, kNumber); }), "expected a finite number in the column 'y'"));
   CHECK(contains(error_of([&] { classes("1.5 unknown 2", kNumber); }), "list the column in 'categories'"));
-  // Another file's texts are those of the training file.
+  // Other files use the training file's texts.
   classes("1 2 0");
   CHECK(contains(error_of([&] { validate("a,y\n1,2b\n", "header: true, target: y"); }),
                  "expected an integer (int32) in the column 'y', found '2b'"));
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(Run, "columns in another order than the file's are predicted f
   CHECK(read_all(*predict("3,300,0\n"), 0) == Values{300, 3});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300, 3});
   CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values per line, or 3"));
-  // Only those of the training file that are inputs stand in a file without its target.
+  // A file without its target contains only the training file's input columns.
   train("9,1,100,0\n", "inputs: {x: [2], z: [1, 2]}, target: -1", {{"x", {1}}, {"z", {2}}});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300});
   CHECK(read_all(*predict("3,300\n"), 1) == Values{3, 300});
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(Run, "what fills the gaps of integers is an integer, to the la
                    "train.csv:2:1: expected an integer (int32) in the column 'i', found ''; the input 'i' is "
                    "int32, so 'fill' must be a whole number, not " +
                        fill));
-    // Where the integers have no gaps, those of other inputs are filled.
+    // If the integer input has no gaps, gaps in other inputs are filled.
     const auto filled = train("i,r,y\n2,1,0\n3,,1\n", names + fill, {index, rest});
     CHECK(read_all(*filled, 0) == Values{2, 3});
     CHECK(read_all(*filled, 1) == Values{1, fill == "mean" ? 1 : static_cast<float>(std::stod(fill))});
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the tra
   CHECK(error_of([&] {
           predict("a\n\"\"\n", kHeader);
         }).ends_with("; set 'fill' to a number to replace missing values"));
-  // Text is told without advice for another training.
+  // Text is reported without training advice.
   CHECK(error_of([&] {
           predict("a\nu\n", kHeader);
         }).ends_with("expected a finite number in the column 'a', found 'u'"));
@@ -194,17 +194,17 @@ TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where t
   train(text, reader + "mean", {{"x", {1}}});
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 2, 4, 9});
   CHECK(read_all(*resume(reader + "median"), 0) == Values{1, 2, 2, 9});
-  // The numbers of the run are those of its training split, whatever that says now.
+  // The run uses the values of its training split, even if the file has changed.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
   CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled differently"));
-  // A transform before one that is fitted.
+  // A transform before a fitted one.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);
   CHECK(read_all(*resume(plain, standardize), 0) == Values{-1, 1});
   const auto scaled = resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]");
   CHECK(read_all(*scaled, 0) == Values{-1, 1});
-  // Checkpoints that do not say what their numbers were fitted for.
+  // Checkpoints that do not record what their values were fitted for.
   for (auto& [column, steps] : spec.facts.fitted)
     for (FittedStep& step : steps) step.chain.clear();
   CHECK(read_all(*resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]"), 0) == Values{8, 28});

@@ -1,4 +1,4 @@
-// Columns by name, where there are names.
+// Columns selected by name, if the file has names.
 #include <doctest/doctest.h>
 
 #include "data/support.h"
@@ -12,7 +12,7 @@ const TensorSpec kInput{"x", {3}}, kLabel{"y", {}, DType::int32};
 
 struct Fixture {
   Fixture() { write_file(folder / "train.csv", "a,b,c,label\n1,2,3,0\n4,5,6,1\n"); }
-  /// The validation split, as a run sees it that trains on train.csv.
+  /// Opens the validation split of a run that trains on train.csv.
   std::shared_ptr<const Dataset> open(const std::string& text, const std::string& target = "-1",
                                       const std::string& more = "") {
     write_file(folder / "other.csv", text);
@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(Fixture, "a split's columns are those of the training file's n
       CHECK(read_all(*data, 1) == Values{1});
     }
   }
-  // A target that is named is that one.
+  // A target given by name selects that column.
   CHECK(read_all(*open("kind,c,b,a\n1,9,8,7\n", "kind"), 1) == Values{1});
 }
 
@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader 
   CHECK(predict(semicolon, "c;a;id;b\n6;4;x;5\n", {}, fields) == Values{4, 5, 6});
   CHECK(predict(semicolon, "4,5,6\n", {false, ','}) == Values{4, 5, 6});
   CHECK(contains(error(named, "a,b\n4,5\n", {}, fields), "expected a column named 'c'"));
-  // A run that reads no text: names make a header, gaps and numbers do not.
+  // In a run without text columns, names indicate a header; gaps and numbers do not.
   CHECK(predict(other, "a,b,c\n4,5,6\n") == Values{4, 5, 6});
   CHECK(predict(other, "4,5,6\n") == Values{4, 5, 6});
   for (const std::string first : {"1,nan,3", "1,,3", "1,NA,3", "nan,nan,nan", ",,", "1,two,3"})

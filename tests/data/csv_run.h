@@ -1,4 +1,4 @@
-// A table that a run is trained on, and other tables that are read by what the run knows of it.
+// A training table, and other tables that are read with its facts.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace dtrain::test {
 
 inline const TensorSpec kLabel{"", {}, DType::int32}, kNumber{"", {1}};
 
-/// A training split, train.csv, whose facts others are read by.
+/// A training split, train.csv, whose facts are used to read other files.
 struct Run {
   TempFolder folder;
   DatasetSpec spec;
@@ -29,7 +29,7 @@ struct Run {
     spec.facts = DataFacts::from_json(Json::parse(data->facts().to_json().dump()));
     return data;
   }
-  /// The same run's training split once more, with other options.
+  /// Reopens the run's training split with other options.
   std::shared_ptr<const Dataset> resume(const std::string& options, const std::string& more = "") {
     DatasetSpec other = parse(folder, "train: {csv: {file: train.csv, " + options + "}}" + more);
     other.facts = spec.facts;

@@ -95,14 +95,14 @@ TEST_CASE("split: of another split, whatever the reader and the cache") {
       const auto train = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
       spec.facts = train->facts();
       CHECK(spec.facts.split_seed == 3);
-      spec.seed = 4;  // the run's own split stays
+      spec.seed = 4;  // the run's split is unchanged
       std::set<double> all;
       for (const char* name : {"train", "validation", "test"}) {
         const auto data = open_split(spec, *spec.find(name), {{"x", {1}}}, {kLabel});
         CHECK(data->size() == (std::string(name) == "train" ? 16 : 8));
         const Values x = read_all(*data, 0), y = read_all(*data, 1);
         all.insert(x.begin(), x.end());
-        const double rare = reader[0] == 'i' ? 1 : 0;  // of 8 in 32 rows
+        const double rare = reader[0] == 'i' ? 1 : 0;  // in 8 of 32 rows
         if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), rare) == 2);
         for (size_t i = 0; i < x.size(); ++i) {
           CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == rare));

@@ -1,4 +1,4 @@
-// Files that the command line names: JSON lines, several files as one data set.
+// Files named on the command line: JSON lines, and several files as one data set.
 #include <doctest/doctest.h>
 
 #include "data/files/json_lines.h"

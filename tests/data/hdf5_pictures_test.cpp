@@ -1,4 +1,4 @@
-// Encoded pictures in HDF5: of variable length, in rows of bytes, as opaque elements.
+// Encoded images in HDF5: variable-length, in rows of bytes, and as opaque elements.
 #include <filesystem>
 #include <fstream>
 
@@ -37,7 +37,7 @@ class File {
     H5Dclose(set);
     H5Sclose(space);
   }
-  /// As h5py.vlen_dtype(numpy.uint8) has them.
+  /// Writes them like h5py.vlen_dtype(numpy.uint8).
   void add_variable(const char* name, std::vector<Bytes> pictures, hid_t element = H5T_NATIVE_UINT8,
                     hid_t properties = H5P_DEFAULT) {
     std::vector<hvl_t> rows;
@@ -64,7 +64,7 @@ std::vector<double> firsts(const Dataset& data) {
   return all;
 }
 
-/// The same pictures, of variable length, in rows, and opaque.
+/// Writes the same images as variable-length, in rows, and as opaque elements.
 void write_all(const std::string& path) {
   const std::vector<int64_t> labels{2, 0, 1};
   const std::vector<Bytes> pictures{picture(10), picture(200), picture(30)};
@@ -112,7 +112,8 @@ TEST_CASE("what is no encoded picture is told with its place") {
   const auto error = [&](const std::string& input, const std::string& more = "") {
     return error_of([&] { open(folder, input, more); });
   };
-  CHECK(contains(error("broken"), "a.h5:broken[1]: expected a JPEG, PNG or BMP, found no picture"));
+  CHECK(contains(error("broken"),
+                 "a.h5:broken[1]: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error("pixels"), "a.h5:pixels: expected encoded images"));
   CHECK(contains(error("labels"), "a.h5:labels: expected encoded images"));
   CHECK(contains(error("none"), "a.h5: expected a dataset 'none', found no 'none'"));
@@ -170,18 +171,18 @@ TEST_CASE("references are read however they are stored, and addresses of any siz
     REQUIRE(H5Dget_chunk_info(set, space, 0, &place, nullptr, &address, &size) >= 0);
     bytes.replace(static_cast<size_t>(address), static_cast<size_t>(size), std::string(size, '\1'));
   }
-  write_file(folder / "a.h5", bytes);  // a chunk of two references that cannot be unpacked
+  write_file(folder / "a.h5", bytes);  // a chunk of two references that cannot be decompressed
   CHECK(contains(error_of([&] { open(folder, "packed"); }), "a.h5:packed: expected rows 0 to 0"));
   CHECK(firsts(*open(folder, "packed", ", on_error: skip")) == std::vector<double>{30});
 }
 
 namespace {
 
-/// A file of one global heap collection with three pictures, the second of them damaged on the way to it.
+/// A file with one global heap collection of three images; the heap entry of the second is damaged.
 struct Damaged {
   TempFolder folder;
   std::string bytes;
-  size_t collection = 0, second = 0;  // where they begin
+  size_t collection = 0, second = 0;  // their offsets
 
   Damaged() {
     const std::vector<int64_t> labels{2, 0, 1};
@@ -196,7 +197,7 @@ struct Damaged {
     REQUIRE(bytes.substr(second, 2) == std::string("\2\0", 2));
   }
 
-  /// Writes the file with this number, little endian, at this place.
+  /// Writes the file with this little-endian number at this offset.
   void put(size_t at, uint64_t value, size_t count) const {
     std::string damaged = bytes;
     for (size_t i = 0; i < count; ++i, value >>= 8) damaged[at + i] = static_cast<char>(value);
@@ -215,13 +216,13 @@ TEST_CASE("a global heap that is damaged is told, or the pictures behind the dam
   const size_t size = file.second + 8;
   CHECK(firsts(*open(file.folder, "p")) == std::vector<double>{10, 200, 30});
 
-  file.put(file.second, 0, 16);  // free space without a size, on which libhdf5 runs for ever
+  file.put(file.second, 0, 16);  // free space of size 0, on which libhdf5 loops forever
   CHECK(contains(file.error(), "a.h5:p[1]: expected a size within the global heap collection of 4096 bytes"));
   CHECK(contains(file.error(), "found free space of 0 bytes"));
   CHECK(contains(file.error(), "'on_error: skip' leaves"));
   CHECK(file.left() == std::vector<double>{10});
 
-  file.put(file.second, 0, 2);  // free space, of a size that leads into the middle of something
+  file.put(file.second, 0, 2);  // free space whose size points into the middle of an object
   CHECK(file.left() == std::vector<double>{10});
 
   for (const uint64_t wrong : {uint64_t{4096}, ~uint64_t{0}, ~uint64_t{15}, ~uint64_t{0} >> 1}) {
@@ -232,7 +233,7 @@ TEST_CASE("a global heap that is damaged is told, or the pictures behind the dam
     CHECK(file.left() == std::vector<double>{10});
   }
 
-  file.put(size, picture(200).size() + 1, 8);  // in libhdf5 it then is longer than the memory for it
+  file.put(size, picture(200).size() + 1, 8);  // libhdf5 would overrun its buffer
   CHECK(contains(file.error(),
                  fmt::format("expected {} bytes, the length in the reference, found an object of {}",
                              picture(200).size(), picture(200).size() + 1)));
@@ -324,7 +325,7 @@ TEST_CASE("the value that fills what was not written is not followed into a dama
   }
   std::string bytes = read_file(path);
   for (size_t at = bytes.find("GCOL"); at != std::string::npos; at = bytes.find("GCOL", at + 1))
-    for (size_t i = 16; i < 32; ++i) bytes[at + i] = '\0';  // object 0, of no size
+    for (size_t i = 16; i < 32; ++i) bytes[at + i] = '\0';  // object 0, of size 0
   write_file(path, bytes);
   CHECK(contains(error_of([&] {
                    const DatasetSpec spec =

@@ -145,7 +145,7 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   write_file(folder / "a.h5", good.substr(0, good.size() / 2));
   CHECK(contains(error(), "found a truncated one"));
 
-  // Damage in what deflate made of the last chunk, read by a thread that has not called the library before.
+  // Damage in the deflated data of the last chunk, read by a thread that has not called the library before.
   std::string damaged = good;
   const size_t at = damaged.rfind("\x78\x9c");
   REQUIRE(at != std::string::npos);
@@ -166,7 +166,7 @@ TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
   const TempFolder folder;
   const TensorSpec input{"x", {}};
   const std::vector<float> values(2000, 1.5f);
-  for (const int checksum : {0, 1, 2}) {  // none, ahead of deflate, behind it
+  for (const int checksum : {0, 1, 2}) {  // none, before deflate, after it
     CAPTURE(checksum);
     const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 0x123;
@@ -181,13 +181,13 @@ TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
     H5Pclose(properties);
     CHECK(read_all(*open(folder, "input: x", input), 0).size() == 2000);
 
-    // The chunk's extent, and behind it an element's.
+    // The chunk's extent, followed by the element size.
     std::string damaged = read_file(folder / "a.h5");
     const size_t at = damaged.find(std::string("\x23\x01\0\0\x04\0\0\0", 8));
     REQUIRE(at != std::string::npos);
     damaged[at + 1] = '\x05';
     write_file(folder / "a.h5", damaged);
-    // libhdf5 1.14 sees it itself, when it reads.
+    // libhdf5 1.14 detects it on reading.
     const std::string message = error_of([&] { read_all(*open(folder, "input: x", input), 0); });
     if (contains(message, "found data that cannot be read")) continue;
     const int added = checksum == 1 ? 4 : 0;
@@ -210,8 +210,8 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
   H5Fclose(file);
   const std::string good = read_file(folder / "a.h5");
   const Values expected(values.begin(), values.end());
-  // A node of the index: a signature, its type (1), its level, the count of its entries, its two neighbours;
-  // then a key (size, filters, a place for each axis and within an element) and an address for each chunk.
+  // A node of the index: signature, type (1), level, number of entries, two siblings; then, for each chunk, a
+  // key (size, filters, offset along each axis and within an element) and an address.
   const size_t node = good.find(std::string("TREE\1", 5));
   REQUIRE(node != std::string::npos);
   int told = 0;
@@ -231,7 +231,7 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
   }
   CHECK(told > 100);
 
-  // Chunks that were never written are told, unless there is a value for them.
+  // Unwritten chunks are reported, unless there is a fill value.
   const auto unwritten = [&](hid_t more) -> std::string {
     file = create(folder / "a.h5");
     add(file, "x", H5T_NATIVE_FLOAT, {800}, nullptr, more);
@@ -288,7 +288,7 @@ TEST_CASE("inputs to predict from: any format, told by its content") {
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
   CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
-  // Behind a user block, which may begin with anything; an icon begins as IDX files do.
+  // After a user block, which may start with anything; an icon starts like an IDX file.
   const hid_t blocked = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(blocked, 1024);
   const hid_t behind = H5Fcreate((folder / "block.h5").c_str(), H5F_ACC_TRUNC, blocked, H5P_DEFAULT);

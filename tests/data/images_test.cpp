@@ -1,4 +1,4 @@
-// The reader of pictures: which ones, of which classes, in which order, the same whoever reads them.
+// The images reader: selection, classes and order of images, independent of the number of threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -29,7 +29,7 @@ void write_picture(const std::string& path, const Bytes& bytes) {
   write_file(path, {bytes.begin(), bytes.end()});
 }
 
-/// Three classes, of 5, 3 and 4 pictures in all formats and several sizes.
+/// Writes three classes with 5, 3 and 4 images, in all formats and several sizes.
 void write_classes(const std::string& folder) {
   int number = 0;
   for (const auto& [name, count] : {std::pair{"cat", 5}, {"dog", 3}, {"emu", 4}})
@@ -55,7 +55,7 @@ std::string open_error(const TempFolder& folder, const std::string& yaml) {
   return error_of([&] { open(folder, yaml); });
 }
 
-/// Every batch of two epochs, all columns' bytes one after the other.
+/// Returns every batch of two epochs, as the concatenated bytes of all columns.
 std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
   Loader loader(std::move(dataset),
                 {.batch_size = 5, .shuffle = true, .seed = 4, .prefetch = 2, .threads = threads});
@@ -94,7 +94,7 @@ TEST_CASE("a folder a class: sorted names are the classes, paths the samples' na
   CHECK(data->sample_id(6) == folder / "all/dog/1.jpg");
   CHECK_FALSE(data->in_memory());
 
-  // The first one is as large as what is wanted: a JPEG of it, but for what JPEG loses.
+  // The first image has the requested size: a JPEG, equal except for compression loss.
   const Pixels first = gradient(12, 10, 3, 0);
   const std::vector<double> found = read_rows(*data, {0}, 0);
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);
@@ -113,7 +113,7 @@ TEST_CASE("batches are the same bits with any number of threads, in any cache") 
   CHECK(one == batches_of(open(folder, yaml + "cache: memory\n", true), 2));
   CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 2));
   CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 3));
-  CHECK(one != batches_of(open(folder, yaml), 2));  // what is evaluated is not augmented
+  CHECK(one != batches_of(open(folder, yaml), 2));  // evaluation data are not augmented
 }
 
 TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
@@ -132,7 +132,7 @@ TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
   const std::vector<double> targets = read_all(*plain, 1), soft = read_all(*mixed, 1);
   int softened = 0;
   for (int64_t i = 0; i < 12; ++i) {
-    // Sample and partner are found by their draws: the weight, behind the partner's number.
+    // Computes sample and partner from their draws: the partner's number, then the weight.
     const SampleKey key{0, 0, i};
     Draws draws(key, 0x41554701);
     const int64_t partner = draws.below(12);
@@ -188,12 +188,12 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   const auto broken = open(folder, "train: {images: {directory: all}}");
   CHECK(broken->size() == 13);
   const std::string damage = error_of([&] { read_all(*broken, 0); });
-  CHECK(contains(damage, "all/cat/broken.jpg: expected a whole JPEG"));
+  CHECK(contains(damage, "all/cat/broken.jpg: expected an intact JPEG"));
   CHECK(contains(damage, "; 'on_error: skip' leaves it out"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
-                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture"));
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image"));
   fs::create_directory_symlink(folder / "all/emu", folder / "all/emu/again");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
   const auto kept = open(folder, "train: {images: {directory: all, on_error: skip}}");
@@ -210,7 +210,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(error(),
-                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture; "
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image; "
                  "'on_error: skip' leaves it out"));
   write_file(folder / "all/cat/a.gif", "GIF89a");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
@@ -218,7 +218,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
     CHECK(contains(error(),
                    "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; "
                    "'on_error: skip' leaves them out"));
-  // Where nothing can be said to the reader, or nothing would be left, the option is not named.
+  // The message does not suggest the option if the reader does not have it, or if no images would be left.
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
   const std::string predicted = error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); });
   CHECK(contains(predicted, "found a GIF; 2 more cannot be read"));
@@ -242,8 +242,8 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
   CHECK(contains(warnings("directory: all")[0],
                  "all: its folders 'Train' and 'val' are taken for classes, but are named like splits; if "
                  "the directory is one level too high, train on "));
-  CHECK(warnings("directory: odd").empty());        // one class is called so
-  CHECK(warnings("directory: all/Train").empty());  // these are what was meant
+  CHECK(warnings("directory: odd").empty());        // a class has this name
+  CHECK(warnings("directory: all/Train").empty());  // this is the intended folder
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
 }
 
@@ -292,13 +292,13 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   CHECK(read_all(*data, 0) == read_all(*train, 0));
   CHECK(open_inputs(given(folder / "all/dog/0.bmp"), spec, kInput, {})->size() == 1);
   for (const auto& [start, name] :
-       {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP picture"},
+       {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP image"},
         {std::string("MM\0*", 4), "a TIFF"}}) {
     write_file(folder / "other.picture", start + std::string(50, '\0'));
     CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),
                    "other.picture: expected a JPEG, PNG or BMP, found " + name));
   }
-  // What stands beside the classes is passed over there, too; beside other pictures it is a mistake.
+  // Files next to the class folders are ignored there too; next to other images they are an error.
   write_file(folder / "all/README.txt", "beside the folders");
   CHECK(open_inputs(given(folder / "all"), spec, kInput, {})->size() == 12);
   write_file(folder / "all/cat/README.txt", "among pictures");
@@ -328,7 +328,7 @@ TEST_CASE("a folder is another one when a file of it is") {
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
   CHECK(contains(describe_change(before, identity()), "all has"));
   CHECK(first != fingerprint());
-  // Options that are not set are as those that an earlier version did not have.
+  // Unset options count like options that an earlier version did not have.
   DataIdentity earlier = identity(), later = earlier;
   earlier.reader = "images:\n  directory: file 0\n  size: null\n";
   later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";

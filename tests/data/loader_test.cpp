@@ -16,7 +16,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// Sample i holds the number i; reading `bad` fails.
+/// A data set whose sample i is the number i; reading sample `bad` fails.
 class Numbers final : public Dataset {
  public:
   Numbers(int64_t size, bool in_memory, int64_t bad = -1) : size_(size), in_memory_(in_memory), bad_(bad) {}
@@ -100,7 +100,7 @@ TEST_CASE("batches are a function of seed, epoch and step") {
       for (const int64_t step : {0, 4, 6}) {
         const auto& whole = epochs[static_cast<size_t>(epoch)];
         loader.begin(epoch, step);
-        loader.next();  // begin() in the middle of an epoch drops what was read ahead
+        loader.next();  // begin() in the middle of an epoch drops prefetched batches
         loader.begin(epoch, step);
         CHECK(rest_of_epoch(loader) == std::vector<std::vector<int>>(whole.begin() + step, whole.end()));
       }
@@ -176,7 +176,7 @@ TEST_CASE("what the threads that read ahead spend is told; others' time is not")
     rest_of_epoch(loader);
     const bool ahead = !way.in_memory && way.prefetch > 0;
     CHECK((loader.read_seconds().rest > 0) == ahead);
-    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // no files, no pictures
+    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // neither files nor images
   }
 }
 

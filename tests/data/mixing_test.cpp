@@ -1,4 +1,4 @@
-// mix_up and cut_mix as a training split has them: inputs, targets and what is refused.
+// mix_up and cut_mix in a training split: inputs, targets and rejected configurations.
 #include <cmath>
 #include <numeric>
 
@@ -14,7 +14,7 @@ using Values = std::vector<double>;
 constexpr int kSamples = 6;
 const TensorSpec kClasses{"", {kSamples}};
 
-/// Sample i: a picture of nothing but i, a larger one of nothing but 10 i, a vector of i, the class i.
+/// Sample i: an image filled with i, a larger one filled with 10 i, a vector of i, and the class i.
 struct Blended {
   Blended() {
     std::string pictures, larger, labels;
@@ -48,7 +48,7 @@ struct Blended {
   TempFolder folder;
 };
 
-/// What a column's rows sum up to.
+/// Returns the sum of each row of a column.
 Values sums(const Dataset& data, size_t column) {
   const Values all = read_all(data, column);
   const auto elements = static_cast<size_t>(data.columns()[column].shape.elements());
@@ -58,7 +58,7 @@ Values sums(const Dataset& data, size_t column) {
   return sums;
 }
 
-/// What the class probabilities of each sample make of the classes' numbers.
+/// Returns each sample's expected class number under its class probabilities.
 Values expected_numbers(const Dataset& data, size_t target) {
   const Values all = read_all(data, target);
   Values numbers(kSamples, 0.0);
@@ -66,7 +66,7 @@ Values expected_numbers(const Dataset& data, size_t target) {
   return numbers;
 }
 
-/// Whether each row's mean element is `factor` times what the target says.
+/// Checks that each row's mean is `factor` times the value expected from the target.
 void check_means(const Dataset& data, size_t column, size_t target, double factor = 1) {
   const Values found = sums(data, column), expected = expected_numbers(data, target);
   const auto elements = static_cast<double>(data.columns()[column].shape.elements());
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Blended, "cut_mix: the share of a picture that is the partner'
   const Values pixels = read_all(*data, 0);
   bool some = false;
   for (size_t i = 0; i < pixels.size(); ++i) {
-    CHECK(pixels[i] == std::floor(pixels[i]));  // nothing is blended in between
+    CHECK(pixels[i] == std::floor(pixels[i]));  // pixels are not interpolated
     const size_t picture = i / 64;
     some = some || pixels[i] != static_cast<double>(picture);
   }
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Blended, "a target that is an input is fitted to samples that 
                            {picture}, {target});
     return data->facts().to_json().dump();
   };
-  CHECK(contains(fitted(""), "2.5"));  // the pictures' mean
+  CHECK(contains(fitted(""), "2.5"));  // the mean of the images
   CHECK(fitted("{random_brightness: {factor: [0.1, 0.1]}}") == fitted(""));
 }
 

@@ -1,4 +1,4 @@
-// Pictures that a CSV file names: where they are, what their targets are, and what is refused at which place.
+// Images listed in a CSV file: paths, targets, and the locations of errors.
 #include <algorithm>
 #include <filesystem>
 
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 const std::vector<TensorSpec> kInput{{"image", {4, 5, 3}, DType::float32}};
 const std::vector<TensorSpec> kClass{{"", {}, DType::int32}}, kNumber{{"", {1}, DType::float32}};
 
-/// Pictures of one colour each: `number` in every byte.
+/// Writes an image with `number` in every byte.
 void write_one(const std::string& path, int number) {
   fs::create_directories(fs::path(path).parent_path());
   Pixels pixels{4, 5, 3, Bytes(60, static_cast<uint8_t>(number))};
@@ -42,14 +42,14 @@ struct Shop {
   }
 };
 
-/// The first byte of each picture.
+/// Returns the first byte of each image.
 std::vector<double> firsts(const Dataset& data) {
   std::vector<double> all;
   for (int64_t i = 0; i < data.size(); ++i) all.push_back(read_rows(data, {i}, 0)[0]);
   return all;
 }
 
-/// Of an images reader: the pictures' folder, and a table with these options.
+/// Returns the options of an images reader: the image folder, and a table with these options.
 std::string table(const std::string& options, const std::string& file = "labels.csv") {
   return "directory: pictures, csv: {file: " + file + ", " + options + "}";
 }
@@ -84,7 +84,7 @@ TEST_CASE("numbers are class numbers, or what a loss of numbers wants") {
                  "labels.csv:1:9: expected an integer (int32), found '0.5'"));
   CHECK(contains(shop.error(table(kUsual + ", delimiter: ;")),
                  "expected a column named 'file', found the columns '3.png'"));
-  // Names in another order, and those that look like numbers.
+  // Names in another order, and names that look like numbers.
   CHECK(read_all(*shop.open(table(by_index + "target: 1") + ", class_names: ['2', '0']"), 1) ==
         std::vector<double>{0, 1});
 }
@@ -171,7 +171,8 @@ TEST_CASE("what is wrong is told at its line and column") {
   shop.table("file,kind\n1.png,a\n2.png\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3: expected 2 values"));
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");
-  CHECK(contains(shop.error(kOptions), "labels.csv: expected a JPEG, PNG or BMP, found no picture"));
+  CHECK(contains(shop.error(kOptions),
+                 "labels.csv: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(shop.error(table("path: name, target: kind")),
                  "expected a column named 'name', found the columns 'file'"));
   CHECK(contains(shop.error(table("path: file")), "give 'target'"));
@@ -217,7 +218,7 @@ TEST_CASE("other tables are read by the training table's classes") {
   CHECK(contains(error_of([&] { open_split(spec, *spec.test, kInput, kClass); }),
                  "new.csv:2:1: expected one of the training file's values in the column 'kind' ('a', 'b', "
                  "'c'), found 'd'"));
-  // What is predicted from has no targets, and may have a picture twice.
+  // Data for prediction have no targets, and may list an image twice.
   const auto data = open_inputs(given(shop.folder / "unknown.csv"), spec, kInput, {});
   CHECK(firsts(*data) == std::vector<double>{50, 50});
   CHECK(data->sample_id(0) == "5.png");
@@ -246,7 +247,7 @@ TEST_CASE("a data set is another one when a picture of its table is, and a cache
   };
   const DataIdentity before = open()->identity();
   CHECK(describe_change(before, open()->identity()) == "");
-  write_one(shop.folder / "pictures/3.png", 99);  // is none of the table's
+  write_one(shop.folder / "pictures/3.png", 99);  // not listed in the table
   CHECK(describe_change(before, open()->identity()) == "");
   write_one(shop.folder / "pictures/1.png", 98);
   CHECK(contains(describe_change(before, open()->identity()), "named files"));

@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<double>;
 const TensorSpec kLabel{"y", {}, DType::int32};
 
-/// The training split of a data set, for a model of one input.
+/// Opens the training split of a data set for a model with one input.
 std::shared_ptr<const Dataset> open_train(const TempFolder& folder, const std::string& yaml,
                                           const TensorSpec& input,
                                           const std::vector<TensorSpec>& targets = {kLabel}) {
@@ -74,7 +74,7 @@ TEST_CASE("idx: what is no IDX file") {
   CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
   CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
-  // Claims of terabytes are refused before memory is asked for.
+  // Headers that claim terabytes are rejected before allocation.
   CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "fits in memory"));
   CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
   CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
@@ -103,8 +103,8 @@ TEST_CASE("gzip: several members, and every way to damage it") {
   REQUIRE(packed.size() < text.size());
   CHECK(unpacked(packed) == text);
   CHECK(unpacked(packed + gzip_of("") + gzip_of("the end")) == text + "the end");
-  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // as some tapes and tools pad
-  // A member that begins anywhere about the border of what is read at a time.
+  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // padding of some tapes and tools
+  // A gzip member that starts near the border of a read buffer.
   std::string noise;
   for (uint32_t i = 0, x = 1; i < (1u << 18); ++i)
     noise += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
@@ -116,7 +116,8 @@ TEST_CASE("gzip: several members, and every way to damage it") {
     all.resize(stream.read(all.data(), all.size()));
     CHECK(all == first + "the end");
   }
-  // What is missing or changed is found by the last read; a few bits of packed data mean nothing.
+  // Truncation and changes are detected by the last read at the latest; a few bits of the compressed data are
+  // meaningless.
   const auto unpacked_or_refused = [&](const std::string& damaged) {
     try {
       return unpacked(damaged);
@@ -126,7 +127,7 @@ TEST_CASE("gzip: several members, and every way to damage it") {
   };
   for (size_t size = 2; size < packed.size(); ++size)
     CHECK_THROWS_AS(unpacked(packed.substr(0, size)), UserError);
-  constexpr size_t kHeader = 10;  // of which times and names may be anything
+  constexpr size_t kHeader = 10;  // may contain any time and name
   for (size_t bit = 8 * kHeader; bit < 8 * packed.size(); ++bit) {
     std::string damaged = packed;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
@@ -167,7 +168,7 @@ TEST_CASE("csv: headers, targets, delimiters") {
   const auto last = open_train(folder, "train: {csv: {file: b.csv.gz, target: -1, delimiter: ';'}}", pair);
   CHECK(read_all(*last, 0) == Values{1, 2, 3, 4});
   CHECK(read_all(*last, 1) == Values{9, 8});
-  // Without a wish for targets their column still is no input.
+  // Without targets, their column is still not an input.
   CHECK(read_all(*open_train(folder, "train: {csv: {file: b.csv.gz, target: 0, delimiter: ';'}}", pair, {}),
                  0) == Values{2, 9, 4, 8});
 }

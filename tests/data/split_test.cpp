@@ -19,7 +19,7 @@ namespace {
 using Values = std::vector<double>;
 const TensorSpec kLabel{"y", {}, DType::int32};
 
-/// Four images of 2x2 bytes, 0 to 15, and their labels 0 to 3.
+/// Four images of 2x2 bytes, 0 to 15, with labels 0 to 3.
 struct Fixture {
   Fixture() {
     std::string values;
@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for wha
   CHECK(open_all("rescale: {scale: 2}") == std::vector<Values>{doubled, raw, raw});
   CHECK(open_all("rescale: {scale: 2, of: [mask]}") == std::vector<Values>{raw, raw, doubled});
   CHECK(open_all("rescale: {scale: 2, of: [mask, image]}") == std::vector<Values>{doubled, raw, doubled});
-  // What the cast makes an integer may be any number before.
+  // The cast makes the result an integer, so any numeric transform may precede it.
   CHECK(open_all("rescale: {scale: 2, of: [ids]}, cast: {dtype: int32, of: [ids]}") ==
         std::vector<Values>{raw, doubled, raw});
   CHECK(open_all("reshape: [4], reshape: {shape: [2, 2], of: [image, ids]}") ==
@@ -170,7 +170,7 @@ TEST_CASE_FIXTURE(Fixture,
   std::string bytes = read_file(kept);
   REQUIRE(bytes.size() == 3 * 4096 - 4096 + 4096);  // header and two arrays
 
-  // A different label in the cache shows that it is read; in the source, that it no longer is.
+  // A changed label in the cache shows that the cache is read, and the source is not.
   bytes[8192] = 9;
   write_file(kept, bytes);
   CHECK(labels() == Values{9, 1, 2, 3});
@@ -180,9 +180,9 @@ TEST_CASE_FIXTURE(Fixture,
   std::filesystem::last_write_time(folder / "y",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   CHECK(labels() == Values{5, 6, 7, 8});
-  // Other labels, the same size, the same time.
+  // Other labels, same size, same modification time.
   const auto time = std::filesystem::last_write_time(folder / "y");
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock is a coarse one
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock is coarse
   write_file(folder / "y", idx_bytes({4}, "\x05\x06\x08\x07"));
   std::filesystem::last_write_time(folder / "y", time);
   CHECK(labels() == Values{5, 6, 8, 7});
@@ -194,7 +194,7 @@ TEST_CASE_FIXTURE(Fixture,
     write_file(kept, good.substr(0, length));
     CHECK(labels() == Values{5, 6, 7, 8});
   }
-  for (size_t at = 8; at < 600; at += 7) {  // any damage behind the first bytes costs a rebuild at most
+  for (size_t at = 8; at < 600; at += 7) {  // damage after the first bytes costs at most a rebuild
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x11);
     write_file(kept, damaged);
@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written o
   CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
   CHECK(contains(error("missing/kept"), "missing cannot be accessed: No such file"));
   CHECK(contains(error("x/kept"), "/x is not a folder"));
-  // The same without opening anything.
+  // The same without opening files.
   const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\ncache: {file: missing/kept}");
   CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing cannot be accessed"));
 }
@@ -260,7 +260,7 @@ TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there 
   const auto data = open(train + augment, inputs);
   CHECK(read_all(*data, 0) == Values{0, 1, 2, 3});
   CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
-  // Nothing is ever a picture here.
+  // Never treated as an image.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
   CHECK(contains(error_of([&] { open(train + augment, vectors); }),
                  "dataset.yaml:2:12: error: augment: expected images [height, width, channels], found 1 for "

@@ -1,4 +1,4 @@
-// Column stages of the test's own: random ones, slow ones, and such as fail.
+// Test column stages: random, slow and failing ones.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -22,7 +22,7 @@ namespace {
 
 using Row = std::array<float, 3>;
 
-/// A number becomes three, each drawn from the key of its sample and added to it.
+/// Turns a number into three, adding a random number drawn from the sample's key to each.
 class Noise final : public ColumnStage {
  public:
   explicit Noise(const TensorSpec& input) : ColumnStage(input, {input.name, {3}, DType::float32}) {}
@@ -43,7 +43,7 @@ class Noise final : public ColumnStage {
   static constexpr uint32_t kStream = 7;
 };
 
-/// Rows of `floats` numbers, each its sample's index, made by a function that may take its time or throw.
+/// Rows of `floats` copies of the sample's index, made by a function that may be slow or throw.
 class Made final : public ColumnStage {
  public:
   using Make = std::function<void(const SampleKey&)>;
@@ -62,7 +62,7 @@ class Made final : public ColumnStage {
   Make make_;
 };
 
-/// The numbers from 0, in memory but not one after the other for whoever asks, as a file's are.
+/// The numbers from 0, in memory but without a contiguous view, like a file's.
 class ByRow final : public Column {
  public:
   explicit ByRow(int64_t size) : size_(size) {}
@@ -87,7 +87,7 @@ std::shared_ptr<const Column> numbers(int64_t size, bool by_row) {
   return std::make_shared<MemoryColumn>(TensorSpec{"numbers", {}, DType::float32}, size, data);
 }
 
-/// Rows [from, from + size) of the numbers, through the plan.
+/// Applies the plan to rows [from, from + size) of the numbers.
 std::shared_ptr<const SplitDataset> dataset(const ColumnPlan& plan, int64_t from, int64_t size, bool by_row,
                                             bool on_device = false) {
   auto held = std::make_shared<CachedColumns>();
@@ -98,7 +98,7 @@ std::shared_ptr<const SplitDataset> dataset(const ColumnPlan& plan, int64_t from
                                         DataSource{"", {}, {}, from, from + size});
 }
 
-/// 2 * (number + noise), so that noise stands between affine maps.
+/// Returns a plan for 2 * (number + noise), with noise between affine maps.
 ColumnPlan noisy_plan() {
   ColumnPlan plan({"numbers", {}, DType::float32});
   plan.affine({1}, {100});
@@ -113,7 +113,7 @@ ColumnPlan made_plan(int64_t floats, Made::Make make) {
   return plan;
 }
 
-/// The rows of a batch, read in parts as by so many replicas.
+/// Returns the rows of a batch, read in parts as by `replicas` replicas.
 std::vector<Row> rows_of(const Batch& batch, int replicas) {
   std::vector<Row> rows(static_cast<size_t>(batch.size()));
   std::vector<std::thread> threads;
@@ -127,7 +127,7 @@ std::vector<Row> rows_of(const Batch& batch, int replicas) {
   return rows;
 }
 
-/// The rest of an epoch from sample `first` on.
+/// Returns the rest of an epoch from sample `first` on.
 std::vector<Row> rest_of_epoch(const std::shared_ptr<const Dataset>& data, const LoaderOptions& options,
                                int64_t epoch, int64_t first, int replicas) {
   Loader loader(data, options);
@@ -138,7 +138,7 @@ std::vector<Row> rest_of_epoch(const std::shared_ptr<const Dataset>& data, const
   return all;
 }
 
-/// One number of each row of a batch.
+/// Returns the first number of each row of a batch.
 std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
   std::vector<float> rows(static_cast<size_t>(batch.size() * floats)), firsts;
   const View view{rows.data(), {batch.size(), floats}, DType::float32};
@@ -147,14 +147,14 @@ std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
   return firsts;
 }
 
-/// How an epoch is met from sample `first` on.
+/// A way of reading an epoch from sample `first` on.
 struct Way {
   int64_t batch_size, first;
   int replicas;
 };
 constexpr Way kWays[] = {{12, 0, 1}, {5, 0, 3}, {1, 17, 1}, {20, 40, 2}, {100, 0, 7}};
 
-constexpr int64_t kBlock = 65536;  // floats, of which one row is a block of the pool
+constexpr int64_t kBlock = 65536;  // number of floats per row, so that one row fills a block of the pool
 
 }  // namespace
 
@@ -184,7 +184,7 @@ TEST_CASE("what is random about a sample depends on seed, epoch and index alone"
           }
         }
       }
-      // Shuffled, every sample has what it has in the file's order.
+      // Shuffling does not change the content of any sample.
       std::vector<Row> shuffled =
           rest_of_epoch(data, {.batch_size = 7, .shuffle = true, .seed = seed, .threads = 3}, epoch, 0, 2);
       CHECK(shuffled != all);
@@ -214,7 +214,7 @@ TEST_CASE("affine maps are one pass with the gathering; another stage ends it") 
   CHECK_FALSE(plan.is_costly());
   CHECK(plan.working_bytes() == 0);
   CHECK_FALSE(noisy_plan().map());
-  CHECK(noisy_plan().working_bytes() == 16);  // a float, and three
+  CHECK(noisy_plan().working_bytes() == 16);  // one float, and three
 }
 
 TEST_CASE("what costs much is made ahead of use, and what is random is kept nowhere") {
@@ -236,7 +236,7 @@ TEST_CASE("several threads make one batch") {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<int64_t> begun;
-  // Sample 0 is not done until sample 2 is begun, which is the third block of its batch.
+  // Sample 0 finishes only after sample 2, the third block of its batch, has started.
   const auto make = [&](const SampleKey& key) {
     std::unique_lock lock(mutex);
     begun.insert(key.index);
@@ -252,7 +252,7 @@ TEST_CASE("several threads make one batch") {
 
 TEST_CASE(
     "batches are given in their order, however long each sample takes, and no more than asked for are made") {
-  std::atomic<int64_t> made = 0;  // of epoch 1
+  std::atomic<int64_t> made = 0;  // samples of epoch 1
   const auto make = [&](const SampleKey& key) {
     std::this_thread::sleep_for(std::chrono::microseconds(key.index * 7919 % 13 * 300));
     made += key.epoch;
@@ -263,7 +263,7 @@ TEST_CASE(
                   {.batch_size = 4, .prefetch = 2, .threads = threads});
     loader.begin(0, 0);
     loader.next();
-    loader.begin(1, 0);  // in the middle of reading
+    loader.begin(1, 0);  // while reading is in progress
     for (int64_t step = 0; step < 6; ++step) {
       const auto batch = loader.next();
       CHECK(made <= 4 * (step + 1 + 2));
@@ -279,7 +279,8 @@ TEST_CASE(
 TEST_CASE("a sample's error comes with the batch that holds it, the first of several, whatever the threads") {
   const auto make = [](const SampleKey& key) {
     const int64_t index = key.index;
-    if (index == 12) std::this_thread::sleep_for(std::chrono::milliseconds(30));  // after the error of 13
+    if (index == 12)
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // later than the error of 13
     if (index == 12 || index == 13 || index == 30) throw UserError("sample " + std::to_string(index));
   };
   for (const int threads : {1, 2, 7}) {
@@ -300,11 +301,12 @@ TEST_CASE("the memory that reading ahead takes") {
   const auto data = dataset(noisy_plan(), 0, 100, true);
   const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
   const ReadAheadMemory memory = read_ahead_memory(*data, options, false);
-  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three that wait, two that were given out
-  CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));  // as stored, and between the stages
+  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three waiting, two handed out
+  CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));  // stored size, plus the size between the
+                                                               // stages
   CHECK(memory.bytes(10) == 600 + 400);
   CHECK(Loader(data, options).read_ahead_memory().bytes(10) == 1000);
-  CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);  // for it costs much
+  CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);  // because the stage is expensive
   CHECK(read_ahead_memory(*data, {.batch_size = 10, .prefetch = 0}, false).bytes(10) == 0);
 }
 

@@ -1,4 +1,4 @@
-// Files and data sets for the tests of lib/data.
+// Files and data sets for tests of lib/data.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace dtrain::test {
 
-/// A folder that lasts as long as this.
+/// A folder that is deleted by the destructor.
 class TempFolder {
  public:
   TempFolder();
@@ -31,27 +31,27 @@ std::string gzip_of(const std::string& bytes);
 void write_gzip(const std::string& path, const std::string& bytes);
 std::string read_file(const std::string& path);
 
-/// An IDX file's bytes: unsigned bytes of this shape.
+/// Returns an IDX file with unsigned bytes of this shape.
 std::string idx_bytes(const std::vector<uint32_t>& shape, const std::string& values);
-/// An .npy file's bytes.
+/// Returns an .npy file.
 std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& values,
                       const std::string& order = "False");
-/// A value's bytes as they lie in memory.
+/// Returns the bytes of a value in memory.
 template <class T>
 std::string raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// Parses YAML text of a `dataset:` that stands in the folder's file dataset.yaml; throws UserError with all
+/// Parses the YAML of a `dataset:` section as the folder's file dataset.yaml. Throws UserError with all
 /// mistakes.
 DatasetSpec parse(const TempFolder& folder, const std::string& yaml);
 
 /// Reads rows of one column as doubles.
 std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>& rows, size_t column);
-/// All of it.
+/// Reads all rows of one column.
 std::vector<double> read_all(const Dataset& dataset, size_t column);
 
-/// The message of the UserError that `call` throws; "" if it throws none.
+/// Returns the message of the UserError that `call` throws; "" if none.
 template <class Call>
 std::string error_of(Call call) {
   try {
@@ -66,7 +66,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// One file, as the command line gives it.
+/// Returns one file as given on the command line.
 inline GivenFiles given(const std::string& path) {
   return open_given_files({path});
 }

@@ -1,4 +1,4 @@
-// Tables as people have them: names, gaps, categories, ids; and what is fitted on the training split.
+// Typical tables: names, gaps, categories, ids; and values fitted on the training split.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -26,7 +26,7 @@ struct Tables {
   TempFolder folder;
   DatasetSpec spec;
 
-  /// The training split of a file, a.csv, for these inputs; its facts are kept for others.
+  /// Opens a.csv as the training split for these inputs; keeps its facts for other files.
   std::shared_ptr<const Dataset> train(const std::string& text, const std::string& options,
                                        const std::vector<TensorSpec>& inputs,
                                        const std::vector<TensorSpec>& targets = {kLabel},
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are d
   CHECK(data->facts().source.categories == SourceFacts::Names{{"colour", {"blue", "red"}}});
   CHECK(data->id_title() == "id");
   CHECK(data->sample_name(3) == "f,4");
-  // Other columns in another order, without the target, or with it.
+  // Extra columns in another order, with and without the target.
   const auto other = predict("colour,more,size,id\nblue,0,7,z\n", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{7, 1, 0});
   CHECK(other->sample_id(0) == "z");
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
     CHECK(read_all(*data, 2) == Values{2, 0.5});
     CHECK(data->sample_id(1) == "b");
     CHECK(data->facts().source.class_names.at("target") == Names{"u", "v"});
-    // The same file, read by what it says itself, is one copy.
+    // The same file, read with its own facts, shares one copy.
     CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 1) == Values{0, 1});
   }
   CHECK(contains(error("w,x,c\n-1,1,0\n", "target: c, weight: w", {{"x", {1}}}),
@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
   CHECK(read_all(*data, 0) == Values{2, 1});
   CHECK(read_all(*data, 1) == Values{2, 1, 4, 3});
   CHECK(read_all(*predict("b,a,colour\n2,1,green\n", inputs), 0) == Values{0});
-  // As features, the unknown is none of them.
+  // As a feature, an unknown value matches no category.
   train(text, "target: y, categories: [colour], unknown: other", {{"x", {4}}}, {number});
   CHECK(read_all(*predict("b,a,colour\n2,1,green\n", {{"x", {4}}}), 0) == Values{1, 0, 0, 2});
   CHECK(contains(error(text, "target: y, inputs: {hue: colour}, categories: colour", inputs, {number}),
@@ -136,11 +136,11 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a numb
         Values{1, 2, 2.5, 4, 2.5, 100, 4, 4});
   CHECK(read_all(*train(text, "target: y, fill: -1", {{"x", {2}}}), 0) ==
         Values{1, 2, -1, 4, -1, 100, 4, -1});
-  // A target's gap is an error, whatever `fill` says.
+  // A missing target is an error regardless of `fill`.
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
   CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
                  "has no value in the training split, so it has no mean"));
-  // Only the split's own rows count.
+  // Only rows of the split itself count.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, drop: [c]", pair), "a column named 'c'"));
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, columns: [a], drop: [b]", pair), "'columns'"));
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, fill: some", pair), "mean, median or a number"));
-  // Numbers may be names.
+  // Numbers may be category names.
   CHECK(read_all(*train("a,b,y\n1,2,10\n1,2,9\n", "target: y, categories: [y], columns: [b, a]", pair), 1) ==
         Values{1, 0});
   CHECK(spec.facts.source.class_names.at("target") == Names{"9", "10"});
@@ -206,7 +206,7 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
       CHECK(data->sample_id(59999) == ids.back());
       CHECK(data->sample_id(14) == ids[14]);
     }
-    // The first of two mistakes, whichever thread comes first.
+    // Reports the first of two mistakes, regardless of thread timing.
     const size_t late = text.size() - 2000;
     std::string wrong = text;
     wrong.replace(wrong.find("\nn30001,") + 8, 1, "x");
@@ -220,8 +220,8 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
 TEST_CASE("texts of many lines that look like rows, longer than a block") {
   TempFolder folder;
   std::string text = "x,note,y\n", lines;
-  // Whoever begins to read within it takes each line for a row, and the quote behind its end for one that
-  // opens.
+  // A thread that starts reading inside it takes each line for a row, and the closing quote for an opening
+  // one.
   while (lines.size() < (size_t{1} << 19)) lines += "1,\"\"2\"\",3\n";
   Values expected;
   for (const int copies : {1, 7, 0, 2, 3}) {
@@ -289,7 +289,8 @@ TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one tha
 }
 
 TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
-  // Seconds since 1970, Julian days; gaps are filled in double, too. Small numbers are stored as float32.
+  // Seconds since 1970 and Julian days need double, as does filling their gaps. Small numbers are stored as
+  // float32.
   std::string text = "t,day,small,y\n";
   for (int i = 0; i < 100; ++i)
     text += fmt::format("{},{:.3f},{},{}\n", i == 0 || i == 99 ? "" : std::to_string(1700000000 + i),
@@ -300,10 +301,10 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
                "transforms: [{rescale: {scale: 0.001}}, standardize, {standardize: {of: [target]}}]");
   const std::vector<TensorSpec> inputs{{"x", {3}}}, targets{{"", {1}}};
   const auto data = open_split(spec, *spec.train, inputs, targets);
-  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // of 100 numbers that follow each other
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // of 100 consecutive numbers
   const double last = 48.5 / deviation;
   const std::vector<double> x = read_all(*data, 0), y = read_all(*data, 1);
-  CHECK(x[0] == doctest::Approx(0));  // a gap has the mean
+  CHECK(x[0] == doctest::Approx(0));  // a gap becomes the mean
   for (size_t i = 0; i < 100; ++i) {
     const double expected = (static_cast<double>(i) - 49.5) / deviation;
     if (i > 0 && i < 99) CHECK(x[3 * i] / x[3 * 98] == doctest::Approx(expected / last).epsilon(1e-6));
@@ -311,7 +312,7 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
     CHECK(y[i] == doctest::Approx(expected).epsilon(1e-6));
   }
   CHECK_FALSE(data->stored_form(0));
-  // What does not need it is stored as before, and a cache keeps what does.
+  // Columns that do not need double are stored as before; a cache keeps those that do.
   write_file(folder / "b.csv", "a,y\n0.1,1\n0.2,2\n16777216,3\n");
   const DatasetSpec small = parse(folder, "train: {csv: {file: b.csv, header: true, target: y}}");
   REQUIRE(open_split(small, *small.train, {{"x", {1}}}, targets)->stored_form(0));
@@ -350,7 +351,7 @@ TEST_CASE("a target that is an input, as it is after the transforms") {
   CHECK(read_all(*data, 0) == read_all(*data, 1));
   const std::string written = spec.resolved.to_yaml();
   CHECK(parse(folder, written).resolved.to_yaml() == written);
-  // Beside others, and with a transform of its own.
+  // Combined with other columns, and with its own transform.
   spec =
       parse(folder, "train: {idx: {input: x, targets: {same: {input: image}, digit: y}}}" +
                         transforms.substr(0, transforms.size() - 1) + ", {rescale: {scale: 2, of: [same]}}]");

@@ -1,4 +1,4 @@
-// Samples in tar archives: how they are found, in which order, and what is refused at which byte.
+// Samples in tar archives: discovery, order, and the byte offsets of errors.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 const std::vector<TensorSpec> kInput{{"image", {4, 5, 3}, DType::float32}};
 const std::vector<TensorSpec> kClass{{"", {}, DType::int32}}, kNumber{{"", {1}, DType::float32}};
 
-/// A file's header and content as POSIX has them, filled up to whole blocks.
+/// Returns a file's header and content in POSIX format, padded to whole blocks.
 std::string member(const std::string& name, const std::string& content, char type = '0',
                    const std::string& prefix = "", const std::string& size = "") {
   std::string header(512, '\0');
@@ -43,7 +43,7 @@ std::string member(const std::string& name, const std::string& content, char typ
 
 const std::string kEnd(1024, '\0');
 
-/// A picture whose every byte is `number`.
+/// Returns an image with `number` in every byte.
 std::string picture(int number) {
   const Bytes bytes = png_of({4, 5, 3, Bytes(60, static_cast<uint8_t>(number))});
   return {bytes.begin(), bytes.end()};
@@ -73,7 +73,7 @@ std::vector<std::string> names_in(const std::string& archive) {
   return names;
 }
 
-/// The message that refuses an archive, without the path.
+/// Returns the error message for an archive, without the path.
 std::string refused(const std::string& archive) {
   const TempFolder folder;
   write_file(folder / "a.tar", archive);
@@ -96,7 +96,7 @@ TEST_CASE("samples of several archives, in order, read in any order") {
   CHECK(data->identity().files.size() == 2);
   CHECK(firsts(*open(folder, "files: '*-0[01].tar'")) == std::vector<double>{10, 20, 30});
   CHECK(firsts(*open(folder, "files: 'a-{01,00}.tar'")) == std::vector<double>{30, 10, 20});
-  // To predict from: one archive, whatever it says of its pictures.
+  // For prediction: one archive, regardless of its classes.
   const DatasetSpec spec = parse(folder, "train: {webdataset: 'a-*.tar'}");
   CHECK(open_inputs(given(folder / "a-00.tar"), spec, kInput, {})->size() == 2);
 }
@@ -160,7 +160,7 @@ TEST_CASE("class_names name the classes that an archive has the numbers of") {
   };
   CHECK(contains(error("[fox, ant]"),
                  "a.tar:1.png: expected one of the classes '0', '1' as its target, found '2'"));
-  // Names that are numbers are names.
+  // Class names may be numbers.
   CHECK(read_all(*open(folder, "files: a.tar, class_names: ['2', '0']"), 1) == std::vector<double>{0, 1});
   write_file(folder / "a.tar", sample("1", 1, "1") + sample("2", 2, "fox") + kEnd);
   CHECK(contains(error("[fox, ant]"), "a.tar:2.png: expected one of the classes '0', '1'"));
@@ -180,7 +180,7 @@ TEST_CASE("what is no sample is told with its byte") {
   CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: expected a file, found a link"));
   CHECK(contains(error(sample("1", 1, " \n") + kEnd), "a.tar:1.cls: expected a class, found nothing"));
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),
-                 "a.tar:1.png: expected a JPEG, PNG or BMP, found no picture"));
+                 "a.tar:1.png: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with images"));
   CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }), "expected files that match it"));
   const std::string broken = sample("1", 1, "0") + member("2.png", "text") + member("2.cls", "1") + kEnd;
@@ -205,15 +205,15 @@ TEST_CASE("names of every length and form") {
                  kEnd) == std::vector<std::string>{longest, "next"});
   CHECK(names_in(member("pax", "20 path=caf\xc3\xa9/1.png\n", 'x') + member("short", "1") + kEnd) ==
         std::vector<std::string>{"caf\xc3\xa9/1.png"});
-  // The size that a pax header says counts.
+  // The size in a pax header takes precedence.
   CHECK(names_in(member("pax", "10 size=3\n", 'x') + member("a", "123", '0', "", "00000000000") +
                  member("b", "") + kEnd) == std::vector<std::string>{"a", "b"});
   CHECK(names_in(member("pax", "20 comment=anything\n", 'g') + member("a", "") + kEnd).size() == 1);
-  // A number of GNU's, of bytes.
+  // A GNU base-256 number.
   CHECK(
       names_in(member("a", "123", '0', "", std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12)) + kEnd).size() ==
       1);
-  // A hard link has no content, whatever size it says.
+  // A hard link has no content, whatever its size field.
   CHECK(names_in(member("a", "", '1', "", "00000001000") + member("b", "") + kEnd) ==
         std::vector<std::string>{"a", "b"});
 }

@@ -83,7 +83,7 @@ TEST_CASE("a context binds its thread to its core, and lets it go") {
       CHECK(context->threads() == 1);
       CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
       CHECK(available_cores() == all);
-      // A thread started now inherits the core; its own context takes it off again.
+      // A thread started now inherits the core binding; its own context removes it.
       std::thread([&] {
         CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
         const auto loose = make_cpu_context({}, {all.front()}, false);

@@ -1,4 +1,4 @@
-// A GPU's context by what Context promises.
+// GPU contexts fulfill the contract of Context.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -68,7 +68,7 @@ TEST_SUITE("gpu") {
     for (size_t i = 0; i < speeds.size(); ++i) {
       CHECK(speeds[i].to_device > 1e8);
       CHECK(speeds[i].to_host > 1e8);
-      // All of an emulated device's copies are the host's own, and none is faster than another.
+      // On an emulated device, all copies are host copies of the same speed.
       CHECK(speeds[i].within > (gpus[i].name == "Emulated GPU" ? 1e8 : speeds[i].to_device));
     }
   }
@@ -108,8 +108,8 @@ TEST_SUITE("gpu") {
       message = error.what();
     }
     CHECK(message.find("out of memory") != std::string::npos);
-    CHECK(message.find("1073741824.0 MiB were asked for") != std::string::npos);
-    CHECK(device_holds(*context, context->allocate(kBytes), 0));  // nothing is lost by it
+    CHECK(message.find("1073741824.0 MiB were requested") != std::string::npos);
+    CHECK(device_holds(*context, context->allocate(kBytes), 0));  // the failure has no lasting effect
   }
 
   TEST_CASE("uploads and operations take turns") {
@@ -142,7 +142,7 @@ TEST_SUITE("gpu") {
       ++calls;
       context->enqueue_copy(dst.data(), src.data(), kBytes);
     });
-    if (!replay) return;  // DTRAIN_CUDA_GRAPHS=0
+    if (!replay) return;  // with DTRAIN_CUDA_GRAPHS=0
     for (int step = 1; step <= 3; ++step) {
       fill(src, static_cast<float>(step));
       replay->run();

@@ -1,4 +1,4 @@
-// Whose limit of memory counts: read from trees that look like /proc and /sys.
+// Which memory limit applies, read from directory trees that imitate /proc and /sys.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-using Files = std::map<std::string, std::string>;  // text by path
+using Files = std::map<std::string, std::string>;  // file contents by path
 
-/// A folder with these files, gone at the end.
+/// A temporary folder with these files.
 class Tree {
  public:
   explicit Tree(const Files& files) {
@@ -88,7 +88,7 @@ TEST_CASE("of nested control groups the one that grants least counts") {
   CHECK(memory.whose == "the limit in /sys/fs/cgroup/a.slice/b.scope/memory.max");
   CHECK(memory.available == 2 * kGiB - (uint64_t{1} << 20));
   CHECK(memory.total == 16 * kGiB);
-  // Files that are read may be dropped: 3 GiB are used of 4, one of them for files.
+  // Page cache is reclaimable: 3 of 4 GiB are used, one of them by page cache.
   auto outer = nested;
   outer.erase("/sys/fs/cgroup/a.slice/b.scope/memory.max");
   CHECK(Tree(outer).memory().limit == 4 * kGiB);
@@ -101,7 +101,7 @@ TEST_CASE("swap counts as far as a control group grants it") {
       {"/proc/self/cgroup", "0::/job\n"},
       {"/proc/self/mountinfo", kSecond},
       {"/sys/fs/cgroup/job/memory.max", "1073741824\n"}};
-  CHECK(Tree(files).memory().limit == 5 * kGiB);  // as much of it as there is
+  CHECK(Tree(files).memory().limit == 5 * kGiB);  // 1 GiB plus all swap of the machine
   files["/sys/fs/cgroup/job/memory.swap.max"] = "0\n";
   CHECK(Tree(files).memory().limit == kGiB);
   files["/sys/fs/cgroup/job/memory.swap.max"] = "max\n";
@@ -122,23 +122,23 @@ TEST_CASE("version 1 of control groups") {
   CHECK(memory.limit == kGiB);
   CHECK(memory.whose == "the limit in /sys/fs/cgroup/memory/jobs/memory.limit_in_bytes");
   CHECK(memory.available == kGiB - kGiB / 4);
-  files["/sys/fs/cgroup/memory/jobs/memory.use_hierarchy"] = "0\n";  // what is below is not counted
+  files["/sys/fs/cgroup/memory/jobs/memory.use_hierarchy"] = "0\n";  // memory of child groups is not counted
   CHECK(Tree(files).memory().limit == 16 * kGiB);
 }
 
 TEST_CASE("a container sees its own group, whatever the path says") {
-  // Without a namespace of its own: the group's path is the host's, and so is what is mounted.
+  // Without a cgroup namespace: the group's path and the mounted root are the host's.
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "4:memory:/docker/abc\n"},
       {"/proc/self/mountinfo", "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"},
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // With one: the root of what is mounted.
+  // With a cgroup namespace: the root of the mount.
   files = {{"/proc/self/cgroup", "0::/\n"},
            {"/proc/self/mountinfo", kSecond},
            {"/sys/fs/cgroup/memory.max", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // Mounted from outside of it, and at a folder with a blank.
+  // Mounted from outside the namespace, at a folder with a blank.
   files = {{"/proc/self/cgroup", "0::/../../other\n"},
            {"/proc/self/mountinfo", "30 24 0:26 / /sys/my\\040groups rw - cgroup2 cgroup2 rw\n"},
            {"/sys/my groups/memory.max", "1073741824\n"}};

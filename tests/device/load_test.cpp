@@ -1,4 +1,4 @@
-// How busy the cores are, of files such as Linux has.
+// CPU load, read from files in Linux's format.
 #include "device/load.h"
 
 #include <cstdlib>
@@ -25,7 +25,7 @@ TEST_CASE("how busy cores were between two looks") {
   std::ofstream(root / "proc/meminfo") << "MemTotal: 1000 kB\nMemAvailable: 400 kB\n";
   say("10 0 0 90 0 0 0 0", "0 0 0 100 0 0 0 0");
   CpuWatch watch(root.string());
-  // user 30 more, idle 50, waiting for disks 20; and all busy, with what is stolen.
+  // First core: user +30, idle +50, iowait +20. Second core: all busy, including steal.
   say("40 0 0 140 20 0 0 0", "10 10 10 100 0 10 10 10");
   CpuLoad load = watch.look();
   REQUIRE(load.cores.size() == 2);
@@ -33,7 +33,7 @@ TEST_CASE("how busy cores were between two looks") {
   CHECK(load.cores.at(3) == doctest::Approx(1.0));
   CHECK(load.memory_total == 1000 * 1024);
   CHECK(load.memory_used == 600 * 1024);
-  // Nothing has passed.
+  // No time has passed.
   CHECK(watch.look().cores.at(0) == 0.0);
   std::filesystem::remove_all(root);
 }
@@ -63,7 +63,7 @@ TEST_CASE("the cores that are near a device") {
   CHECK(near(std::to_string(all.back())) == std::vector<int>{all.back()});
   CHECK(near("0-4000") == all);
   CHECK(near("") == all);
-  CHECK(near("8000") == all);  // that this process may not use
+  CHECK(near("8000") == all);  // not available to this process
   CHECK(cores_near("0000:42:00.0", root.string()) == all);
   std::filesystem::remove_all(root);
 }

@@ -1,4 +1,4 @@
-// `stages: auto`, on models that people train.
+// `stages: auto` for realistic models.
 #include "distribute/auto_stages.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ std::vector<PipelineDevice> devices(size_t stages, const std::vector<double>& se
   return std::vector<PipelineDevice>(stages, {{}, {}, seconds});
 }
 
-/// The slowest stage of the best of all cuts into stages with at least one layer each.
+/// Returns the time of the slowest stage in the best of all cuts into stages with at least one layer each.
 double best_of_all(const StageProblem& problem) {
-  std::vector<size_t> begins;  // where stages may begin
+  std::vector<size_t> begins;  // possible starts of stages
   for (size_t i = 0; i < problem.nodes.size(); ++i)
     if (!problem.nodes[i].is_input && !problem.nodes[i].stays) begins.push_back(i);
   begins.erase(begins.begin());
@@ -45,7 +45,7 @@ double best_of_all(const StageProblem& problem) {
   return best;
 }
 
-/// How many stages it takes where each is filled up to so many seconds.
+/// Returns the number of stages if each is filled with up to `seconds`.
 size_t stages_within(const StageProblem& problem, double seconds) {
   size_t stages = 1;
   double filled = 0;
@@ -59,7 +59,7 @@ size_t stages_within(const StageProblem& problem, double seconds) {
   return stages;
 }
 
-/// `seconds`: of each node; empty: estimated.
+/// `seconds`: time of each node; empty: estimated.
 void check_all_cuts(const Graph& graph, const std::vector<size_t>& counts,
                     const std::vector<double>& seconds = {}) {
   const PipelineWork work{.samples = 8, .microbatches = 8, .seconds_per_byte = 1e-10};
@@ -106,7 +106,7 @@ TEST_CASE("no cut of the wide MLP is better") {
   check_all_cuts(graph, {2, 3, 4, 5});
   const auto device = test::cpu_device();
   check_all_cuts(graph, {2, 3, 4, 5}, measure_layer_seconds(graph, 32, device->ops(), 0.5));
-  // Its first layer has 78 % of the parameters, and gets a device of its own.
+  // The first layer has 78 % of the parameters and gets its own device.
   const auto two = auto_stages(graph, devices(2), {.samples = 256});
   CHECK(two.stages.at(node_named(graph, "dense")) == 0);
   CHECK(two.stages.at(node_named(graph, "dense_1")) == 1);
@@ -138,7 +138,7 @@ layers:
   CHECK(node("again").parameters_of == static_cast<int>(node_named(graph, "frozen")));
   CHECK(problem.devices[0].in_flight == 2);
   CHECK(problem.devices[1].in_flight == 1);
-  // In 16 bits weights have a copy, activations half the size; one microbatch has gradients once.
+  // With 16-bit types, weights have a copy and activations half the size; one microbatch has gradients once.
   const StageProblem mixed =
       stage_problem(graph, devices(2), {.samples = 6, .slot_bytes = 8, .element_bytes = 2});
   CHECK(mixed.nodes[node_named(graph, "first")].parameter_bytes == (10 * 20 + 20) * (4 + 2 + 4 + 8));
@@ -169,7 +169,7 @@ layers:
   CHECK(node("e").activation_bytes == 7 * kUnit);
   const auto loads = stage_loads(problem, std::vector<int>{0, 0, 0, 0, 0, 1});
   const auto parameters = [&](const std::string& name) { return node(name).parameter_bytes; };
-  // Two microbatches are kept; of the segments one at a time is computed again.
+  // Two microbatches are kept; one segment at a time is recomputed.
   CHECK(loads[0].bytes == parameters("a") + parameters("b") + parameters("c") + parameters("d") +
                               2 * (30 + 50) * kUnit + 40 * kUnit);
   CHECK(choose_stages(problem).loads[0].bytes ==
@@ -188,7 +188,7 @@ layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {d
   two[1].device.kind = DeviceId::Kind::gpu;
   CHECK(stages() == std::vector<int>{0, 0, 1, 1, 1});
   const int64_t layer = (256 * 256 + 256) * 8 + 64 * 256 * 4;
-  two[1].bytes = 2 * layer + 64 * 256 * 4;  // and what it reads of the other
+  two[1].bytes = 2 * layer + 64 * 256 * 4;  // plus its input from the other stage
   CHECK(stages() == std::vector<int>{0, 0, 0, 1, 1});
   two[0].bytes = two[1].bytes = layer;
   CHECK(auto_stages(graph, two, work).outcome == StageCut::Outcome::too_little_memory);

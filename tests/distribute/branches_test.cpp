@@ -1,4 +1,4 @@
-// Branches of a model on devices of their own, by given times.
+// Placement of a model's branches on separate devices, for given times.
 #include "distribute/branches.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@ using namespace dtrain;
 
 namespace {
 
-/// Node 0 is the model's input; the others read what `inputs` says, and take 3 seconds each. A value is one
+/// Node 0 is the model's input; the other nodes read from `inputs` and take 3 seconds each. A value has one
 /// byte.
 StageProblem problem_of(const std::vector<std::vector<int>>& inputs, int devices, double seconds_per_byte) {
   StageProblem problem;
@@ -24,19 +24,19 @@ StageProblem problem_of(const std::vector<std::vector<int>>& inputs, int devices
   return problem;
 }
 
-/// Two layers each, which meet in the last.
+/// Two branches with two layers each, joined by the last layer.
 const std::vector<std::vector<int>> kTwoBranches{{}, {0}, {1}, {0}, {3}, {2, 4}};
 
 }  // namespace
 
 TEST_CASE("a chain stays together, branches part where copies are worth it") {
   CHECK(place_branches(problem_of({{}, {0}, {1}, {2}}, 4, 0.1)) == std::vector<int>{0, 0, 0, 0});
-  // The input is copied to the second slot, whose branch ends later: the last layer goes there.
+  // The input is copied to the second device, whose branch ends later, so the last layer goes there.
   CHECK(place_branches(problem_of(kTwoBranches, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(place_branches(problem_of(kTwoBranches, 4, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(place_branches(problem_of(kTwoBranches, 1, 0.1)) == std::vector<int>(6, 0));
 
-  // A layer behind a shared trunk, where a copy takes longer than to compute the other branch first.
+  // A layer after a shared trunk, with a copy that takes longer than computing the other branch first.
   const std::vector<std::vector<int>> fork{{}, {0}, {1}, {1}, {2, 3}};
   CHECK(place_branches(problem_of(fork, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(place_branches(problem_of(fork, 2, 5)) == std::vector<int>(5, 0));
@@ -49,7 +49,7 @@ TEST_CASE("what must stay stays, and shared parameters cost a copy") {
   problem = problem_of(kTwoBranches, 2, 0.1);
   problem.nodes[3].parameters_of = 1;
   problem.nodes[3].parameter_bytes = 10;
-  CHECK(place_branches(problem)[3] == 1);  // begins after 1 second, and not after 2
+  CHECK(place_branches(problem)[3] == 1);  // starts after 1 second instead of 2
   problem.nodes[3].parameter_bytes = 100;
   CHECK(place_branches(problem)[3] == 0);
 }
@@ -57,11 +57,11 @@ TEST_CASE("what must stay stays, and shared parameters cost a copy") {
 TEST_CASE("seconds of a step: layers in order, backward the other way around, copies both ways") {
   const StageProblem problem = problem_of(kTwoBranches, 2, 0.5);
   CHECK(branches_seconds(problem, std::vector<int>(6, 0)) == doctest::Approx(15));
-  // Forward: a copy of the input, two layers at once, a copy, the last; backward the last, a copy, two
-  // layers.
+  // Forward: a copy of the input, two parallel layers, a copy, the last layer; backward: the last layer, a
+  // copy, two layers.
   CHECK(branches_seconds(problem, std::vector<int>{0, 0, 0, 1, 1, 0}) ==
         doctest::Approx(0.5 + 2 + 0.5 + 1 + 2 + 0.5 + 4));
-  // Every edge of a chain is copied, and only one of the slots computes.
+  // Every edge of a chain is copied, and only one device computes at a time.
   CHECK(branches_seconds(problem_of({{}, {0}, {1}, {2}}, 2, 0.5), std::vector<int>{0, 0, 1, 0}) ==
         doctest::Approx(9 + 2));
 }

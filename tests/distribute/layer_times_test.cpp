@@ -1,4 +1,4 @@
-// What layers cost in training, estimated and measured.
+// Training time of layers, estimated and measured.
 #include "distribute/layer_times.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ layers:
 
 namespace dtrain::test {
 
-/// For DEVICE_TEST_CASE. Times of one thread will do.
+/// For DEVICE_TEST_CASE. Timing one thread is enough.
 template <class Use>
 void on_every_cpu(Use&& use) {
   use(*cpu_device());
@@ -73,7 +73,7 @@ TEST_CASE("what a graph does in training: fused activations, gradients, readers"
   CHECK(of("relu").fused_into == static_cast<int>(node_named(graph, "normal")));
   CHECK(of("normal").activation.kind == Activation::relu);
   CHECK(after("conv").fused_into == static_cast<int>(node_named(graph, "conv")));
-  CHECK(of("conv").readers == 2);  // behind its activation
+  CHECK(of("conv").readers == 2);  // readers of its activation's output
   CHECK(of("gelu").fused_into == -1);
   CHECK(of("out").fused_into == -1);
   CHECK(!of("image").needs_gradient);
@@ -109,7 +109,7 @@ layers:
   const Seconds seconds = measure(graph, 32, 0.1);
   const auto of = [&](const std::string& name) { return seconds[node_named(graph, name)]; };
   CHECK(of("second") == of("third"));
-  CHECK(of("first") != of("second"));  // nobody asks for its input's gradient
+  CHECK(of("first") != of("second"));  // its input needs no gradient
   CHECK(of("other") != of("second"));
 }
 
@@ -131,21 +131,23 @@ outputs: [small, more_filters, larger_kernel]
 
 TEST_CASE("an estimate counts multiply-adds, bytes and calls") {
   const Graph graph = graph_from(R"(
-inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}}
+inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}, volume: [5, 6, 7, 2]}
 layers:
   - conv2d: {name: conv, filters: 8, kernel_size: 3, strides: 2, use_bias: false, inputs: image}
   - conv2d_transpose: {name: up, filters: 5, kernel_size: 2, strides: 2, use_bias: false}
   - embedding: {name: words, input_dim: 1000, output_dim: 2, inputs: word}
-outputs: [up, words]
+  - conv3d: {name: solid, filters: 3, kernel_size: [2, 3, 1], strides: 2, use_bias: false, inputs: volume}
+outputs: [up, words, solid]
 )");
   const auto by = [&](const DeviceSpeed& speed, const std::string& name) {
     return estimate_layer_seconds(graph, 7, speed)[node_named(graph, name)];
   };
   constexpr double kNever = 1e300;
-  // Forward and the kernel's gradient; for the second, that of its input as well.
+  // Forward and the kernel gradient; for the second layer also the input gradient.
   const DeviceSpeed multiply_adds{1, kNever, 0};
   CHECK(by(multiply_adds, "conv") == doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 4)));
   CHECK(by(multiply_adds, "up") == doctest::Approx(3 * 7 * (4 * 4 * 8) * (2 * 2 * 5)));
+  CHECK(by(multiply_adds, "solid") == doctest::Approx(2 * 7 * (2 * 2 * 4 * 3) * (2 * 3 * 1 * 2)));
   CHECK(by(multiply_adds, "words") == doctest::Approx(0).epsilon(1e-9));
   const DeviceSpeed bytes{kNever, 1, 0};
   const double passes = 2 * (7 * (10 * 10 * 4 + 4 * 4 * 8) + 3 * 3 * 4 * 8);

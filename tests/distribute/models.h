@@ -1,4 +1,4 @@
-// Graphs for the tests of lib/train that need no run around them.
+// Graphs for tests of lib/train that need no run.
 #pragma once
 
 #include <string>
@@ -18,14 +18,14 @@ inline Graph graph_of(const ConfigNode& model, Diagnostics& diagnostics) {
   return std::move(*graph);
 }
 
-/// The graph of a model, from text that must be right.
+/// Builds the graph of a model from valid text.
 inline Graph graph_from(const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode model = parse_yaml(yaml, "m.yaml", diagnostics);
   return graph_of(model, diagnostics);
 }
 
-/// The graph of one of the project's configurations: "configs/wide-mlp.yaml".
+/// Builds the graph of one of the project's configurations: "configs/wide-mlp.yaml".
 inline Graph graph_of_config(const std::string& path) {
   Diagnostics diagnostics;
   const ConfigNode config = load_config(test::source_dir() + "/" + path, {}, diagnostics);

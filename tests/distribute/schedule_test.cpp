@@ -1,4 +1,4 @@
-// The order in which a pipeline's stages work, what it costs in time and memory, and the picture of it.
+// Pipeline schedules: task order, cost in time and memory, and diagrams.
 #include "distribute/schedule.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::sequential, PipelineSchedule::gpipe,
                                            PipelineSchedule::one_f_one_b};
 
-/// Calls `check(schedule, stages, microbatches)` for many of them.
+/// Calls `check(schedule, stages, microbatches)` for many combinations.
 template <class Check>
 void for_pipelines(const Check& check) {
   for (const PipelineSchedule schedule : kSchedules)
@@ -34,7 +34,7 @@ PipelineTimes equal_times(int stages, double forward, double backward) {
   return {std::vector<PipelineTimes::Stage>(static_cast<size_t>(stages), {forward, backward}), {}};
 }
 
-/// "F0 F1 B0 B1".
+/// Formats tasks as "F0 F1 B0 B1".
 std::string text_of(const std::vector<StageTask>& tasks) {
   std::string text;
   for (const StageTask& task : tasks)
@@ -64,7 +64,7 @@ TEST_CASE("each microbatch goes once forward and once backward through each stag
         CHECK(done.emplace(task.kind, task.microbatch).second);
         if (task.kind == Kind::forward) continue;
         CHECK(done.contains({Kind::forward, task.microbatch}));
-        CHECK(task.microbatch == backwards++);  // the order in which one device sums the gradients
+        CHECK(task.microbatch == backwards++);  // the order in which one device would sum the gradients
       }
       CHECK(done.size() == 2 * static_cast<size_t>(microbatches));
       CHECK(done.lower_bound({Kind::forward, 0})->second == 0);
@@ -118,19 +118,20 @@ TEST_CASE("nothing begins before its stage is free and its input is there") {
         if (forward && stage > 0) ready = end[0][stage - 1][task.microbatch] + times.transfers[stage - 1];
         if (!forward && stage < 2)
           ready = std::max(ready, end[1][stage + 1][task.microbatch] + times.transfers[stage]);
-        CHECK(begin == std::max(free_at, ready));  // and it does not begin later either
+        CHECK(begin == std::max(free_at, ready));  // no later either
         CHECK(ended == begin + (forward ? times.stages[stage].forward : times.stages[stage].backward));
         free_at = ended;
       }
     }
-    // The second stage's time is the least that a batch can take.
+    // The second stage's time is a lower bound for the batch.
     CHECK(timeline.busy(1) == doctest::Approx(kMicrobatches * 5.0));
     CHECK(timeline.makespan() > timeline.busy(1));
   }
 }
 
 TEST_CASE("stages that wait for each other are an error") {
-  // The second stage wants the second microbatch first, the first one gives it only after a backward.
+  // Deadlock: the second stage waits for the second microbatch first, which the first stage computes only
+  // after a backward.
   const std::vector<std::vector<StageTask>> tasks = {
       {{Kind::forward, 0}, {Kind::backward, 0}, {Kind::forward, 1}, {Kind::backward, 1}},
       {{Kind::forward, 1}, {Kind::forward, 0}, {Kind::backward, 0}, {Kind::backward, 1}}};
@@ -153,7 +154,7 @@ TEST_CASE("the picture of a schedule") {
   CHECK(picture(PipelineSchedule::one_f_one_b, 0.002, 80) ==
         "F0 F1 ..... B0--- F2 B1--- .. B2---\n"
         ".. F0 B0--- F1 B1--- F2 B2--- .....\n");
-  // No wider than there is room: first the spaces go, then the numbers.
+  // Fits the given width: first drops the spaces, then the numbers.
   CHECK(picture(PipelineSchedule::gpipe, 0.001, 16) ==
         "F0F1F2... B0B1B2\n"
         ". F0F1F2B0B1B2.\n");
@@ -163,7 +164,7 @@ TEST_CASE("the picture of a schedule") {
   CHECK(picture(PipelineSchedule::one_f_one_b, 0.001, 4) ==
         "FB*B\n"
         "F**B\n");
-  // A stage whose layers take no time can be drawn too.
+  // Stages that take no time can be drawn too.
   CHECK(drawn(simulate(PipelineSchedule::gpipe, 2, {{{0, 0}, {1, 1}}, {}}), 8) ==
         "........\n"
         "FFFFBBBB\n");

@@ -1,4 +1,4 @@
-// Cuts of graphs into stages, against all cuts that there are.
+// Cuts of graphs into stages, compared to all possible cuts.
 #include "distribute/stages.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ StageProblem chain(const std::vector<double>& seconds, size_t stages) {
   return problem;
 }
 
-/// Calls `use` with every cut in which each stage has a layer, and nodes that stay do so.
+/// Calls `use` with every cut in which each stage has a layer and pinned nodes stay in their stage.
 void for_cuts(const StageProblem& problem, const std::function<void(const std::vector<int>&)>& use) {
   const size_t n = problem.nodes.size();
   const int stages = static_cast<int>(problem.devices.size());
@@ -58,7 +58,7 @@ double squares(const std::vector<StageLoad>& loads) {
   return sum;
 }
 
-/// By how much the stage lacks most that lacks most.
+/// Returns the largest memory shortage of any stage.
 int64_t lack(const StageProblem& problem, const std::vector<StageLoad>& loads) {
   int64_t most = 0;
   for (size_t stage = 0; stage < loads.size(); ++stage)
@@ -116,7 +116,7 @@ TEST_CASE("a chain is cut where its slowest stage is the fastest") {
   CHECK(choose_stages(chain({1, 1, 1, 1}, 2)).stages == Stages{0, 0, 1, 1});
   CHECK(choose_stages(chain({5, 1, 1, 1}, 2)).stages == Stages{0, 1, 1, 1});
   CHECK(choose_stages(chain({1, 2, 3, 4, 5}, 3)).stages == Stages{0, 0, 0, 1, 2});
-  // The first stage decides the time; the others are even all the same.
+  // The first stage determines the time; the others are balanced nevertheless.
   CHECK(choose_stages(chain({100, 1, 1, 1, 1, 1, 1}, 3)).stages == Stages{0, 1, 1, 1, 2, 2, 2});
   const StageCut cut = choose_stages(chain({1, 2, 3, 4, 5}, 1));
   CHECK(cut.stages == Stages{0, 0, 0, 0, 0});
@@ -200,7 +200,7 @@ TEST_CASE("no other cut of a random graph is better") {
       continue;
     }
     CHECK(cut.outcome == Outcome::found);
-    CHECK(slowest(loads) == least_slowest);  // sums of quarters: exact
+    CHECK(slowest(loads) == least_slowest);  // exact, since all times are multiples of a quarter
     CHECK(squares(loads) == least_squares);
     ++found;
   }

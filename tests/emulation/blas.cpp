@@ -1,5 +1,5 @@
-// The part of cuBLASLt that dtrain uses: products of column-major matrices, in double precision, with the
-// checks that the documentation of cublasLtMatmul asks for.
+// Emulates the part of cuBLASLt that dtrain uses: products of column-major matrices, in double precision,
+// with the checks that the documentation of cublasLtMatmul requires.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -42,18 +42,18 @@ struct Preference {
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
-/// What a chosen algorithm is good for, in cublasLtMatmulAlgo_t's opaque words.
+/// The properties of a selected algorithm, stored in the opaque words of cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint64_t mark;
   uint64_t workspace;
   uint64_t alignment;
   uint64_t problem;
-  uint64_t reduction;  // of parts of long sums
+  uint64_t reduction;  // reduction scheme for partial sums
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 constexpr uint64_t kMark = 0x616c676f72697468;
 
-// The library's opaque types stand for these.
+// Accessors for the objects behind the library's opaque types.
 Desc& of(cublasLtMatmulDesc_t desc) {
   return *reinterpret_cast<Desc*>(desc);
 }
@@ -122,7 +122,7 @@ uint64_t fingerprint(const Product& p) {
   return hash;
 }
 
-/// The last 13 bits of the mantissa, rounded away.
+/// Rounds away the last 13 bits of the mantissa.
 double as_tf32(double x) {
   float f = static_cast<float>(x);
   uint32_t bits = 0;
@@ -138,7 +138,7 @@ double rounded_to(Number type, double value) {
   return read_number(place, type, 0);
 }
 
-/// `parts`: the type in which each half of a sum is kept, where it is cut.
+/// `parts`: type of the two halves of a split sum.
 void multiply(const Product& p, std::optional<Number> parts, float alpha, const void* a, const void* b,
               float beta, const void* c, void* d) {
   const bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -160,7 +160,7 @@ void multiply(const Product& p, std::optional<Number> parts, float alpha, const 
       const int64_t at = j * p.d.stride + i;
       if (beta != 0) sum += static_cast<double>(beta) * read_number(c, out, at);
       if (has_bias(p.desc)) sum += read_number(p.desc.bias, out, i);
-      if (has_relu(p.desc)) sum = std::fmax(sum, 0.0);  // as NVIDIA documents it: NaN becomes 0
+      if (has_relu(p.desc)) sum = std::fmax(sum, 0.0);  // as documented by NVIDIA: NaN becomes 0
       write_number(d, out, at, sum);
     }
   }
@@ -193,7 +193,7 @@ extern "C" {
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* made) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  // It allocates.
+  // It may allocate, so it must not be captured.
   if (forbid_capture() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   *made = reinterpret_cast<cublasLtHandle_t>(new cublasLtContext{current_device()});
   return CUBLAS_STATUS_SUCCESS;
@@ -283,7 +283,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// The coarsest that is allowed.
+/// Returns the coarsest reduction scheme allowed by the preference.
 uint64_t reduction_of(const Preference& preference) {
   for (const auto scheme : {CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
                             CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE})
@@ -291,8 +291,8 @@ uint64_t reduction_of(const Preference& preference) {
   return CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/// Knows an algorithm for every product but some with epilogues, so that these are done without, too; which
-/// it says in either of the ways that cuBLASLt has.
+/// Has an algorithm for every product except some with epilogues, to test the path without epilogues. Reports
+/// this in either of the ways that cuBLASLt uses.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

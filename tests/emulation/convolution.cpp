@@ -6,38 +6,49 @@ namespace dtrain::emulation {
 
 namespace {
 
-/// use(x, w, y) with the places of every multiplication's three numbers.
+/// Sets `source` to the position of the source that the kernel's element `k` reads for the destination's
+/// element `at`. Returns false if the position lies in the padding.
+bool meets(const Operation& o, const std::array<int64_t, 3>& at, const std::array<int64_t, 3>& k,
+           std::array<int64_t, 3>& source) {
+  const auto& c = o.convolution;
+  for (size_t i = 0; i < 3; ++i) {
+    source[i] = at[i] * c.strides[i] + k[i] * c.dilations[i] - c.before[i];
+    if (source[i] < 0 || source[i] >= o.x.dimensions[i + 2]) return false;
+  }
+  return true;
+}
+
+/// Calls use({z, y, x}) for all positions along a tensor's last three axes.
+template <class Use>
+void each_place(const Tensor& tensor, Use&& use) {
+  for (int64_t z = 0; z < tensor.dimensions[2]; ++z)
+    for (int64_t y = 0; y < tensor.dimensions[3]; ++y)
+      for (int64_t x = 0; x < tensor.dimensions[4]; ++x) use(std::array{z, y, x});
+}
+
+/// Calls use(x, w, y) with the indices of the three numbers of every multiplication.
 template <class Use>
 void each_product(const Operation& o, Use&& use) {
-  const auto& c = o.convolution;
-  const auto [filters, channels, height, width] = o.w.dimensions;
+  const int64_t filters = o.w.dimensions[0], channels = o.w.dimensions[1];
   const int64_t groups = o.x.dimensions[1] / channels, per_group = filters / groups;
-  for (int64_t n = 0; n < o.y.dimensions[0]; ++n) {
-    for (int64_t f = 0; f < filters; ++f) {
-      for (int64_t oy = 0; oy < o.y.dimensions[2]; ++oy) {
-        for (int64_t ox = 0; ox < o.y.dimensions[3]; ++ox) {
-          for (int64_t ky = 0; ky < height; ++ky) {
-            const int64_t iy = oy * c.strides[0] + ky * c.dilations[0] - c.before[0];
-            if (iy < 0 || iy >= o.x.dimensions[2]) continue;
-            for (int64_t kx = 0; kx < width; ++kx) {
-              const int64_t ix = ox * c.strides[1] + kx * c.dilations[1] - c.before[1];
-              if (ix < 0 || ix >= o.x.dimensions[3]) continue;
-              for (int64_t i = 0; i < channels; ++i)
-                use(o.x.at(n, f / per_group * channels + i, iy, ix), o.w.at(f, i, ky, kx),
-                    o.y.at(n, f, oy, ox));
-            }
-          }
-        }
-      }
-    }
-  }
+  for (int64_t n = 0; n < o.y.dimensions[0]; ++n)
+    for (int64_t f = 0; f < filters; ++f)
+      each_place(o.y, [&](const std::array<int64_t, 3>& at) {
+        each_place(o.w, [&](const std::array<int64_t, 3>& k) {
+          std::array<int64_t, 3> in{};
+          if (!meets(o, at, k, in)) return;
+          for (int64_t i = 0; i < channels; ++i)
+            use(o.x.at(n, f / per_group * channels + i, in[0], in[1], in[2]), o.w.at(f, i, k[0], k[1], k[2]),
+                o.y.at(n, f, at[0], at[1], at[2]));
+        });
+      });
 }
 
 }  // namespace
 
 void convolve(const Operation& o, double error, const std::array<void*, 3>& arrays) {
   void *const x = arrays[0], *const w = arrays[1], *const y = arrays[2];
-  const Number type = o.x.type;  // of what is read; a gradient may be of another
+  const Number type = o.x.type;  // type of the operands; a gradient may have another
   const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
   const Tensor& out = forward ? o.y : filter ? o.w : o.x;
   void* into = forward ? y : filter ? w : x;

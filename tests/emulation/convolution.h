@@ -1,4 +1,4 @@
-// Convolutions and their gradients as their definition has them.
+// Convolutions and their gradients, computed from their definition.
 #pragma once
 
 #include <array>
@@ -8,31 +8,36 @@
 
 namespace dtrain::emulation {
 
-/// Four dimensions: samples or filters, channels, height, width.
+/// Five dimensions: samples or filters, channels, depth (1 for images), height, width.
 struct Tensor {
   int64_t name = 0;
   Number type = Number::float32;
-  std::array<int64_t, 4> dimensions{}, strides{};
-  int64_t elements() const { return dimensions[0] * dimensions[1] * dimensions[2] * dimensions[3]; }
-  int64_t at(int64_t n, int64_t c, int64_t y, int64_t x) const {
-    return n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3];
+  std::array<int64_t, 5> dimensions{}, strides{};
+  int64_t elements() const {
+    int64_t product = 1;
+    for (const int64_t dimension : dimensions) product *= dimension;
+    return product;
+  }
+  int64_t at(int64_t n, int64_t c, int64_t z, int64_t y, int64_t x) const {
+    return n * strides[0] + c * strides[1] + z * strides[2] + y * strides[3] + x * strides[4];
   }
 };
 
+/// Depth, height, width.
 struct Convolution {
-  std::array<int64_t, 2> before{}, after{}, strides{}, dilations{};
+  std::array<int64_t, 3> before{}, after{}, strides{}, dilations{};
 };
 
 enum class Direction { forward, data, filter };
 
-/// Which of the three is written follows from the direction; the others are of one type.
+/// The direction determines which of the three tensors is written; the other two have the same type.
 struct Operation {
   Direction direction = Direction::forward;
   Convolution convolution;
   Tensor x, w, y;
 };
 
-/// `arrays`: x, w, y. Sums are in double precision; every result is made larger by the factor 1 + error.
+/// `arrays`: x, w, y. Sums are in double precision. Every result is multiplied by 1 + error.
 void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
 
 }  // namespace dtrain::emulation

@@ -1,5 +1,5 @@
-// What CUDA's C++ has and the host's has not, for kernels that the host's compiler compiles: included ahead
-// of every .cu file. The keywords that the toolkit's own headers define away for the host are not repeated.
+// CUDA C++ features for kernels compiled by the host compiler; included before every .cu file. Keywords that
+// the toolkit's headers define as empty for the host are omitted.
 #pragma once
 
 #include <bit>
@@ -16,13 +16,13 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 
 #define __launch_bounds__(...)
-/// One block runs at a time (shared_memory.h). On a device nothing initialises it.
+/// One block runs at a time (shared_memory.h). Shared memory is uninitialized on a device.
 #undef __shared__
 #define __shared__ static thread_local
 #undef __constant__
 #define __constant__ static
 
-// Of the thread that runs; grid.cpp sets them at every switch.
+// Indices of the running thread; grid.cpp sets them at every switch.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -57,7 +57,8 @@ inline unsigned __activemask() {
 
 namespace dtrain::emulation {
 
-/// The lanes are cut into groups of `width`; a lane out of the own group means the own lane.
+/// The lanes are divided into groups of `width`; a lane outside the caller's group stands for the caller's
+/// lane.
 template <class T>
 T shuffle(unsigned mask, T value, int from) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
@@ -94,7 +95,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   return dtrain::emulation::shuffle(mask, value, from < group ? lane : from);
 }
 
-/// The lanes of `mask` that give the same value.
+/// Returns the lanes of `mask` that pass the same value.
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value) {
   unsigned same = 0;
@@ -110,7 +111,7 @@ inline void __threadfence_system() {}
   __builtin_trap();
 }
 
-// No thread is interrupted but where it waits, so that a plain update is atomic.
+// Threads are only interrupted where they wait, so a plain update is atomic.
 template <class T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   const T old = *address;
@@ -153,7 +154,7 @@ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T
   if (old == expected) *address = value;
   return old;
 }
-/// Counts from 0 to `last` and begins again.
+/// Counts from 0 to `last`, then wraps around.
 inline unsigned atomicInc(unsigned* address, unsigned last) {
   const unsigned old = *address;
   *address = old >= last ? 0 : old + 1;
@@ -204,7 +205,7 @@ inline float __fdividef(float x, float y) {
 inline float __fdiv_rn(float x, float y) {
   return x / y;
 }
-// Never contracted into fused multiply-adds, as the build of these files sees to.
+// Never contracted into fused multiply-adds; the build flags ensure this.
 inline float __fadd_rn(float x, float y) {
   return x + y;
 }

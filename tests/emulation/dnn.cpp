@@ -1,5 +1,5 @@
-// The part of cuDNN's graph API that dtrain uses, for convolutions. Of the engines that the heuristics
-// propose, some do not work, and some are not deterministic.
+// Emulates the part of cuDNN's graph API that dtrain uses, for convolutions. Some of the engines that the
+// heuristics propose do not work, and some are not deterministic.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,7 +21,7 @@ using namespace dtrain::emulation;
 struct cudnnContext {
   int device;
   cudaStream_t stream;
-  int plans = 0;  // that were made with it and are not destroyed
+  int plans = 0;  // number of live plans created with this handle
 };
 
 namespace {
@@ -33,7 +33,7 @@ struct Engine {
   int64_t workspace = 0;
   bool works = true;
   std::vector<cudnnBackendNumericalNote_t> notes;
-  double error = 0;  // of its results, relative
+  double error = 0;  // relative error of its results
 };
 
 struct Attribute {
@@ -44,8 +44,8 @@ struct Attribute {
 
 }  // namespace
 
-/// Attributes as they were set; and once it is finished what follows from them, with nothing that points to
-/// other descriptors, as those may go.
+/// The attributes as set and, after finalization, the derived data. Derived data does not point to other
+/// descriptors, which may be destroyed.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finished = false;
@@ -56,12 +56,12 @@ struct Descriptor {
   Engine engine;
   std::vector<Engine> engines;
   int device = 0;
-  cudnnHandle_t handle = nullptr;  // of a plan
+  cudnnHandle_t handle = nullptr;  // handle of a plan
 };
 
 namespace {
 
-std::set<cudnnHandle_t> handles;  // that are not destroyed
+std::set<cudnnHandle_t> handles;  // live handles
 
 Descriptor& of(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<Descriptor*>(descriptor);
@@ -83,7 +83,7 @@ size_t bytes_of_type(cudnnBackendAttributeType_t type) {
   }
 }
 
-/// What was wrong with a descriptor.
+/// Reason for rejecting a descriptor.
 struct Refused {
   cudnnStatus_t status;
 };
@@ -110,9 +110,11 @@ T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttri
   return all[0];
 }
 
+/// N numbers; where there is one fewer, the depth's is `depth`, ahead of the height's and the width's.
 template <size_t N>
-std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name) {
-  const Integers all = values<int64_t>(d, name, CUDNN_TYPE_INT64);
+std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t depth) {
+  Integers all = values<int64_t>(d, name, CUDNN_TYPE_INT64);
+  if (all.size() == N - 1) all.insert(all.end() - 2, depth);
   require(all.size() == N);
   std::array<int64_t, N> result{};
   std::copy(all.begin(), all.end(), result.begin());
@@ -144,26 +146,28 @@ void finish_tensor(Descriptor& d) {
   Tensor& t = d.tensor;
   t.name = value<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64);
   t.type = number(value<cudnnDataType_t>(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE));
-  t.dimensions = integers<4>(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
-  t.strides = integers<4>(d, CUDNN_ATTR_TENSOR_STRIDES);
+  t.dimensions = integers<5>(d, CUDNN_ATTR_TENSOR_DIMENSIONS, 1);
+  t.strides = integers<5>(d, CUDNN_ATTR_TENSOR_STRIDES, t.dimensions[1] * t.dimensions[3] * t.dimensions[4]);
   require(value<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64) >=
           static_cast<int64_t>(bytes_of(t.type)));
   for (const int64_t dimension : t.dimensions) require(dimension > 0);
-  // Channels last, with nothing between the elements.
-  const auto [n, c, h, w] = t.dimensions;
-  require(n > 0 && t.strides == std::array{h * w * c, int64_t{1}, w * c, c}, CUDNN_STATUS_NOT_SUPPORTED);
+  // Channels last, densely packed.
+  const auto [n, c, depth, h, w] = t.dimensions;
+  require(n > 0 && t.strides == std::array{depth * h * w * c, int64_t{1}, h * w * c, w * c, c},
+          CUDNN_STATUS_NOT_SUPPORTED);
 }
 
 void finish_convolution(Descriptor& d) {
-  require(value<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64) == 2);
+  const auto axes = value<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64);
+  require(axes == std::ssize(values<int64_t>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64)));
   require(value<cudnnDataType_t>(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE) ==
           CUDNN_DATA_FLOAT);
   require(value<cudnnConvolutionMode_t>(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE) ==
           CUDNN_CROSS_CORRELATION);
-  d.convolution = {integers<2>(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
-                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
-                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
-                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS)};
+  d.convolution = {integers<3>(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0),
+                   integers<3>(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0),
+                   integers<3>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1),
+                   integers<3>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, 1)};
 }
 
 struct Names {
@@ -216,7 +220,7 @@ void finish_operation(Descriptor& d) {
   require(o.x.dimensions[0] == o.y.dimensions[0] && o.w.dimensions[0] == o.y.dimensions[1]);
   require(o.x.dimensions[1] % o.w.dimensions[1] == 0);
   require(o.y.dimensions[1] % (o.x.dimensions[1] / o.w.dimensions[1]) == 0);
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     const Convolution& c = o.convolution;
     const int64_t extent = c.dilations[i] * (o.w.dimensions[i + 2] - 1) + 1;
     const int64_t room = o.x.dimensions[i + 2] + c.before[i] + c.after[i] - extent;
@@ -224,18 +228,18 @@ void finish_operation(Descriptor& d) {
   }
 }
 
-/// Gradients of weights by uneven dilations have no engine at all, as can happen; those in float32 of images
-/// in 16 bits have one for square filters only. Past a grid's limit of images there is no engine, past the
-/// machine's limit of elements only engine 0.
+/// Some operations lack engines, as in cuDNN: weight gradients with uneven dilations have none; float32
+/// weight gradients of 16-bit images have one only for square filters; beyond the grid's limit of images
+/// there is none; beyond the machine's limit of elements there is only engine 0.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   d.operation = graph.operation;
   d.device = graph.device;
   const Operation& o = d.operation;
-  if (o.direction == Direction::filter && o.convolution.dilations[0] != o.convolution.dilations[1])
+  if (o.direction == Direction::filter && o.convolution.dilations[1] != o.convolution.dilations[2])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
-  if (o.w.type != o.x.type && o.w.dimensions[2] != o.w.dimensions[3])
+  if (o.w.type != o.x.type && o.w.dimensions[3] != o.w.dimensions[4])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
   if (o.x.dimensions[0] > 65535) throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
   if (std::max(o.x.elements(), o.y.elements()) > machine().dnn_elements) {
@@ -427,7 +431,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     *count = static_cast<int64_t>(d.engines.size());
     if (!elements) {
-      *count += 2;  // it turns out only then that some are none
+      *count += 2;  // only the second query reveals that some are unusable
       return CUDNN_STATUS_SUCCESS;
     }
     *count = std::min(*count, wanted);

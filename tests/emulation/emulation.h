@@ -1,16 +1,16 @@
-// A stand-in for CUDA's libraries that lets dtrain's CUDA half run on the CPU, from the very sources that a
-// GPU's build compiles: the .cu files by the host's compiler (device_language.h, ops/cuda/launch.h), and in
-// place of the CUDA runtime, cuBLASLt, cuDNN and NCCL the files beside this one.
+// An emulation of the CUDA libraries that runs dtrain's CUDA backend on the CPU, from the same sources as a
+// GPU build: the host compiler compiles the .cu files (device_language.h, ops/cuda/launch.h), and the files
+// in this folder replace the CUDA runtime, cuBLASLt, cuDNN and NCCL.
 //
-// What it proves: that kernels compute what they should, and that their threads meet where they must; that
-// streams and events order all work that needs an order, whatever order the rest takes (work is queued, and
-// run late and in random order); that captured work is capturable, and means the same when it is replayed;
-// that nothing leaks, is used after it was given back, or is touched by the host though it is the device's;
-// and that the libraries are called as their documentation asks, as far as the files here check it.
+// It tests that kernels compute correct results and their threads synchronize where they must; that streams
+// and events order all work that needs an order (queued work runs late and in random order); that captured
+// work can be captured and gives the same results when replayed; that nothing leaks or is used after it was
+// freed; that the host never touches device memory; and that the libraries are called as documented, as far
+// as these files check it.
 //
-// What it does not: a GPU's memory model (threads run one at a time, up to where they wait), its arithmetic
-// to the last bit, speed, limits of registers and shared memory (nor __launch_bounds__), and what the
-// libraries do beyond their documentation, or choose.
+// It does not test a GPU's memory model (threads run one at a time, up to where they wait), bit-exact
+// arithmetic, speed, limits of registers and shared memory (or __launch_bounds__), or undocumented behavior
+// and algorithm choices of the libraries.
 #pragma once
 
 #include <cstddef>
@@ -21,98 +21,99 @@
 
 namespace dtrain::emulation {
 
-/// How one device differs from the others. Statuses are CUDA's error codes; 0 is success.
+/// The deviations of one device from the others. Statuses are CUDA error codes; 0 is success.
 struct Oddity {
-  int capability = 0;   // 75 is 7.5; 0: the machine's
-  int set_device = 0;   // what cudaSetDevice answers, and every other call that would make its context
-  int memory_info = 0;  // what cudaMemGetInfo answers
+  int capability = 0;   // 75 is 7.5; 0: the default of the machine
+  int set_device = 0;   // status of cudaSetDevice and of every other call that would create the device's
+                        // context
+  int memory_info = 0;  // status of cudaMemGetInfo
 };
 
-/// How devices reach each other's memory.
+/// Peer access between devices.
 enum class PeerAccess {
   available,
   absent,
-  one_way,     // a device reaches those of a higher number only
-  refused,     // cudaDeviceCanAccessPeer promises it, and cudaDeviceEnablePeerAccess fails
+  one_way,     // a device can access only those with higher indices
+  refused,     // cudaDeviceCanAccessPeer reports access, but cudaDeviceEnablePeerAccess fails
   corrupting,  // copies between devices arrive damaged while it is enabled
 };
 
 struct Machine {
   int devices = 2;
-  size_t memory_bytes = size_t{1} << 30;  // of each device
+  size_t memory_bytes = size_t{1} << 30;  // memory per device
   int multiprocessors = 4;
   int capability = 90;
-  int64_t dnn_elements = INT32_MAX;  // of a tensor that cuDNN's engines take, all but engine 0
+  int64_t dnn_elements = INT32_MAX;  // maximum tensor size of cuDNN's engines except engine 0
   uint64_t seed = 1;
-  bool computes = true;  // else work is counted and ordered, and nothing is done
-  /// Work is run when somebody waits for it, and besides so often after a call (0 to 1).
+  bool computes = true;  // if false, work is counted and ordered but not executed
+  /// Work runs when a thread waits for it and, with this probability, after each call.
   double eagerness = 0.1;
-  std::map<int, Oddity> oddities = {};  // by device
-  int driver = 0;                       // the CUDA version that the driver is for; 0: the program's
-  int count_status = 0;                 // what cudaGetDeviceCount answers, if not success
+  std::map<int, Oddity> oddities = {};  // by device index
+  int driver = 0;                       // CUDA version of the driver; 0: that of the program
+  int count_status = 0;                 // status of cudaGetDeviceCount
   PeerAccess peers = PeerAccess::available;
-  size_t pinned_bytes = ~size_t{0};  // that a call may pin of the host's memory
+  size_t pinned_bytes = ~size_t{0};  // maximum host memory that a call may pin
 };
 
-/// Begins anew, with this machine; nothing of the old one may still be in use. Returns what it left behind:
-/// memory, streams, events and graphs that were never given back ("" if none). The first machine has
-/// DTRAIN_EMULATED_GPUS devices and the seed DTRAIN_EMULATED_SEED, where the environment says so.
+/// Restarts with this machine; nothing of the old one may still be in use. Returns the leaks of the old
+/// machine: memory, streams, events and graphs that were not freed ("" if none). The initial machine has
+/// DTRAIN_EMULATED_GPUS devices and the seed DTRAIN_EMULATED_SEED, if set in the environment.
 std::string restart(const Machine& machine);
 
-/// What went wrong on the device since this was last asked ("" if nothing). The calls that met it said
-/// cudaErrorLaunchFailure. Until it is asked every later call says so, too.
+/// Returns the failure of the devices since the last call ("" if none). The calls that failed returned
+/// cudaErrorLaunchFailure, and so do all later calls until this function is called.
 std::string take_failure();
 
-/// What devices have been given.
+/// Statistics of the work enqueued on devices.
 struct Counts {
-  int64_t calls = 0;        // kernels, copies, and memory that is set, by calls of their own
-  int64_t launches = 0;     // of graphs
-  int64_t nodes = 0;        // of these graphs
-  int64_t urgent = 0;       // of these nodes, those of a higher priority
-  int64_t threads = 0;      // of kernels, when they are called or captured
-  int64_t allocations = 0;  // of device memory
+  int64_t calls = 0;        // kernels, copies and memsets enqueued outside graphs
+  int64_t launches = 0;     // graph launches
+  int64_t nodes = 0;        // nodes in the launched graphs
+  int64_t urgent = 0;       // nodes with a higher priority
+  int64_t threads = 0;      // kernel threads, counted at launch or capture
+  int64_t allocations = 0;  // device memory allocations
 };
-/// Since this was last asked.
+/// Returns the counts since the last call.
 Counts take_counts();
 
-/// The next operation that begins on this device fails, as a kernel that traps. From then on the device's
-/// calls say cudaErrorLaunchFailure, nothing that it was given is ever done, so that waiting for that on
-/// another device never ends, and its graphs are destroyed without dropping what they hold. take_failure()
-/// does not tell of it.
+/// Makes the next operation on this device fail like a kernel that traps. From then on the device's calls
+/// return cudaErrorLaunchFailure, its pending work never completes (so waiting for it on another device never
+/// ends), and its graphs are destroyed without releasing what they hold. take_failure() does not report this
+/// failure.
 void break_device(int device);
-/// All devices work again; what the broken ones were given is forgotten.
+/// Repairs all devices; pending work of broken devices is dropped.
 void repair_devices();
 
-/// From now on NCCL's group calls that abort communicators never return, or do so again.
+/// Makes NCCL's group calls that abort communicators block forever, or return again.
 void block_nccl_aborts(bool blocked);
 
-/// From now on cuDNN takes so many seconds to make an execution plan.
+/// Makes cuDNN take this many seconds to create an execution plan.
 void slow_down_plans(double seconds);
 
-/// From now on launches of graphs on this device do not return before an NCCL communicator is aborted, as a
-/// driver's that waits for another device; -1: none.
+/// Makes graph launches on this device block until an NCCL communicator is aborted, like a driver that waits
+/// for another device; -1: none.
 void block_graph_launches(int device);
 
-/// From now on this device captures so many calls and refuses the next, as a tool does that does not know a
-/// call; -1: no device does.
+/// Makes this device capture `after` calls and reject the next, like a tool that does not support a call; -1:
+/// no device.
 void refuse_capture(int device, size_t after = 0);
 
-/// The version that ncclGetVersion tells from now on (22105 is 2.21.5); 0: that of the header.
+/// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: that of the header.
 void set_nccl_version(int version);
 
-/// From now on NCCL's calls of this device never end, and ncclCommGetAsyncError reports an error, as of a
-/// link that is lost; -1: none.
+/// Makes NCCL's calls on this device never complete, and ncclCommGetAsyncError report an error, as if the
+/// link was lost; -1: none.
 void lose_nccl_link(int device);
 
-/// The next launch of every kernel is its first one again, which may wait for all devices.
+/// Makes the next launch of every kernel a first launch again, which may wait for all devices.
 void unload_kernels();
 
-/// The devices that have a context of this process.
+/// Returns the devices with a context of this process.
 std::set<int> contexts();
-/// Those of which threads wait asleep (cudaDeviceScheduleBlockingSync).
+/// Returns the devices whose waiting threads sleep (cudaDeviceScheduleBlockingSync).
 std::set<int> sleepers();
 
-/// Device memory that was asked for and is in use, of all devices.
+/// Returns the allocated device memory of all devices, in bytes.
 size_t bytes_in_use();
 
 }  // namespace dtrain::emulation

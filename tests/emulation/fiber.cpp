@@ -22,11 +22,11 @@ constexpr size_t kStack = 256 * 1024;
 constexpr size_t kStack = 64 * 1024;
 #endif
 
-Fiber* starting = nullptr;  // under the machine's lock, as every fiber is
+Fiber* starting = nullptr;  // protected by the machine's lock, like every fiber
 
 }  // namespace
 
-// swapcontext makes a system call each time, which would be most of the time of a kernel with barriers.
+// swapcontext makes a system call on every switch, which would dominate the time of a kernel with barriers.
 #if defined(__x86_64__)
 
 extern "C" void dtrain_switch_stack(void** from, void* to);
@@ -57,7 +57,7 @@ namespace {
 
 void* first_frame(std::byte* stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // no caller; leaves the stack as a call would
+  *--top = nullptr;  // no return address; aligns the stack as after a call
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   return top;

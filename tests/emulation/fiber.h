@@ -1,12 +1,12 @@
-// A piece of code with a stack of its own that can pause in the middle.
+// Code with its own stack that can pause in the middle.
 #pragma once
 
 #include <cstddef>
 
 namespace dtrain::emulation {
 
-/// Runs main(argument) up to its next pause() whenever it is resumed; main must never return. Stays on the
-/// thread that resumes it first. Never destroyed while it is paused in code that owns something.
+/// Each resume runs main(argument) up to its next pause(); main must never return. A fiber stays on the
+/// thread that first resumes it. It must not be destroyed while paused in code that owns resources.
 class Fiber {
  public:
   Fiber(void (*main)(void*), void* argument);
@@ -15,7 +15,7 @@ class Fiber {
   ~Fiber();
 
   void resume();
-  /// Called on the fiber that runs: back to where it was resumed.
+  /// Called on the running fiber: switches back to the code that resumed it.
   void pause();
 
  private:
@@ -23,10 +23,10 @@ class Fiber {
 
   void (*main_)(void*);
   void* argument_;
-  std::byte* memory_;    // a page that nobody may touch, then the stack
-  void* own_ = nullptr;  // where each side goes on: stack pointers, or ucontext_t
+  std::byte* memory_;    // a guard page, then the stack
+  void* own_ = nullptr;  // where each side continues: stack pointers, or ucontext_t
   void* resumer_ = nullptr;
-  // AddressSanitizer's second stacks, which are used where it is.
+  // AddressSanitizer's fake stacks, used only in its builds.
   [[maybe_unused]] void* own_fake_ = nullptr;
   [[maybe_unused]] void* resumer_fake_ = nullptr;
   [[maybe_unused]] const void* resumer_stack_ = nullptr;

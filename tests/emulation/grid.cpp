@@ -20,13 +20,14 @@ namespace {
 
 struct Thread {
   Fiber* fiber;
-  // It waits while (*word & mask) == value.
+  // The thread waits while (*word & mask) == value.
   const uint32_t* word;
   uint32_t mask, value;
   bool may_go_on() const { return (*word & mask) != value; }
 };
 
-/// What a lane brings to a meeting, and what it comes for: the value of a lane (from 0 on), or one of these.
+/// The value that a lane contributes to a warp operation, and what it reads: the value of a lane (0 or more),
+/// or one of these constants.
 constexpr int kAllValues = -1, kNothing = -2;
 struct Lane {
   uint32_t mask;
@@ -37,9 +38,9 @@ struct Lane {
 struct Warp {
   uint32_t living = 0;
   uint32_t arrived = 0;
-  std::array<Lane, 32> lanes;  // as they arrived
-  // What each of those that met has taken: settled when the last arrives, as whoever goes on may be at the
-  // next meeting before another has looked.
+  std::array<Lane, 32> lanes;  // state of each lane at its arrival
+  // Result of each participating lane. Computed when the last lane arrives, because a lane that continues may
+  // enter the next operation before another has read its result.
   std::array<uint64_t, 32> taken;
 };
 
@@ -56,7 +57,7 @@ uint64_t mix(uint64_t x) {
 class Block {
  public:
   void begin(const Grid& grid, uint64_t number, uint64_t seed);
-  /// Makes it the one that runs, until all its threads wait or have ended.
+  /// Runs the block until all its threads wait or have ended.
   void step();
   void give_up();
   bool done() const { return waiting_.empty() && started_ == threads_; }
@@ -84,30 +85,30 @@ class Block {
   Grid grid_{};
   uint3 index_{};
   uint64_t seed_ = 0;
-  std::vector<std::byte> shared_;  // what it has in shared memory, while another block runs
+  std::vector<std::byte> shared_;  // saved shared memory, while another block runs
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   std::vector<Thread> waiting_;
   std::vector<Warp> warps_;
   std::string failure_;
-  Fiber* fiber_ = nullptr;  // that runs
-  unsigned current_ = 0;    // the thread that runs
+  Fiber* fiber_ = nullptr;  // running fiber
+  unsigned current_ = 0;    // running thread
   unsigned started_ = 0, threads_ = 0, living_ = 0;
   bool backwards_ = false, paused_ = false;
   uint32_t arrived_ = 0, barriers_ = 0;
   int holding_ = 0, counted_ = 0;
 };
 
-/// That may be under way at once, and the one that runs.
+/// Maximum number of concurrent blocks, and the running block.
 constexpr size_t kMostBlocks = 3;
 std::array<Block, kMostBlocks> blocks_under_way;
 Block* block = nullptr;
 
-/// NaNs, as nothing initialises it.
+/// Fills shared memory with NaNs, since it is uninitialized.
 void poison_shared_memory() {
   for (const std::span<std::byte> piece : shared_memory()) std::memset(piece.data(), 0xff, piece.size());
 }
-/// Into memory that is asked for once: blocks take turns often.
+/// Reuses one allocation, since blocks switch often.
 void save_shared_memory(std::vector<std::byte>& all) {
   size_t at = 0;
   for (const std::span<std::byte> piece : shared_memory()) {
@@ -126,7 +127,8 @@ void restore_shared_memory(const std::vector<std::byte>& all) {
 
 void Block::fiber_main(void* self) {
   Block& b = *static_cast<Block*>(self);
-  // A fiber runs as many threads as it can to their ends: those that never wait need no fiber of their own.
+  // A fiber runs as many threads as possible to their ends: threads that never wait need no fiber of their
+  // own.
   for (;;) {
     while (b.started_ < b.threads_) {
       const unsigned next = b.started_++;
@@ -284,7 +286,7 @@ void Block::step() {
   run_some_threads();
 }
 
-/// Whoever still waits never goes on: its stack is given up, and with it nothing that a kernel owns.
+/// Abandons threads that still wait: their stacks are freed. Kernels own no resources.
 void Block::give_up() {
   waiting_.clear();
   idle_.clear();

@@ -1,6 +1,6 @@
-// Runs a kernel's grid on the CPU: up to a few blocks at once, which take turns where their threads wait, the
-// threads of a block as fibers that pause where they wait for each other. Under the machine's lock: one grid
-// at a time in the process.
+// Runs a kernel's grid on the CPU: a few blocks at once, which switch where their threads wait. The threads
+// of a block are fibers that pause where they wait for each other. Protected by the machine's lock: one grid
+// at a time per process.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@ namespace dtrain::emulation {
 
 struct Grid {
   dim3 blocks, threads;
-  void (*thread)(const void* arguments);  // what each thread does
+  void (*thread)(const void* arguments);  // code of each thread
   const void* arguments;
 };
 
-/// The order of blocks and threads follows from `seed`. Returns what went wrong ("" if nothing): threads that
-/// wait for each other forever, or warps that disagree.
+/// Runs the grid; `seed` determines the order of blocks and threads. Returns an error ("" if none): threads
+/// that wait for each other forever, or divergent warps.
 std::string run_grid(const Grid& grid, uint64_t seed);
 
-// What the running thread does.
+// Operations of the running thread.
 
 void sync_threads();
-/// The number of threads of the block, among those that have not ended, for which `predicate` holds.
+/// Returns the number of threads of the block that have not ended and for which `predicate` holds.
 int sync_threads_count(bool predicate);
 void sync_warp(uint32_t mask);
-/// Gives `value` to the lanes of `mask`, and takes the one of lane `from`; all bits set where that lane gave
-/// none.
+/// Shares `value` with the lanes of `mask` and returns the value of lane `from`; all bits set if that lane
+/// did not participate.
 uint64_t exchange(uint32_t mask, uint64_t value, int from);
-/// A bit for each lane of `mask` whose predicate holds.
+/// Returns a bit for each lane of `mask` whose predicate holds.
 uint32_t ballot(uint32_t mask, bool predicate);
-/// This thread's place in its warp.
+/// Index of this thread in its warp.
 int lane();
 uint32_t active_lanes();
 

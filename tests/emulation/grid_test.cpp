@@ -1,4 +1,4 @@
-// That kernels run as on a device.
+// Kernels run as on a device.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -119,7 +119,7 @@ TEST_CASE("emulated kernels: threads that wait forever are noticed") {
     CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
     CHECK(take_failure() == "threads of a block wait for each other forever");
   }
-  // And the next kernel runs.
+  // The next kernel runs normally.
   const Stream stream;
   const Array<int> dst(size_t{3});
   end_early(dst.data, 3, stream);

@@ -1,4 +1,4 @@
-// Small kernels that the emulation itself is tested with.
+// Small kernels for testing the emulation itself.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 
 namespace dtrain::emulation {
 
-/// dst[i] = i of all threads, by every dimension of grid and block.
+/// dst[i] = i for every thread, using all dimensions of grid and block.
 void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream);
-/// Each block notes what it finds in shared memory, and leaves something there.
+/// Each block records the initial content of shared memory, then writes to it.
 void find_shared_memory(int* found, int blocks, cudaStream_t stream);
-/// Each block draws a number before and one behind a barrier.
+/// Each block increments the counter before and after a barrier and records both values.
 void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream);
-/// Each block of 256 turns its part of the array round, by shared memory.
+/// Each block of 256 threads reverses its part of the array through shared memory.
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
-/// As that, but some threads do not wait for the others.
+/// The same, but some threads skip the barrier.
 void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
 /// dst[warp] = the sum of the warp's lanes; dst[warps + warp] = its even lanes.
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
@@ -23,9 +23,9 @@ void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
 void match_lanes(const int* src, unsigned* dst, cudaStream_t stream);
 /// Threads beyond `n` end before the barrier.
 void end_early(int* dst, int n, cudaStream_t stream);
-/// Half of the threads wait for a warp's other half, which waits for the block.
+/// Half of the threads wait for the other half of their warp, which waits for the block.
 void wait_forever(cudaStream_t stream);
-/// Half of a warp's lanes vote where the others only wait.
+/// Half of a warp's lanes vote while the others only wait.
 void disagree(cudaStream_t stream);
 /// *counter += the number of threads that have an odd index.
 void count_odd(int* counter, int blocks, cudaStream_t stream);

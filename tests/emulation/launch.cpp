@@ -8,7 +8,7 @@
 namespace dtrain::emulation {
 
 namespace {
-std::set<std::pair<int, const void*>> loaded;  // devices and their kernels
+std::set<std::pair<int, const void*>> loaded;  // (device, kernel) pairs that were loaded
 }
 
 void load_kernel(const void* kernel) {
@@ -34,7 +34,7 @@ cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t 
       blocks.x > 0x7fffffffu || blocks.y > 0xffffu || blocks.z > 0xffffu) {
     return answer(cudaErrorInvalidConfiguration);
   }
-  // CUDA 12.1 made it 32764 bytes for compute capability 7.0 and later.
+  // CUDA 12.1 raised the limit to 32764 bytes for compute capability 7.0 and later.
   if (argument_bytes > 4096) return answer(cudaErrorInvalidValue);
   if (stream && stream != cudaStreamLegacy && stream->device != current_device())
     return answer(cudaErrorInvalidResourceHandle);

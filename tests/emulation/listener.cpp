@@ -1,4 +1,4 @@
-// What the device has to say when a test case ends, and what is left of it when all have.
+// Reports device failures after each test case, and leaks after all of them.
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,7 +18,7 @@ struct Listener final : doctest::IReporter {
   void test_run_end(const doctest::TestRunStats&) override {
     if (crashed_) return;
     report(restart({}));
-    // doctest has counted already.
+    // doctest has already computed its exit code.
     if (troubles_ > 0) std::_Exit(1);
   }
 
@@ -26,7 +26,7 @@ struct Listener final : doctest::IReporter {
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override { unload_kernels(); }
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  /// A signal may have come within a kernel, which holds the device's lock for good.
+  /// The signal may have interrupted a kernel, in which case the device's lock is never released.
   void test_case_exception(const doctest::TestCaseException& what) override { crashed_ |= what.is_crash; }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}

@@ -24,19 +24,19 @@
 namespace dtrain::emulation {
 namespace {
 
-constexpr size_t kAlignment = 256;  // as cudaMalloc promises
-constexpr size_t kGuard = 256;      // behind each piece, at least
+constexpr size_t kAlignment = 256;  // guaranteed by cudaMalloc
+constexpr size_t kGuard = 256;      // minimum size after each allocation
 constexpr int kGuardByte = 0xa5;
-constexpr int kFreshByte = 0xff;  // a NaN in every floating-point type
+constexpr int kFreshByte = 0xff;  // makes NaNs of every floating-point type
 constexpr size_t kHugePage = size_t{2} << 20;
 
 struct Region {
   std::byte* data = nullptr;
   size_t bytes = 0;
   size_t used = 0;
-  size_t unasked = 0;                   // what drivers and libraries took, of `used`
-  std::set<std::string> loaded;         // libraries
-  std::map<std::byte*, size_t> pieces;  // where, and of how many bytes
+  size_t unasked = 0;                   // part of `used` taken by drivers and libraries
+  std::set<std::string> loaded;         // libraries whose kernels were loaded
+  std::map<std::byte*, size_t> pieces;  // size in bytes by address
   bool holds(const void* p) const { return p >= data && p < data + bytes; }
 };
 
@@ -48,7 +48,7 @@ size_t room_for(size_t bytes) {
   return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Only for its message: a test that touches device memory ends as by any bad pointer.
+/// Only prints a message: a test that touches device memory ends as with any bad pointer.
 void explain_fault(int, siginfo_t* info, void*) {
   for (const Region& region : regions) {
     if (!region.holds(info->si_addr)) continue;
@@ -77,14 +77,14 @@ bool guard_is_whole(const std::byte* data, size_t bytes) {
   return whole;
 }
 
-/// Those that hold nothing else: what was freed should not have to be unlocked any more.
+/// Releases pages that hold nothing else, so that freed memory need not be unlocked any more.
 void give_back_pages(std::byte* data, size_t bytes) {
   const auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
   const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kHugePage * kHugePage;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
-/// The first gap that is large enough.
+/// Returns the first gap that is large enough.
 std::byte* find_room(const Region& region, size_t bytes) {
   std::byte* at = region.data;
   for (const auto& [data, size] : region.pieces) {
@@ -104,12 +104,12 @@ void start_memory(int devices, size_t bytes_each) {
   sigaction(SIGSEGV, nullptr, &before);
   if (before.sa_handler == SIG_DFL) sigaction(SIGSEGV, &action, nullptr);
   for (int i = 0; i < devices; ++i) {
-    // Twice the size, so that gaps between the pieces are not what runs out.
+    // Twice the size, so that fragmentation does not exhaust the region.
     const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
-    madvise(data, bytes, MADV_HUGEPAGE);  // protecting goes by the page, and there are several at each launch
-    madvise(data, bytes, MADV_HUGEPAGE);  // or changing its protection takes longer than most kernels
+    madvise(data, bytes, MADV_HUGEPAGE);  // protection is changed per page, several times per launch
+    madvise(data, bytes, MADV_HUGEPAGE);  // otherwise changing the protection takes longer than most kernels
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});
   }
@@ -188,7 +188,7 @@ size_t unasked_bytes(int device) {
 bool load_kernels(int device, const char* library) {
   Region& region = regions.at(static_cast<size_t>(device));
   if (!region.loaded.insert(library).second) return true;
-  return take_unasked(device, region.bytes / 100);  // as large a part of its memory as of a small GPU's
+  return take_unasked(device, region.bytes / 100);  // the same fraction of its memory as on a small GPU
 }
 
 int device_of(const void* data) {

@@ -1,5 +1,5 @@
-// The devices' memory: mapped so that the host can touch it only while device work runs, tracked, and with
-// guards around every piece.
+// Device memory: mapped so that the host can access it only while device work runs, tracked, and with guards
+// around every allocation.
 #pragma once
 
 #include <cstddef>
@@ -7,34 +7,34 @@
 
 namespace dtrain::emulation {
 
-/// All under the machine's lock.
+/// All functions require the machine's lock.
 void start_memory(int devices, size_t bytes_each);
-/// What was never given back.
+/// Returns a description of leaked memory.
 std::string stop_memory();
 
-/// Null where the device has not so much left. Full of NaNs.
+/// Returns memory filled with NaNs; null if the device does not have enough left.
 void* allocate_memory(int device, size_t bytes);
-/// What is wrong with giving it back ("" if nothing).
+/// Frees an allocation. Returns an error ("" if none).
 std::string free_memory(void* data);
 size_t free_bytes(int device);
-/// What drivers and libraries take beside what is asked of them. False where the device has not so much left.
+/// Takes memory for drivers and libraries. Returns false if the device does not have enough left.
 bool take_unasked(int device, size_t bytes);
 void give_back_unasked(int device, size_t bytes);
 size_t unasked_bytes(int device);
-/// A library's kernels, when one of them is called for the first time.
+/// Takes memory for a library's kernels on the first call of one of them.
 bool load_kernels(int device, const char* library);
-/// The device whose memory this is, or -1.
+/// Returns the device that owns this memory, or -1.
 int device_of(const void* data);
-/// Whether these bytes are part of one piece of device memory.
+/// Whether these bytes lie within one allocation of device memory.
 bool is_device_memory(const void* data, size_t bytes);
-/// Pieces whose guards were written on.
+/// Describes allocations whose guards were overwritten.
 std::string damaged_memory();
 
 void* allocate_pinned(size_t bytes);
 bool free_pinned(void* data);
 bool is_pinned(const void* data);
 
-/// While one of these exists, device memory can be touched.
+/// Makes device memory accessible while an object of this class exists.
 class Unlocked {
  public:
   Unlocked();

@@ -1,5 +1,5 @@
-// The part of NCCL that dtrain uses, among threads of one process: a member's call is done once every
-// member's stream has come to it.
+// Emulates the part of NCCL that dtrain uses, among threads of one process: a member's call completes once
+// the streams of all members have reached it.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -36,15 +36,15 @@ struct Call {
   size_t bytes() const { return count * (type == ncclDouble ? sizeof(double) : sizeof(float)); }
 };
 
-/// Members that know each other by one id.
+/// The members connected by one id.
 struct Clique {
   int size = 0;
   int joined = 0, leaving = 0;
   bool aborted = false;
   std::vector<int> devices;              // by rank
-  std::vector<int64_t> calls;            // by rank: how many have been queued
-  std::vector<int> replayed;             // by rank: how many of these that were captured are not done
-  std::vector<std::optional<Call>> met;  // by rank: the calls that streams have come to
+  std::vector<int64_t> calls;            // by rank: number of queued calls
+  std::vector<int> replayed;             // by rank: number of pending captured calls
+  std::vector<std::optional<Call>> met;  // by rank: call that the stream has reached
   std::vector<bool> done;
 };
 
@@ -52,13 +52,13 @@ std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
 bool aborts_blocked = false;
-int version_told = 0;  // 0: the header's
-int lost_device = -1;  // whose link is lost
+int version_told = 0;  // 0: that of the header
+int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
-thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
+thread_local std::vector<ncclComm_t> begun, ended;  // in the open group
 
-/// The library chooses algorithms, and with them orders, as it likes, unless it is told which one to take.
+/// The library chooses algorithms, and thus summation orders, freely unless configured.
 size_t first_rank(size_t ranks) {
   const char* algorithm = std::getenv("NCCL_ALGO");
   return algorithm && std::strcmp(algorithm, "Ring") == 0 ? 0 : random_number() % ranks;
@@ -84,7 +84,7 @@ void broadcast(std::vector<std::optional<Call>>& calls) {
   for (const auto& call : calls) std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(call->dst));
 }
 
-/// With the last member's call all of them are done.
+/// Completes the collective when the last member's call arrives.
 void meet(Clique& clique) {
   const Call& first = *clique.met[0];
   for (const auto& call : clique.met) {
@@ -127,7 +127,7 @@ void lose_nccl_link(int device) {
 }
 
 void wait_for_all_devices(const char* call) {
-  if (any_broken()) return;  // who comes late may be about to hear of it
+  if (any_broken()) return;  // late members may not have noticed the failure yet
   for (const auto& [id, clique] : cliques) {
     const auto& [devices, calls] = std::tie(clique->devices, clique->calls);
     if (clique->aborted || std::find(devices.begin(), devices.end(), current_device()) == devices.end())
@@ -147,7 +147,8 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  /// Held by all work that uses it, captured work too; and by what is captured alone.
+  /// References held by all work that uses the communicator, captured or not; `graph_uses` by captured work
+  /// only.
   std::shared_ptr<int> uses = std::make_shared<int>(), graph_uses = std::make_shared<int>();
 };
 
@@ -164,8 +165,7 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
     return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
-  // The documentation of NCCL_GRAPH_MIXING_SUPPORT: the mechanism that allows it is one that hangs were seen
-  // with.
+  // According to the documentation of NCCL_GRAPH_MIXING_SUPPORT, the mechanism that allows mixing can hang.
   if (!what.captured && clique.replayed[rank] > 0)
     fail_device(
         "an NCCL call outside of a graph, while a graph's call of the same communicator is under way");
@@ -191,9 +191,9 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   return answer(enqueue(stream, run, ready, queued)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-std::condition_variable met_others;  // who begin or end their communicators
+std::condition_variable met_others;  // threads that create or end their communicators
 
-/// Waits until all members of the communicators that this thread has begun are there.
+/// Waits until all members of the communicators that this thread creates have joined.
 void connect(std::unique_lock<std::mutex>& lock) {
   for (const ncclComm_t comm : begun) ++comm->clique->joined;
   met_others.notify_all();
@@ -202,9 +202,9 @@ void connect(std::unique_lock<std::mutex>& lock) {
   begun.clear();
 }
 
-/// Waits until all members of the communicators that this thread ends are being ended: the documentation
-/// calls that collective over the ranks of a machine. The library waits forever for one that never is.
-/// Aborted ones it frees only when no graph holds them any more.
+/// Waits until all members of the communicators that this thread ends are being ended: according to the
+/// documentation, this is collective over the ranks of a machine, and the library waits forever for a missing
+/// member. Aborted communicators are freed only when no graph holds them any more.
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;
@@ -286,7 +286,7 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   auto lock = lock_machine();
-  // The library would wait for it, in vain.
+  // The library would wait for it forever.
   if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
   ended.push_back(comm);
   if (groups == 0) end_communicators(lock);
@@ -303,7 +303,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// A device's own failure is none of its business.
+/// Does not report a failure of the device itself.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
   const auto lock = lock_machine();
   *status = comm->device == lost_device ? ncclRemoteError : ncclSuccess;

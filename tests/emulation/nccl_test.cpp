@@ -1,4 +1,4 @@
-// That NCCL is as its documentation has it.
+// The emulated NCCL behaves as documented.
 #include <chrono>
 #include <future>
 #include <nccl.h>
@@ -12,7 +12,7 @@
 namespace dtrain::emulation {
 namespace {
 
-/// A communicator for each of so many devices, all of this thread's.
+/// Returns a communicator for each of `count` devices, all used by this thread.
 std::vector<ncclComm_t> connect(int count) {
   std::vector<ncclComm_t> communicators(static_cast<size_t>(count));
   ncclUniqueId id;
@@ -33,7 +33,7 @@ void destroy(const std::vector<ncclComm_t>& communicators) {
   CHECK(ncclGroupEnd() == ncclSuccess);
 }
 
-/// What three devices' numbers, each its own, come to on the first.
+/// Sums the numbers of three devices on the first.
 float sum_of_three(const std::vector<float>& numbers) {
   const std::vector<ncclComm_t> communicators = connect(3);
   float sum = 0;

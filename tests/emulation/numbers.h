@@ -1,4 +1,4 @@
-// Arrays of the types that the libraries take.
+// Arrays of the element types that the libraries accept.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// An emulated machine that is unlike the usual one.
+// An emulated machine with special properties.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,8 @@
 
 namespace dtrain::emulation {
 
-/// A machine for the time of a test case, which leaves the usual one. No device is started yet.
+/// Replaces the machine for the duration of a test case, then restores the default one. No device is
+/// initialized yet.
 class OtherMachine {
  public:
   explicit OtherMachine(const Machine& machine) { CHECK(restart(machine) == ""); }

@@ -13,14 +13,14 @@ namespace dtrain::emulation {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 60s;  // with work that nothing makes ready
+constexpr auto kPatience = 60s;  // timeout for work that never becomes ready
 
 struct State {
   std::mutex mutex;
   std::condition_variable changed;
   Machine machine;
   uint64_t random = 1;
-  std::vector<WorkPtr> runnable;  // all that they come after is done
+  std::vector<WorkPtr> runnable;  // work whose dependencies are done
   std::string failure;
   std::set<int> breaking, broken;  // devices
   Counts counts;
@@ -46,7 +46,7 @@ void finish(const WorkPtr& work) {
   }
 }
 
-/// One piece of ready work, any; false where there is none.
+/// Runs one random piece of ready work; returns false if there is none.
 bool run_one() {
   State& s = state();
   const size_t n = s.runnable.size();
@@ -128,7 +128,7 @@ cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std
     }
     state().changed.notify_all();
     if (work->done) break;
-    // Polled as well: what makes work ready may be outside of the queue.
+    // Also polls, since work may become ready through events outside the queue.
     state().changed.wait_for(lock, 10ms);
     if (!any_broken() && std::chrono::steady_clock::now() > deadline) {
       fail_device("nothing that is queued can begin, and somebody waits for it");

@@ -1,4 +1,4 @@
-// What has been asked of the devices and is not done yet, and what becomes of it.
+// The queue of device work and its execution.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace dtrain::emulation {
 
-/// A piece of work that begins once all that it comes after is done, and `ready` (where there is one) holds.
+/// A piece of work that starts once its dependencies are done and `ready` (if set) holds.
 struct Work {
   int device = 0;
   std::function<void()> run;
@@ -25,9 +25,9 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// A piece of work of a captured graph, which comes after nodes before it only.
+/// A piece of work in a captured graph; depends only on earlier nodes.
 struct CapturedNode {
-  int priority = 0;  // less is more urgent
+  int priority = 0;  // smaller is more urgent
   std::function<void()> run;
   std::function<bool()> ready;
   std::function<void()> queued;
@@ -42,67 +42,68 @@ struct Capture {
   std::vector<cudaStream_t> streams;
 };
 
-/// Everything of the emulated machine that threads share is behind this lock, device work included.
+/// Locks the state of the emulated machine that threads share; device work runs under this lock too.
 std::unique_lock<std::mutex> lock_machine();
 const Machine& machine();
-/// For decisions that must not matter.
+/// Random number for decisions that must not affect results.
 uint64_t random_number();
 
-/// `queued` is called at once.
+/// Queues work; calls `queued` immediately.
 WorkPtr queue_work(int device, std::function<void()> run, const std::vector<WorkPtr>& after,
                    std::function<bool()> ready = {}, const std::function<void()>& queued = {});
-/// Runs ready work in random order until `work` is done (null: is done already). Waits, without the lock,
-/// while nothing is ready but other threads may bring more. Gives the device's status.
+/// Runs ready work in random order until `work` is done (null: already done). Waits, without the lock, while
+/// nothing is ready but other threads may enqueue more. Returns the device's status.
 cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std::mutex>& lock);
-/// Now and then some of what is ready.
+/// Occasionally runs some ready work.
 void run_some();
-/// All that is ready.
+/// Runs all ready work.
 void run_all();
-/// Somebody waiting may go on.
+/// Wakes up waiting threads.
 void notify_change();
 
 int current_device();
 
-/// Makes it the failure of all devices, as the caller broke a rule: every later call reports it.
+/// Marks all devices as failed because the caller broke a rule: every later call reports it.
 void fail_device(const std::string& what);
-/// cudaErrorLaunchFailure where all devices have failed, or this one is broken (break_device).
+/// Returns cudaErrorLaunchFailure if all devices have failed or this one is broken (break_device).
 cudaError_t device_status(int device = current_device());
 bool any_broken();
 
-/// Remembers what cudaGetLastError tells, and passes it on.
+/// Stores the status for cudaGetLastError, and returns it.
 cudaError_t answer(cudaError_t status);
 
-/// Work in the order of a stream; part of its capture where it is captured. `queued` is called when it joins
-/// the device's queue: now, or whenever what was captured is launched.
+/// Enqueues work on a stream, or adds it to the stream's capture. `queued` is called when the work joins the
+/// device's queue: immediately, or when the captured graph is launched.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {},
                     std::function<void()> queued = {});
 bool is_captured(cudaStream_t stream);
-/// For calls that must not be made while this thread's work is captured: says so, and spoils the capture.
+/// For calls that are not allowed during a capture by this thread: returns the error and invalidates the
+/// capture.
 cudaError_t forbid_capture();
-/// For calls that may wait for the work of all devices, as allocating does: fails the device where that work
-/// may wait for NCCL calls that some member of this device's communicators has not queued yet. `call`: what
-/// the failure says of it.
+/// For calls that may wait for the work of all devices, such as allocation: fails the device if that work may
+/// wait for NCCL calls that some member of this device's communicators has not queued yet. `call`: name of
+/// the call in the failure message.
 void wait_for_all_devices(const char* call = "a call that may wait for all devices");
-/// Communicators of NCCL that have been aborted so far.
+/// Number of NCCL communicators aborted so far.
 int64_t nccl_aborts();
 Counts& counts();
 
-// runtime_devices.cpp, under the lock.
+// In runtime_devices.cpp; requires the lock.
 
-/// The device's; one without any where the machine names none.
+/// Returns the device's oddity; a default one if the machine defines none.
 const Oddity& oddity_of(int device);
-/// What a call answers that needs a context of the device, which it makes.
+/// Creates the device's context and returns the status.
 cudaError_t make_context(int device);
-/// Whether the program's kernels run on the device: success, or what starting one answers.
+/// Returns success if the device can run the program's kernels, otherwise the status of launching one.
 cudaError_t kernel_status(int device);
-/// Whether what is copied from one device to another arrives damaged.
+/// Whether copies from one device to another arrive damaged.
 bool peer_copy_is_corrupted(int to, int from);
-/// Forgets contexts, and which devices may reach each other.
+/// Resets contexts and peer access.
 void stop_devices();
 
 }  // namespace dtrain::emulation
 
-// What the runtime's handles point to.
+// The objects behind the runtime's handles.
 struct CUstream_st {
   int device = 0;
   bool blocking = true;
@@ -116,7 +117,7 @@ struct CUevent_st {
   int device = 0;
   bool timing = true;
   dtrain::emulation::WorkPtr recorded;
-  std::shared_ptr<double> milliseconds;  // when it was reached
+  std::shared_ptr<double> milliseconds;  // time at which it was reached
   std::shared_ptr<dtrain::emulation::Capture> capture;
   std::vector<size_t> capture_tail;
 };
@@ -127,7 +128,7 @@ struct CUgraphExec_st {
   std::vector<dtrain::emulation::CapturedNode> nodes;
   int device = 0;
   bool by_node_priority = false;
-  size_t bytes() const { return nodes.size() << 12; }  // of the device's memory
+  size_t bytes() const { return nodes.size() << 12; }  // device memory of the graph, in bytes
   dtrain::emulation::WorkPtr last, upload;
   bool launched = false;
 };

@@ -1,4 +1,4 @@
-// The CUDA runtime's memory and words.
+// Emulates the CUDA runtime's memory and error functions.
 #include <cstring>
 
 #include "emulation/memory.h"
@@ -8,7 +8,7 @@ using namespace dtrain::emulation;
 
 namespace {
 
-/// What is wrong with copying between these, in this direction.
+/// Checks a copy between these pointers in this direction.
 cudaError_t check_copy(const void* dst, const void* src, size_t bytes, cudaMemcpyKind kind) {
   const bool to_device = device_of(dst) >= 0, from_device = device_of(src) >= 0;
   if ((to_device && !is_device_memory(dst, bytes)) || (from_device && !is_device_memory(src, bytes)))
@@ -29,7 +29,7 @@ void copy_now(void* dst, const void* src, size_t bytes) {
     *static_cast<unsigned char*>(dst) ^= 0xff;
 }
 
-/// Host memory that is not pinned is copied when the call is made, behind the stream's work.
+/// Pageable host memory is copied during the call, after the stream's earlier work.
 bool is_pageable(const void* data) {
   return device_of(data) < 0 && !is_pinned(data);
 }
@@ -85,7 +85,7 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   return answer(*made ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-/// As the runtime does, behind all the device's work.
+/// Like the runtime, waits for all work of the device.
 cudaError_t cudaFree(void* data) {
   if (!data) return cudaSuccess;
   {
@@ -170,7 +170,7 @@ cudaError_t cudaMemset(void* dst, int value, size_t bytes) {
   return cudaMemsetAsync(dst, value, bytes, nullptr);
 }
 
-/// Kernels are started by ops/cuda/launch.h beside this file.
+/// Kernels are launched by ops/cuda/launch.h in this folder.
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) {
   return answer(cudaErrorNotSupported);
 }

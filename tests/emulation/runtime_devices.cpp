@@ -1,4 +1,4 @@
-// The CUDA runtime's devices: what they are, which of them have contexts, and which reach each other.
+// Emulates the CUDA runtime's devices: properties, contexts and peer access.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 std::set<int> made_contexts;
 std::set<int> blocking_devices;
-std::set<std::pair<int, int>> enabled_peers;  // a device, and one that it may reach
+std::set<std::pair<int, int>> enabled_peers;  // (device, accessible device) pairs
 
 bool exists(int device) {
   return device >= 0 && device < machine().devices;
@@ -51,7 +51,7 @@ cudaError_t make_context(int device) {
   return cudaSuccess;
 }
 
-/// As of a program that is compiled for 80-real, 90-real and 90-virtual.
+/// Assumes a program compiled for 80-real, 90-real and 90-virtual.
 cudaError_t kernel_status(int device) {
   const int capability = capability_of(device);
   if (capability < 80) return cudaErrorNoKernelImageForDevice;

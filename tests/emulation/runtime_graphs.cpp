@@ -1,4 +1,4 @@
-// The CUDA runtime's graphs.
+// Emulates the CUDA runtime's graphs.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -12,9 +12,9 @@ namespace dtrain::emulation {
 namespace {
 Handles<CUgraph_st> graphs;
 Handles<CUgraphExec_st> executables;
-int blocked_device = -1;         // whose graphs' launches do not return
-int64_t aborts_before = 0;       // it was blocked
-std::vector<CapturedNode> lost;  // of graphs that a broken device does not drop
+int blocked_device = -1;         // device whose graph launches block
+int64_t aborts_before = 0;       // number of aborts when it was blocked
+std::vector<CapturedNode> lost;  // nodes of graphs that a broken device does not release
 }  // namespace
 
 void block_graph_launches(int device) {
@@ -74,7 +74,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   const cudaError_t status = device_status(executable->device);
   if (status != cudaSuccess)
     std::move(executable->nodes.begin(), executable->nodes.end(), std::back_inserter(lost));
-  executables.erase(found);  // what was launched goes on
+  executables.erase(found);  // launched work continues
   return answer(status);
 }
 
@@ -95,8 +95,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
   return cudaSuccess;
 }
 
-/// Launches of one executable graph come after each other. What has not been uploaded by then is uploaded
-/// now, which may allocate and wait.
+/// Launches of one executable graph run one after another. A graph that was not uploaded is uploaded now,
+/// which may allocate and wait.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   auto lock = lock_machine();
   CUstream_st* stream = stream_of(handle);

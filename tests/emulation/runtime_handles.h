@@ -1,4 +1,4 @@
-// What the runtime's streams and graphs know of each other.
+// Interface between the runtime's streams and graphs.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace dtrain::emulation {
 
-/// Objects that handles point to.
+/// The objects behind handles.
 template <class T>
 using Handles = std::set<std::unique_ptr<T>, std::less<>>;
 
@@ -27,7 +27,7 @@ bool exists(Handles<T>& all, const T* wanted) {
   return find(all, wanted) != all.end();
 }
 
-/// Clears them; says how many there were still, in a line, or "" for none.
+/// Clears the objects. Returns a line with their number, or "" if there were none.
 template <class All>
 std::string stop_all(All& all, const char* what) {
   std::string left;
@@ -36,15 +36,15 @@ std::string stop_all(All& all, const char* what) {
   return left;
 }
 
-/// The stream that a handle names; null where it names none.
+/// Returns the stream of a handle; null if the handle is invalid.
 CUstream_st* stream_of(cudaStream_t handle);
-/// What new work on this stream comes after: the null stream and those that block do not overlap.
+/// Returns the dependencies of new work on this stream: the null stream and blocking streams do not overlap.
 std::vector<WorkPtr> tails(CUstream_st* stream);
-/// Ends a capture's use; gives `status`.
+/// Invalidates a capture; returns `status`.
 cudaError_t spoil(const std::shared_ptr<Capture>& capture, cudaError_t status);
 
 cudaGraph_t keep_graph(std::vector<CapturedNode> nodes);
-/// As stop_all().
+/// Like stop_all().
 std::string stop_graphs();
 
 }  // namespace dtrain::emulation

@@ -1,4 +1,4 @@
-// The CUDA runtime's streams, events and captures.
+// Emulates the CUDA runtime's streams, events and captures.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -15,12 +15,12 @@ namespace {
 Handles<CUstream_st> streams;
 Handles<CUevent_st> events;
 std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
-std::vector<std::shared_ptr<Capture>> captures;  // that have not ended
+std::vector<std::shared_ptr<Capture>> captures;  // active captures
 constexpr int kGreatestPriority = -5;
 int refusing_device = -1;  // that captures only
 size_t captured_calls = 0;
 thread_local int chosen_device = 0;
-thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // that this thread began
+thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // captures begun by this thread
 
 CUstream_st* legacy_stream(int device) {
   while (legacy_streams.size() <= static_cast<size_t>(device)) {
@@ -37,7 +37,7 @@ bool implicitly_waits_for_capture(const CUstream_st* stream) {
          });
 }
 
-/// Waiting for a stream that is captured, or by a call that captures do not allow.
+/// Returns an error if the wait is not allowed: for a captured stream, or during a capture.
 cudaError_t may_wait(CUstream_st* stream) {
   if (stream->capture) return spoil(stream->capture, cudaErrorStreamCaptureUnsupported);
   if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
@@ -50,7 +50,7 @@ void unite(std::vector<size_t>& into, const std::vector<size_t>& from) {
   }
 }
 
-/// Everything that these nodes come after, and they themselves.
+/// Returns these nodes and all their ancestors.
 std::set<size_t> ancestors(const Capture& capture, const std::vector<size_t>& nodes) {
   std::set<size_t> found(nodes.begin(), nodes.end());
   for (size_t i = capture.nodes.size(); i-- > 0;) {
@@ -155,7 +155,7 @@ cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
   if (const cudaError_t status = make_context(device); status != cudaSuccess) return answer(status);
   chosen_device = device;
-  return cudaSuccess;  // a broken device can be chosen
+  return cudaSuccess;  // a broken device can still be selected
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
@@ -187,7 +187,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const auto found = find(streams, stream);
   if (found == streams.end()) return answer(cudaErrorInvalidResourceHandle);
   if (stream->capture) stream->capture->broken = true;
-  streams.erase(found);  // its work goes on
+  streams.erase(found);  // its work continues
   return cudaSuccess;
 }
 
@@ -197,7 +197,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (!stream) return answer(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
   for (const WorkPtr& work : tails(stream)) {
-    // A stream that blocks waits for the null stream only through its own work.
+    // A blocking stream waits for the null stream only through its own work.
     if (!stream->legacy && work != stream->tail) continue;
     const cudaError_t status = run_until_done(work, stream->device, lock);
     if (status != cudaSuccess) return answer(status);
@@ -326,7 +326,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return cudaSuccess;
   }
   if (stream->capture) {
-    // An event of the outside that was never recorded, or is long past, is taken as no exception.
+    // External events are rejected even if they were never recorded or completed long ago.
     return answer(spoil(stream->capture, cudaErrorStreamCaptureIsolation));
   }
   if (event->capture) return answer(cudaErrorCapturedEvent);

@@ -1,4 +1,4 @@
-// That streams, events, captures and memory behave as CUDA's documentation has it.
+// The emulated streams, events, captures and memory behave as documented by CUDA.
 #include <cstring>
 #include <vector>
 
@@ -149,17 +149,17 @@ TEST_CASE("emulated capture: what cannot be captured") {
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
-  begin();  // from memory that is not pinned
+  begin();  // from pageable memory
   float value = 0;
   CHECK(cudaMemcpyAsync(data.data, &value, 4, cudaMemcpyDefault, a) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
-  begin();  // a fork that is not joined
+  begin();  // an unjoined fork
   CHECK(cudaEventRecord(event, a) == cudaSuccess);
   CHECK(cudaStreamWaitEvent(b, event, 0) == cudaSuccess);
   scale_add(data.data, 1, 1, 4, b);
   CHECK(end() == cudaErrorStreamCaptureUnjoined);
   CHECK(cudaEventRecord(event, b) == cudaSuccess);
-  begin();  // an event of the outside
+  begin();  // an external event
   CHECK(cudaStreamWaitEvent(a, event, 0) == cudaErrorStreamCaptureIsolation);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
   CHECK(data.read(a) == all(0));
@@ -189,7 +189,7 @@ TEST_CASE("emulated memory: what is freed twice") {
   CHECK(take_failure() == "freed what was never allocated");
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which notices by itself
+#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer detects it itself
 TEST_CASE("emulated memory: writing behind the end is noticed") {
   const Fresh fresh;
   {

@@ -9,12 +9,12 @@
 
 namespace dtrain::emulation {
 
-/// By whose place the others' follow.
+/// Its address determines the addresses of the others.
 thread_local std::byte shared_memory_anchor{};
 
 namespace {
 
-/// Where a thread-local variable lies from the beginning of all of them.
+/// Offset of a thread-local variable from the start of the TLS block.
 struct Symbol {
   ptrdiff_t offset;
   size_t bytes;
@@ -25,7 +25,7 @@ struct Symbols {
   std::vector<Symbol> shared;
 };
 
-/// Variables of functions in the namespaces that kernels are in.
+/// Matches variables of functions in the kernels' namespaces.
 bool is_shared(std::string_view name) {
   return name.starts_with("_ZZN6dtrain4cuda") || name.starts_with("_ZZN6dtrain9emulation");
 }
@@ -61,7 +61,7 @@ Symbols read_symbols() {
   return found;
 }
 
-/// The calling thread's. Within the function it would be taken for a kernel's.
+/// The calling thread's pieces. Inside the function it would be mistaken for a kernel's variable.
 thread_local std::vector<std::span<std::byte>> pieces;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What kernels declare __shared__: in the emulation thread-local variables of the host, of which the
-// program's symbols tell where they are.
+// Kernels' __shared__ variables: in the emulation they are thread-local variables, located through the
+// program's symbols.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace dtrain::emulation {
 
-/// The pieces of the calling thread's; none where the program has no symbols.
+/// Returns the calling thread's shared variables; none if the program has no symbols.
 const std::vector<std::span<std::byte>>& shared_memory();
 
 }  // namespace dtrain::emulation

@@ -1,4 +1,4 @@
-// What tests on the emulated machine share.
+// Shared code of tests on the emulated machine.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace dtrain::emulation {
 
-/// A new machine; in the end nothing may be left of it, and nothing have failed.
+/// A new machine; its destructor checks that nothing leaked or failed.
 class Fresh {
  public:
   explicit Fresh(const Machine& machine = {}) {
@@ -47,7 +47,7 @@ struct Event {
   cudaEvent_t event = nullptr;
 };
 
-/// Host memory that the device copies from and to by itself.
+/// Pinned host memory.
 template <class T>
 struct Pinned {
   explicit Pinned(size_t n) {
@@ -72,7 +72,7 @@ struct Array {
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
-  /// Behind what the stream has been given.
+  /// Reads the data after the stream's earlier work.
   std::vector<T> read(cudaStream_t stream) const {
     std::vector<T> values(size);
     CHECK(cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream) ==

@@ -1,4 +1,4 @@
-// When a run's GPUs fail, or waiting for them has taken too long.
+// Detection of failed GPUs and of step timeouts.
 #include "engine/watchdog.h"
 
 #include <csignal>
@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A watchdog whose end of the run can be waited for.
+/// A watchdog with a way to wait until it ends the run.
 class Watched {
  public:
   explicit Watched(Watchdog::Seconds limit)
@@ -36,7 +36,7 @@ class Watched {
   Watchdog watchdog_;
 };
 
-/// Stops this process as a scheduler may, and lets it go on after so many seconds.
+/// Suspends this process, like a scheduler may, for `time` seconds.
 void stop_for(unsigned time) {
   const pid_t waker = fork();
   if (waker == 0) {

@@ -1,4 +1,4 @@
-// Which strategies fit on a machine, and about how fast they are there.
+// Strategies that fit on a machine, and their estimated speed.
 #include "estimate/what_fits.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Eight blocks that are alike.
+/// Eight identical blocks.
 RunConfig blocks(const std::vector<std::string>& sets = {}) {
   return config_from(R"(
 model:
@@ -60,7 +60,7 @@ TEST_CASE("the largest batch that fits, by few questions") {
     CHECK(largest_batch(excess_of, 100'000, excess_of(100'000)) == fits);
     CHECK(asked < 10);
   }
-  // What a batch takes may come in steps.
+  // Memory may grow with the batch in steps.
   const auto steps = [](int64_t batch) { return std::ceil(static_cast<double>(batch) / 64) * 64 - 640.5; };
   CHECK(largest_batch(steps, 5000, steps(5000)) == 640);
   CHECK(largest_batch(steps, 1, 3) == 0);
@@ -74,14 +74,14 @@ TEST_CASE("a stage's time is that of its layers, and copies of what crosses") {
   PipelineWork work = pipeline_work(config, placement, 256);
   CHECK(work.samples == 64);
   CHECK(work.microbatches == 4);
-  CHECK(work.slot_bytes == 8);  // Adam's two
+  CHECK(work.slot_bytes == 8);  // Adam's two slots
   work.seconds_per_byte = 1e-6;
   std::vector<PipelineDevice> devices = pipeline_devices(placement);
   REQUIRE(devices.size() == 2);
   for (PipelineDevice& device : devices) device.seconds.assign(config.graph.nodes.size(), 3);
   const PipelineTimes times = pipeline_times(config.graph, placement.slots, devices, work);
-  // Sixteen layers and as many activations, of three seconds each, in each half; one dense and the input
-  // more.
+  // Sixteen layers and sixteen activations of three seconds each, in each half; plus one dense layer and the
+  // input.
   CHECK(times.stages[0].forward == doctest::Approx(16));
   CHECK(times.stages[0].backward == doctest::Approx(32));
   CHECK(times.stages[1].forward == doctest::Approx(17));
@@ -114,13 +114,14 @@ TEST_CASE("estimated seconds of a step") {
   CHECK(seconds("single", kSlow) == single);
   CHECK(seconds(mirrored.c_str(), kFast) < single);
   CHECK(seconds(mirrored.c_str(), kSlow) > single);
-  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // updates a part each
+  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // each updates only a part
   CHECK(seconds(parameters.c_str(), kSlow) > 1.3 * seconds(gradients.c_str(), kSlow));
-  // A pipeline is empty at the end of each of the parts of a batch.
+  // A pipeline drains at the end of each part of a batch.
   const std::string few = "{pipeline: {" + four + ", stages: auto, microbatches: 4}}";
   CHECK(seconds(few.c_str(), kFast, {"train.accumulate=4"}) > 1.2 * seconds(pipeline.c_str(), kFast));
   CHECK(seconds(gradients.c_str(), kSlow, {"train.accumulate=4"}) > 2 * seconds(gradients.c_str(), kSlow));
-  // 69,000 parameters are 277 kB, 2 (n - 1) / n of them cross a link in the sum; of values 64 kB each way.
+  // 69,000 parameters are 277 kB, of which the reduction sends 2 (n - 1) / n over a link; the values are 64
+  // kB in each direction.
   CHECK(seconds(mirrored.c_str(), kSlow) == doctest::Approx(1.5 * 4 * 66'820 / kSlow).epsilon(0.05));
   CHECK(seconds(pipeline.c_str(), kSlow) < seconds(mirrored.c_str(), kSlow));
 }
@@ -218,7 +219,7 @@ train: {batch_size: 256, loss: {sparse_categorical_crossentropy: {from_logits: t
   CHECK(layers.find("left/first")->text() == "gpu:0");
   CHECK(layers.find("right/first")->text() == "gpu:1");
   CHECK(placed.fits);
-  constexpr int64_t kWorkspace = int64_t{64} << 20;  // that each GPU has besides
+  constexpr int64_t kWorkspace = int64_t{64} << 20;  // additional workspace per GPU
   CHECK(placed.bytes - kWorkspace < 0.6 * static_cast<double>(single.bytes - kWorkspace));
   CHECK(placed.step_seconds < 0.65 * single.step_seconds);
   for (const Candidate& candidate : what_fits(blocks(), gpus(3, 1000))) CHECK(candidate.name != "placed");

@@ -51,6 +51,8 @@ model:
     - zero_padding2d: {padding: [[1, 0], [0, 1]]}
     - cropping2d: {cropping: [[0, 1], [0, 0]]}
     - upsampling2d: {size: [2, 1], interpolation: nearest}
+    - upsampling2d: {size: [1, 2], interpolation: bilinear}
+    - prelu: {shared_axes: [1, 2], alpha_initializer: {constant: {value: 0.25}}}
     - separable_conv2d: {filters: 3, kernel_size: 2, padding: same, depth_multiplier: 2, strides: [2, 1]}
     - permute: {dims: [2, 1, 3]}
     - average_pooling2d: {pool_size: [2, 2], strides: 1}
@@ -62,6 +64,8 @@ model:
     - dropout: {rate: 0.25}
     - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}
     - reshape: [2, 3]
+    - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
+    - prelu: {shared_axes: 1}
     - flatten: {}
     - dense: {units: 3, activation: softmax, trainable: true}
 dataset:
@@ -143,6 +147,31 @@ train:
   clip_norm: 0.1
 """]
 
+
+EVERYTHING += ["""\
+model:
+  inputs: {volume: [4, 5, 3, 2]}
+  layers:
+    - zero_padding3d: {padding: [[1, 0], [0, 1], [2, 1]]}
+    - conv3d: {filters: 4, kernel_size: [2, 3, 1], strides: [1, 2, 1], padding: same, activation: relu}
+    - batch_normalization: {}
+    - upsampling3d: {size: [1, 2, 1]}
+    - cropping3d: {cropping: [[0, 1], [1, 0], [0, 0]]}
+    - max_pooling3d: {pool_size: 2, strides: 1, padding: same}
+    - conv3d: {filters: 3, kernel_size: 2, dilation_rate: [2, 1, 1], use_bias: false}
+    - average_pooling3d: {pool_size: [1, 2, 2]}
+    - global_max_pooling3d: {keepdims: true}
+    - global_average_pooling3d: {keepdims: false}
+    - dense: {units: 2}
+dataset:
+  train: {synthetic: {samples: 12, target: {shape: [2]}}}
+strategy: {single: {device: cpu:0}}
+train:
+  epochs: 1
+  batch_size: 4
+  loss: mean_squared_error
+  optimizer: {sgd: {learning_rate: 0.01}}
+"""]
 
 # The base of the configurations that start from one.
 BASE = EVERYTHING[2]
@@ -412,8 +441,11 @@ class Maker:
 
 
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
-                "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "dropout"]
-ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "dropout"]
+                "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout"]
+SEQUENCE_LAYERS = ["conv1d", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d"]
+VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
+                 "activation", "dropout"]
+ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout"]
 
 
 def draw_strategy(draw, maker, layers):
@@ -452,9 +484,11 @@ def generate(draw, schema):
         options = maker.options(maker.kind("layer", name))
         for key in ("name", "inputs", "trainable", "device", "recompute", "shared_with", "filters", "units"):
             options.pop(key, None)
-        if "padding" in options and name != "zero_padding2d" or name.endswith(("conv2d", "pooling2d")) and draw.random() < 0.7:
+        if "padding" in options and not name.startswith("zero_padding") or name.endswith(("conv2d", "conv3d", "pooling2d", "pooling3d")) and draw.random() < 0.7:
             options["padding"] = "same"
-        if name in ("conv2d", "conv2d_transpose"):
+        if name == "prelu" and "shared_axes" in options:
+            options["shared_axes"] = draw.choice([None, 1, [1], [2], [1, 2]])
+        if name in ("conv1d", "conv2d", "conv3d", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":
             options["units"] = draw.choice([1, 2, 5, 16, 33])
@@ -466,9 +500,12 @@ def generate(draw, schema):
 
     is_image = draw.random() < 0.6
     shape = [draw.choice([1, 4, 7, 12]), draw.choice([1, 5, 8]), draw.choice([1, 2, 3, 16])] if is_image else \
-        draw.choice([[], [1], [4], [9], [3, 4]])
-    layers = [layer(draw.choice(IMAGE_LAYERS)) for _ in range(draw.randrange(4))] if is_image else []
-    layers += [{"flatten": {}}] if is_image or draw.random() < 0.5 or not shape else []
+        draw.choice([[], [1], [4], [9], [3, 4], [9, 2]])
+    if is_image and draw.random() < 0.3:
+        shape = [draw.choice([1, 2, 5])] + shape
+    kinds = {2: SEQUENCE_LAYERS, 3: IMAGE_LAYERS, 4: VOLUME_LAYERS}.get(len(shape), [])
+    layers = [layer(draw.choice(kinds)) for _ in range(draw.randrange(4))] if kinds else []
+    layers += [{"flatten": {}}] if layers or is_image or draw.random() < 0.5 or not shape else []
     layers += [layer(draw.choice(ROW_LAYERS)) for _ in range(draw.randrange(3))]
     if draw.random() < 0.2:
         layers += [{"layer_normalization": {"name": "rows"}}, layer(draw.choice(["activation", "dropout"])),
@@ -482,8 +519,8 @@ def generate(draw, schema):
     sparse = loss_name.startswith("sparse")
     layers.append({"dense": {"units": classes, "name": "last", **({"activation": "softmax"} if draw.random() < 0.3 else {})}})
     target = {"classes": classes} if sparse else {"shape": [classes]}
-    if shape == [3, 4] and "flatten" not in str(layers):
-        target = {"shape": [3, classes]}
+    if len(shape) == 2 and "flatten" not in str(layers):
+        target = {"shape": [shape[0], classes]}
         loss_name = "mean_squared_error"
 
     def split():

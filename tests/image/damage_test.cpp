@@ -1,4 +1,4 @@
-// Files that are no whole pictures, and such as would take all memory.
+// Incomplete image files, and files that would exhaust memory.
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -35,7 +35,7 @@ std::vector<Bytes> one_of_each() {
           png_of(pixels, {.interlaced = true}), bmp_of(pixels)};
 }
 
-/// Signature and header of a PNG of this size, 8 bits of RGB, and the chunks.
+/// Returns a PNG with this size, 8 bits of RGB, and these chunks.
 Bytes png_with(uint32_t width, uint32_t height, const std::vector<Bytes>& chunks) {
   Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, header;
   for (const uint32_t extent : {width, height})
@@ -62,7 +62,7 @@ TEST_CASE("a picture that is cut short anywhere is an error") {
 }
 
 TEST_CASE("any change of bytes gives a picture or an error") {
-  // More of them, and others, than every test wants: DTRAIN_MUTATIONS=100000 DTRAIN_SEED=2.
+  // To run more mutations, or other ones: DTRAIN_MUTATIONS=100000 DTRAIN_SEED=2.
   const char *count = std::getenv("DTRAIN_MUTATIONS"), *seed = std::getenv("DTRAIN_SEED");
   std::mt19937 random(seed ? static_cast<uint32_t>(std::stoul(seed)) : 7u);
   const int mutations = count ? std::stoi(count) : 400;
@@ -98,7 +98,7 @@ TEST_CASE("a header's lies cost no memory") {
 }
 
 TEST_CASE("texts and colour profiles that unpack to much are passed over") {
-  // A stream of deflate of a megabyte of zeros, and a gigabyte's length said before it.
+  // A deflate stream of a megabyte of zeros, with a declared length of a gigabyte.
   const Pixels pixels = gradient(8, 8, 3);
   const Bytes whole = png_of(pixels);
   Bytes text{'k', 0, 0};
@@ -118,9 +118,9 @@ TEST_CASE("texts and colour profiles that unpack to much are passed over") {
 TEST_CASE("what is no picture is called by its name") {
   const auto of = [](const std::string& text) { return error_of(Bytes(text.begin(), text.end())); };
   CHECK(of("") == "expected a JPEG, PNG or BMP, found an empty file");
-  CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found no picture");
+  CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found a file that is not an image");
   CHECK(of("GIF89a......") == "expected a JPEG, PNG or BMP, found a GIF");
-  CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP picture");
+  CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP image");
 }
 
 TEST_CASE("a header is looked at without the rest of the file") {

@@ -1,4 +1,4 @@
-// What comes out of pictures of every kind that is read.
+// Decoding of images in every supported format.
 #include "image/decode.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// Decoded to the size that it has.
+/// Decodes an image at its original size.
 Pixels decoded(const Bytes& file, int64_t height, int64_t width, int channels = 3,
                Resize resize = Resize::stretch) {
   Pixels pixels{height, width, channels, {}};
@@ -31,7 +31,8 @@ int most_difference(const Bytes& a, const Bytes& b) {
   return most;
 }
 
-/// What a picture looks like when it was stored turned as `orientation` says: each case from EXIF's text.
+/// Returns the stored pixels of an image with this EXIF orientation; each case follows the text of the EXIF
+/// standard.
 Pixels stored_for(Pixels& seen, int orientation) {
   const bool turned = orientation >= 5;
   Pixels stored{turned ? seen.width : seen.height, turned ? seen.height : seen.width, seen.channels, {}};
@@ -94,14 +95,15 @@ TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none"
   for (const std::string text : {"BMI,age,height,weight\n21,30,1.8,70\n", "BM"}) {
     const Bytes bytes(text.begin(), text.end());
     CHECK_FALSE(is_picture_file(bytes));
-    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7), "expected a JPEG, PNG or BMP, found no picture", UserError);
+    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7),
+                         "expected a JPEG, PNG or BMP, found a file that is not an image", UserError);
   }
 }
 
 TEST_CASE("formats that are not read are pictures all the same, and are called by their names") {
   const std::string size("\0\0\0\x1c", 4);
   for (const auto& [start, kind] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
-                                    {"RIFF" + size + "WEBPVP8 ", "a WebP picture"},
+                                    {"RIFF" + size + "WEBPVP8 ", "a WebP image"},
                                     {std::string("II*\0", 4), "a TIFF"},
                                     {std::string("\0\0\1\0\1\0\x20\x20", 8), "an icon (.ico)"},
                                     {size + "ftypheic", "a HEIC, AVIF or video file"}}) {
@@ -139,7 +141,7 @@ TEST_CASE("channels are added and dropped as Keras does") {
   CHECK(decoded(png_of(grey), 8, 9, 3).bytes == three.bytes);
   CHECK(decoded(png_of(grey), 8, 9, 4).bytes == opaque.bytes);
   CHECK(decoded(png_of(both), 8, 9, 1).bytes == grey.bytes);
-  CHECK(decoded(png_of(both), 8, 9, 3).bytes == three.bytes);  // what is transparent keeps its colour
+  CHECK(decoded(png_of(both), 8, 9, 3).bytes == three.bytes);  // transparent pixels keep their color
   CHECK(decoded(png_of(three), 8, 9, 1).bytes == grey.bytes);
   CHECK(decoded(bmp_of(opaque), 8, 9, 3).bytes == three.bytes);
 
@@ -159,7 +161,7 @@ TEST_CASE("palettes, and greys of few bits") {
 }
 
 TEST_CASE("CMYK is light through ink, whichever way it is stored") {
-  // 16x16 of one colour: cyan 255, magenta 128, yellow 0, black 51.
+  // 16x16 pixels of one color: cyan 255, magenta 128, yellow 0, black 51.
   Pixels ink{16, 16, 4, {}}, absence{16, 16, 4, {}};
   for (int i = 0; i < 256; ++i) {
     ink.bytes.insert(ink.bytes.end(), {255, 128, 0, 51});
@@ -208,7 +210,8 @@ TEST_CASE("XMP turns a picture where EXIF says nothing") {
 
 namespace {
 
-/// A BMP with a palette of greys: 0, 1, 2, ...; `offset` says where the pixels begin (0: behind the palette).
+/// Returns a BMP with a palette of grays 0, 1, 2, ...; `offset`: where the pixels start (0: after the
+/// palette).
 Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, const Bytes& data,
                   int offset = 0) {
   Bytes file{'B', 'M'};
@@ -243,25 +246,24 @@ std::string error_of(const Bytes& file) {
 }  // namespace
 
 TEST_CASE("run-length encoded BMPs") {
-  // From bottom to top: a run, indices in the data (filled up to 16 bits), a step over two pixels, a row's
-  // end.
+  // From bottom to top: a run, literal indices (padded to 16 bits), a jump over two pixels, an end of row.
   const Bytes eight{5, 9, 0, 0, 0, 3, 1, 2, 3, 0, 2, 7, 0, 0, 0, 2, 2, 0, 3, 4, 0, 1};
   const Bytes expected{0, 0, 4, 4, 4, 1, 2, 3, 7, 7, 9, 9, 9, 9, 9};
   CHECK(decoded(indexed_bmp(3, 5, 8, 1, eight), 3, 5, 1).bytes == expected);
   const Bytes four{5, 0x99, 0, 0, 0, 3, 0x12, 0x30, 2, 0x77, 0, 0, 0, 2, 2, 0, 3, 0x45, 0, 1};
   CHECK(decoded(indexed_bmp(3, 5, 4, 2, four), 3, 5, 1).bytes ==
         Bytes{0, 0, 4, 5, 4, 1, 2, 3, 7, 7, 9, 9, 9, 9, 9});
-  const Bytes late{9, 1, 0, 0, 5, 2, 0, 0, 5, 3};  // a run beyond its row, no mark of the end
+  const Bytes late{9, 1, 0, 0, 5, 2, 0, 0, 5, 3};  // a run that exceeds its row, and no end marker
   CHECK(decoded(indexed_bmp(3, 5, 8, 1, late), 3, 5, 1).bytes ==
         Bytes{3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
   for (size_t length = 0; length + 2 < eight.size(); ++length) {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
     CHECK(error_of(indexed_bmp(3, 5, 8, 1, cut))
-              .starts_with("expected a BMP's 3 rows, found the end of its data"));
+              .starts_with("expected a BMP with 3 rows, found the end of its data"));
   }
   CHECK(error_of(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
-        "expected the 3 rows that the BMP's header says, found more");
+        "expected 3 rows as in the BMP header, found more");
   CHECK(error_of(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") != std::string::npos);
   CHECK(error_of(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
 }
@@ -270,9 +272,9 @@ TEST_CASE("the pixels of a BMP lie behind its palette") {
   const Bytes rows(3 * 8, 7);
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
-        Bytes(15, 7));  // as some writers have it
+        Bytes(15, 7));  // as written by some programs
   CHECK(error_of(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
-        "expected pixels behind the header and the palette, which end at byte 1078, found them at byte 1000");
+        "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
 }
 
 TEST_CASE("crop takes the middle, pad puts black beside the picture") {

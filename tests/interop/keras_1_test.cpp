@@ -49,6 +49,9 @@ TEST_CASE("Keras 1: layers and options get the names of Keras 2") {
       renamed_layer(
           R"({"class_name": "Merge", "config": {"name": "m", "mode": "concat", "concat_axis": 1, "dot_axes": -1}})")
           .dump() == R"({"class_name": "Concatenate", "config": {"name": "m", "axis": 1}})");
+  CHECK(
+      renamed_layer(R"({"class_name": "PReLU", "config": {"init": "zero", "shared_axes": [2, 3]}})").dump() ==
+      R"({"class_name": "PReLU", "config": {"alpha_initializer": "zeros", "shared_axes": [2, 3]}})");
   // A Merge with another mode is left unchanged; the import rejects it later.
   const char* dot = R"({"class_name": "Merge", "config": {"name": "m", "mode": "dot"}})";
   CHECK(renamed_layer(dot).dump() == dot);
@@ -85,5 +88,8 @@ TEST_CASE("Theano's kernels are reversed along the window") {
   const KerasWeight sequence = restored_kernel(layer_of("Conv1D", "{}"), counting({2, 1, 2}), theano);
   CHECK(std::vector<float>(sequence.values.get(), sequence.values.get() + 4) ==
         std::vector<float>{2, 3, 0, 1});
+  const KerasWeight volume = restored_kernel(layer_of("Conv3D", "{}"), counting({2, 1, 2, 1, 2}), theano);
+  CHECK(std::vector<float>(volume.values.get(), volume.values.get() + 8) ==
+        std::vector<float>{6, 7, 4, 5, 2, 3, 0, 1});
   CHECK(restored_kernel(layer_of("SeparableConv2D", "{}"), counting({2, 2, 1, 2}), theano).values[0] == 0);
 }

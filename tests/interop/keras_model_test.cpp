@@ -194,11 +194,26 @@ layers:
 }
 
 TEST_CASE("layers of images say that channels come last") {
-  for (const char* layer :
-       {"conv2d: {filters: 2, kernel_size: 3}", "depthwise_conv2d: {kernel_size: 3}",
-        "conv2d_transpose: {filters: 2, kernel_size: 3}", "max_pooling2d: {}", "average_pooling2d: {}",
-        "global_max_pooling2d: {}", "global_average_pooling2d: {}", "zero_padding2d: {}", "cropping2d: {}",
-        "separable_conv2d: {filters: 2, kernel_size: 3}", "upsampling2d: {}", "flatten: {}"}) {
+  for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
+                            "depthwise_conv2d: {kernel_size: 3}",
+                            "conv2d_transpose: {filters: 2, kernel_size: 3}",
+                            "max_pooling2d: {}",
+                            "average_pooling2d: {}",
+                            "global_max_pooling2d: {}",
+                            "global_average_pooling2d: {}",
+                            "zero_padding2d: {}",
+                            "cropping2d: {}",
+                            "separable_conv2d: {filters: 2, kernel_size: 3}",
+                            "upsampling2d: {}",
+                            "flatten: {}",
+                            "conv3d: {filters: 2, kernel_size: 3}",
+                            "max_pooling3d: {}",
+                            "average_pooling3d: {}",
+                            "global_max_pooling3d: {}",
+                            "global_average_pooling3d: {}",
+                            "zero_padding3d: {}",
+                            "cropping3d: {}",
+                            "upsampling3d: {}"}) {
     CAPTURE(layer);
     CHECK(config_of(layer).at("data_format").as_string() == "channels_last");
   }
@@ -290,9 +305,25 @@ TEST_CASE("layers as Keras writes them") {
       R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
   CHECK(config("zero_padding2d: [1, 2]") ==
         R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("zero_padding3d: [1, 2, 0]") ==
+        R"(ZeroPadding3D {"padding": [[1, 1], [2, 2], [0, 0]], "data_format": "channels_last"})");
+  CHECK(config("cropping3d") ==
+        R"(Cropping3D {"cropping": [[1, 1], [1, 1], [1, 1]], "data_format": "channels_last"})");
+  CHECK(config("upsampling3d: [1, 2, 3]") ==
+        R"(UpSampling3D {"size": [1, 2, 3], "data_format": "channels_last"})");
+  CHECK(
+      config("average_pooling3d: {strides: [1, 2, 1]}") ==
+      R"(AveragePooling3D {"pool_size": 2, "strides": [1, 2, 1], "padding": "valid", "data_format": "channels_last"})");
   CHECK(config("permute: [2, 1]") == R"(Permute {"dims": [2, 1]})");
   CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
   CHECK(config("maximum") == "Maximum {}");
+  CHECK(config("upsampling2d: {interpolation: bilinear}") ==
+        R"(UpSampling2D {"size": 2, "interpolation": "bilinear", "data_format": "channels_last"})");
+  CHECK(config("prelu") ==
+        R"(PReLU {"alpha_initializer": {"class_name": "Zeros", "config": {}}, "shared_axes": null})");
+  CHECK(config("prelu: {shared_axes: 1}").ends_with(R"("shared_axes": [1]})"));
+  CHECK(config("conv1d: {filters: 1, kernel_size: 2, padding: causal}").find(R"("padding": "causal")") !=
+        std::string::npos);
   CHECK(config("upsampling2d: 3") ==
         R"(UpSampling2D {"size": 3, "interpolation": "nearest", "data_format": "channels_last"})");
   CHECK(config("cropping2d: [1, 2]") ==

@@ -61,6 +61,38 @@ layers:
 )")) == "Transpose Conv Relu BatchNormalization MaxPool Transpose Flatten Gemm");
 }
 
+TEST_CASE("layers of sequences are one node each, transposed where they come in and go out") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: [12, 3]}
+layers:
+  - zero_padding1d: [1, 2]
+  - conv1d: {filters: 4, kernel_size: 3, padding: causal, dilation_rate: 2}
+  - prelu: {shared_axes: 1}
+  - batch_normalization
+  - max_pooling1d: {pool_size: 2, strides: 1, padding: same}
+  - average_pooling1d
+  - upsampling1d: 2
+  - cropping1d: 1
+  - global_max_pooling1d: {keepdims: true, name: largest}
+  - global_average_pooling1d: {inputs: cropping1d, name: mean}
+outputs: [largest, mean]
+)");
+  CHECK(ops(model) ==
+        "Transpose Pad Conv PRelu BatchNormalization MaxPool AveragePool Resize Slice GlobalMaxPool "
+        "GlobalAveragePool Flatten Transpose");
+  const auto node = [&](const char* op) {
+    return *std::find_if(model.nodes.begin(), model.nodes.end(),
+                         [&](const OnnxNode& one) { return one.op == op; });
+  };
+  const auto shape_of = [&](const std::string& initializer) {
+    return std::find_if(model.initializers.begin(), model.initializers.end(),
+                        [&](const OnnxTensor& one) { return one.name == initializer; })
+        ->shape;
+  };
+  CHECK(shape_of(node("Conv").inputs[1]) == Shape{4, 3, 3});
+  CHECK(shape_of(node("PRelu").inputs[1]) == Shape{4, 1});
+}
+
 TEST_CASE("a value is transposed once for all that read it") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [8, 8, 3]}
@@ -108,8 +140,29 @@ TEST_CASE("the loops give what the operators are said to give") {
   CHECK(answer("max_pooling2d: {pool_size: 2}", "[2, 2, 2]", {1, 8, 2, 7, 3, 6, 4, 5}) ==
         std::vector<float>{4, 8});
   CHECK(answer("global_average_pooling2d", "[1, 2, 2]", {1, 2, 3, 4}) == std::vector<float>{2, 3});
+  CHECK(answer("conv3d: {filters: 1, kernel_size: [2, 1, 2], use_bias: false, kernel_initializer: ones}",
+               "[2, 1, 3, 1]", {1, 2, 4, 10, 20, 40}) == std::vector<float>{33, 66});
+  CHECK(answer("max_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
+        std::vector<float>{4, 4, 3, 2});
+  CHECK(answer("average_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
+        std::vector<float>{2.5, 3, 2.5, 2});  // padding does not count
+  CHECK(answer("zero_padding3d: [[1, 0], 0, [0, 1]]", "[1, 1, 2, 1]", {1, 2}) ==
+        std::vector<float>{0, 0, 0, 1, 2, 0});
+  CHECK(answer("cropping3d: [[1, 0], 0, [0, 1]]", "[2, 1, 2, 1]", {1, 2, 3, 4}) == std::vector<float>{3});
+  CHECK(answer("upsampling3d: [2, 1, 2]", "[1, 1, 2, 1]", {1, 2}) ==
+        std::vector<float>{1, 1, 2, 2, 1, 1, 2, 2});
   CHECK(answer("conv2d: {filters: 1, kernel_size: [1, 2], use_bias: false, kernel_initializer: ones}",
                "[1, 3, 1]", {1, 2, 4}) == std::vector<float>{3, 6});
+  CHECK(
+      answer(
+          "conv1d: {filters: 1, kernel_size: 2, padding: causal, use_bias: false, kernel_initializer: ones}",
+          "[3, 1]", {1, 2, 4}) == std::vector<float>{1, 3, 6});
+  CHECK(answer("average_pooling1d: {pool_size: 2, strides: 1, padding: same}", "[3, 1]", {1, 2, 4}) ==
+        std::vector<float>{1.5, 3, 4});
+  CHECK(answer("prelu: {alpha_initializer: {constant: 0.5}}", "[2, 2]", {-1, 2, -3, 0}) ==
+        std::vector<float>{-0.5, 2, -1.5, 0});
+  CHECK(answer("upsampling2d: {size: [1, 2], interpolation: bilinear}", "[1, 2, 1]", {1, 5}) ==
+        std::vector<float>{1, 2, 4, 5});
   CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "
                "kernel_initializer: ones}",
                "[1, 2, 1]", {1, 2})
@@ -121,8 +174,13 @@ TEST_CASE("the loops repeat arrays and pixels") {
   model.inputs = {{"x", OnnxType::float32, {1, 1, 2}}};
   model.initializers = {{"scales", OnnxType::float32, {4}, {1, 1, 2, 3}, {}},
                         {"times", OnnxType::int64, {4}, {}, {1, 2, 1, 1}}};
-  model.nodes = {{"Resize", "a", {"x", "", "scales"}, {"large"}, {{"mode", std::string("nearest")}}},
-                 {"Tile", "b", {"x", "times"}, {"twice"}, {}}};
+  model.nodes = {
+      {"Resize",
+       "a",
+       {"x", "", "scales"},
+       {"large"},
+       {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}}},
+      {"Tile", "b", {"x", "times"}, {"twice"}, {}}};
   model.outputs = {{"large", OnnxType::float32, {1, 2, 6}}, {"twice", OnnxType::float32, {2, 1, 2}}};
   const auto found = run_onnx(model, 1, {{1, 2}});
   CHECK(found[0] == std::vector<float>{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2});

@@ -49,6 +49,36 @@ layers:
   CHECK(!contains(script, "average_pool"));
 }
 
+TEST_CASE("layers of sequences are modules and functions of sequences") {
+  TestExport exported(R"(
+inputs: {x: [12, 3]}
+layers:
+  - conv1d: {filters: 4, kernel_size: 3, padding: causal, dilation_rate: 2}
+  - prelu: {shared_axes: 1}
+  - max_pooling1d
+  - average_pooling1d: {pool_size: 2, padding: same}
+  - prelu: {name: each}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.conv1d = nn.Conv1d(3, 4, 3, stride=1, dilation=2)\n"));
+  CHECK(contains(script, "self.prelu = nn.PReLU(4)\n"));
+  CHECK(contains(script, R"(
+        v0 = x.permute(0, 2, 1)
+        v1 = self.conv1d(F.pad(v0, (4, 0), value=0))
+        v2 = self.prelu(v1)
+        v3 = F.max_pool1d(v2, 2, 2)
+        v4 = average_pool(v3, 2, 2, (0, 0))
+        v5 = v4.permute(0, 2, 1)
+        v6 = torch.where(v5 < 0, v5 * self.each["weight"], v5)
+        return v6
+)"));
+  const TorchBuilder builder(exported.graph);
+  CHECK(builder.weights()[2].key() == "prelu.weight");
+  CHECK(builder.weights()[2].shape == Shape{4});
+  CHECK(builder.weights()[3].shape == Shape{3, 4});
+}
+
 TEST_CASE("weights have PyTorch's names and order of axes") {
   const TestExport exported(R"(
 inputs: {image: [5, 5, 3]}
@@ -70,6 +100,32 @@ layer_1st.running_var 8
 )");
   CHECK(builder.layers().at("layer_1st") == "1st");
   CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, modules have the layers' names
+}
+
+TEST_CASE("layers of volumes are PyTorch's of three dimensions") {
+  TestExport exported(R"(
+inputs: {v: [5, 6, 7, 3]}
+layers:
+  - conv3d: {filters: 4, kernel_size: [3, 2, 1], padding: same}
+  - batch_normalization
+  - max_pooling3d
+  - average_pooling3d: {pool_size: 2, strides: 1, padding: same}
+  - global_average_pooling3d
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.conv3d = nn.Conv3d(3, 4, (3, 2, 1), stride=(1, 1, 1), dilation=(1, 1, 1))\n"));
+  CHECK(contains(script, "self.batch_normalization = nn.BatchNorm3d(4, "));
+  CHECK(contains(script, R"(
+        v0 = v.permute(0, 4, 1, 2, 3)
+        v1 = self.conv3d(F.pad(v0, (0, 0, 0, 1, 1, 1), value=0))
+        v2 = self.batch_normalization(v1)
+        v3 = F.max_pool3d(v2, (2, 2, 2), (2, 2, 2))
+        v4 = average_pool(v3, (2, 2, 2), (1, 1, 1), (0, 1, 0, 1, 0, 1))
+        v5 = v4.mean((2, 3, 4))
+        return v5
+)"));
+  CHECK(TorchBuilder(exported.graph).weights()[0].shape == Shape{4, 3, 3, 2, 1});
 }
 
 TEST_CASE("layers that share weights share a module") {

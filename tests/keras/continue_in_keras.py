@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Exports runs as .keras files and goes on with the training in Keras 3: the predictions after 24 further steps are those of
-dtrain to 1e-5 of the largest, for every optimizer and schedule. The other way around, files that Keras 3 saved are imported
-with their optimizers, and dtrain goes on.
+dtrain to 1e-5 of the largest, for every optimizer and schedule. The other way around, files that Keras 2 and 3 saved are imported
+with their optimizers, those of Keras 2.10 among them, and dtrain goes on. Losses, their weights and metrics come along.
 
     continue_in_keras.py DTRAIN
 
 Exits with 77, which CTest takes for skipped, if there is no Keras 3.
 """
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -77,9 +78,80 @@ def check_import(program, keras, folder, optimizer, ending):
     return float(abs(found - end).max() / abs(end).max())
 
 
+def legacy_optimizers(keras):
+    """Those of Keras 2.10 and before."""
+    legacy = getattr(keras.optimizers, "legacy", None)
+    if keras.__version__.startswith("3") or not legacy:
+        return {}
+    s = keras.optimizers.schedules
+    return {
+        "sgd": legacy.SGD(0.1), "momentum": legacy.SGD(0.05, momentum=0.9, nesterov=True, decay=0.05),
+        "adam": legacy.Adam(0.01, decay=0.1), "adam with a schedule": legacy.Adam(s.InverseTimeDecay(0.02, 5, 0.5)),
+        "rmsprop": legacy.RMSprop(0.003), "rmsprop with momentum": legacy.RMSprop(0.003, momentum=0.5, centered=True),
+        "adagrad": legacy.Adagrad(0.1), "clip_norm": legacy.SGD(0.5, global_clipnorm=0.1), "clip_value": legacy.SGD(0.5, clipvalue=0.01)}
+
+
+def imports(keras):
+    """Optimizers by name, with the ending of the file that has their state."""
+    for ending in (".keras", ".h5"):
+        for name, (_, optimizer) in train_as_keras.cases(keras).items():
+            yield name, optimizer, ending
+    for name, optimizer in legacy_optimizers(keras).items():
+        yield f"legacy {name}", optimizer, ".h5"
+
+
+def check_outputs(program, keras, folder, ending):
+    """Two outputs with losses of different weights and metrics, some of which dtrain lacks."""
+    layers, metrics = keras.layers, keras.metrics
+    x = keras.Input((6,), name="x")
+    model = keras.Model(x, [layers.Dense(3, activation="softmax", name="kind")(x), layers.Dense(1, name="size")(x)])
+
+    def mine(y_true, y_pred):
+        return y_pred
+
+    model.compile(
+        "adam", {"kind": "sparse_categorical_crossentropy", "size": keras.losses.Huber(delta=2.0)},
+        loss_weights={"size": 0.25, "kind": 2.0},
+        metrics={"kind": ["accuracy", metrics.SparseTopKCategoricalAccuracy(k=2, name="top2"), metrics.KLDivergence()],
+                 "size": ["mae", metrics.RootMeanSquaredError(), mine]}, weighted_metrics={"size": ["mse"]})
+    model.fit(*zeros(), verbose=0)
+    model.save(folder / f"outputs{ending}")
+    run(program, folder, "import", f"outputs{ending}", "--output", "imported", "--with-optimizer")
+    config = subprocess.run([program, "inspect", "imported/weights.h5", "--config"], cwd=folder, check=True,
+                            capture_output=True, text=True).stdout
+    report = (folder / "imported/report.txt").read_text()
+    for expected in ("weight: 2", "delta: 2", "weight: 0.25",
+                     "kind: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
+                     "size: [mean_absolute_error, root_mean_squared_error]", "size: [mean_squared_error]"):
+        if expected not in config:
+            raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{config}")
+    for expected in ("kind: the metric KLDivergence: ", "size: the metric mine: dtrain has none of this name"):
+        if expected not in report:
+            raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{report}")
+    if "state" in report:
+        raise open_in_keras.Mistake(f"outputs{ending}: {report}")
+
+
+def zeros():
+    import numpy
+    return numpy.zeros((4, 6), "float32"), [numpy.zeros((4,), "int32"), numpy.zeros((4, 1), "float32")]
+
+
 def main():
     program, kerases = open_in_keras.program_and_kerases()
     failed = False
+    for keras_name, keras in kerases.items():
+        for name, optimizer, ending in imports(keras):
+            with tempfile.TemporaryDirectory() as folder:
+                difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
+            good = difference < open_in_keras.TOLERANCE
+            failed = failed or not good
+            print(f"{keras_name}, {name} from a {ending} file: predictions differ by {difference:.1e}"
+                  f"{'' if good else ', TOO MUCH'}", flush=True)
+        for ending in (".keras", ".h5"):
+            with tempfile.TemporaryDirectory() as folder:
+                check_outputs(program, keras, pathlib.Path(folder), ending)
+            print(f"{keras_name}, two outputs from a {ending} file: losses, weights and metrics")
     for keras_name, keras in kerases.items():
         if not keras.__version__.startswith("3"):
             continue
@@ -89,14 +161,6 @@ def main():
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good
             print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)
-        for ending in (".keras", ".h5"):
-            for name, (_, optimizer) in train_as_keras.cases(keras).items():
-                with tempfile.TemporaryDirectory() as folder:
-                    difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
-                good = difference < open_in_keras.TOLERANCE
-                failed = failed or not good
-                print(f"{keras_name}, {name} from a {ending} file: predictions differ by {difference:.1e}"
-                      f"{'' if good else ', TOO MUCH'}", flush=True)
     sys.exit(1 if failed else 0)
 
 

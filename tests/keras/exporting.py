@@ -37,24 +37,29 @@ class Exporter:
 
 
 def windows(seed):
-    """Convolutions and pooling of odd sizes, strides, dilations and borders over one image."""
+    """Convolutions and pooling of odd sizes, strides, dilations and borders over an image and a volume."""
     draw = random.Random(seed)
-    size = lambda most: [draw.randint(1, most), draw.randint(1, most)]
     layers, rows = [], []
-    for i in range(12):
-        kind = draw.choice(["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d"])
-        options = {"strides": size(3), "padding": draw.choice(["same", "valid"]), "inputs": "image", "name": f"n{i}"}
+    for i in range(16):
+        kind = draw.choice(["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "conv3d",
+                            "max_pooling3d", "average_pooling3d"])
+        axes = 3 if "3d" in kind else 2
+        size = lambda most: [draw.randint(1, most) for _ in range(axes)]
+        options = {"strides": size(3), "padding": draw.choice(["same", "valid"]), "inputs": "image" if axes == 2 else "volume",
+                   "name": f"n{i}"}
         options["pool_size" if "pooling" in kind else "kernel_size"] = size(4)
         if "pooling" not in kind:
             options["bias_initializer"] = "random_normal"
-            if options["strides"] == [1, 1] or kind == "conv2d_transpose":
-                options["dilation_rate"] = draw.choice([1, [2, 1], 2])
-        if kind in ("conv2d", "conv2d_transpose"):
+            if options["strides"] == [1] * axes or kind == "conv2d_transpose":
+                options["dilation_rate"] = draw.choice([1, [2, 1, 1][:axes], 2])
+        if kind in ("conv2d", "conv3d", "conv2d_transpose"):
             options["filters"] = draw.randint(1, 4)
         layers += [{kind: options}, {"flatten": {"name": f"row{i}"}}]
         rows.append(f"row{i}")
-    layers += [{"concatenate": {"inputs": rows}}, {"dense": {"units": 3, "name": "last"}}]
-    return models.run_of({"inputs": {"image": [draw.randint(8, 12), draw.randint(8, 12), 3]}, "layers": layers},
+    layers += [{"flatten": {"inputs": "image", "name": "pixels"}}, {"flatten": {"inputs": "volume", "name": "voxels"}}]
+    layers += [{"concatenate": {"inputs": [*rows, "pixels", "voxels"]}}, {"dense": {"units": 3, "name": "last"}}]
+    return models.run_of({"inputs": {"image": [draw.randint(8, 12), draw.randint(8, 12), 3],
+                                     "volume": [draw.randint(7, 9), draw.randint(7, 9), draw.randint(7, 9), 2]}, "layers": layers},
                          targets={"last": {"shape": [3]}}, low_high=(-1, 1))
 
 

@@ -137,6 +137,7 @@ def every_layer():
         {"conv2d": {"filters": 4, "kernel_size": [3, 2], "strides": 2, "activation": "relu"}},
         {"batch_normalization": {"momentum": 0.8, "epsilon": 0.01}},
         {"activation": "relu"},
+        {"prelu": {"alpha_initializer": "random_normal"}},
         {"batch_normalization": {"trainable": False, "scale": False,
                                  "moving_variance_initializer": {"constant": 4.0},
                                  "moving_mean_initializer": {"constant": 0.5}}},
@@ -144,7 +145,9 @@ def every_layer():
                     "activation": "softmax", "kernel_initializer": {"variance_scaling": {"scale": 3.0}}}},
         {"depthwise_conv2d": {"kernel_size": 3, "depth_multiplier": 2, "padding": "same", "activation": "tanh",
                               "bias_initializer": "random_normal", "name": "wide"}},
+        {"prelu": {"shared_axes": [1, 2], "alpha_initializer": {"constant": 0.2}}},
         {"max_pooling2d": {"pool_size": [2, 3], "strides": 1, "padding": "same"}},
+        {"prelu": {"shared_axes": [1, 3], "alpha_initializer": "random_normal"}},
         {"average_pooling2d": {"pool_size": 2, "strides": 1, "padding": "same", "name": "pooled"}},
         {"conv2d_transpose": {"filters": 3, "kernel_size": 3, "strides": 2, "padding": "same", "activation": "elu",
                               "name": "up_same"}},
@@ -154,6 +157,7 @@ def every_layer():
                               "use_bias": False, "name": "up_valid"}},
         {"add": {"inputs": ["up_same", "up_padded"], "name": "same"}},
         {"upsampling2d": {"size": [1, 2], "inputs": "up_valid"}},
+        {"upsampling2d": {"size": [2, 3], "interpolation": "bilinear"}},
         {"separable_conv2d": {"filters": 3, "kernel_size": [2, 3], "depth_multiplier": 2, "padding": "same",
                               "strides": 2, "activation": "relu", "bias_initializer": "random_normal"}},
         {"global_max_pooling2d": {"name": "largest"}},
@@ -162,7 +166,22 @@ def every_layer():
         {"global_average_pooling2d": {"inputs": "up_same", "keepdims": True}},
         {"reshape": {"target_shape": [-1], "name": "mean"}},
         {"flatten": {"inputs": "same", "name": "flat"}},
-        {"dense": {"units": 5, "name": "of_image", "bias_initializer": "random_normal"}},
+        {"dense": {"units": 5, "bias_initializer": "random_normal", "name": "row_of_image"}},
+        {"prelu": {"alpha_initializer": "random_normal", "name": "of_image"}},
+        # Volumes, from the input `volume`.
+        {"zero_padding3d": {"padding": [[1, 0], [0, 1], [2, 1]], "inputs": "volume"}},
+        {"cropping3d": {"cropping": [[0, 0], [1, 0], [0, 2]]}},
+        {"conv3d": {"filters": 4, "kernel_size": [2, 3, 1], "strides": [1, 2, 1], "padding": "same", "activation": "relu",
+                    "bias_initializer": "random_normal", "name": "solid"}},
+        {"batch_normalization": {"momentum": 0.8}},
+        {"upsampling3d": {"size": [1, 2, 1]}},
+        {"conv3d": {"filters": 3, "kernel_size": 2, "dilation_rate": [2, 1, 1], "use_bias": False, "activation": "tanh"}},
+        {"max_pooling3d": {"pool_size": [1, 2, 2], "strides": 1, "padding": "same", "name": "tops"}},
+        {"average_pooling3d": {"pool_size": [2, 2, 1], "padding": "same"}},
+        {"flatten": {"name": "of_volume"}},
+        {"global_max_pooling3d": {"inputs": "tops", "keepdims": True}},
+        {"reshape": {"target_shape": [-1], "name": "top"}},
+        {"global_average_pooling3d": {"inputs": "solid", "name": "mean_of_volume"}},
         # Whole numbers, from the input `words`.
         {"reshape": {"target_shape": [3, 2], "inputs": "words"}},
         {"flatten": {}},
@@ -178,6 +197,10 @@ def every_layer():
         {"conv1d": {"filters": 6, "kernel_size": 3, "padding": "same", "activation": "relu",
                     "bias_initializer": "random_normal"}},
         {"conv1d": {"filters": 5, "kernel_size": 2, "dilation_rate": 2}},
+        {"prelu": {"shared_axes": [1], "alpha_initializer": "random_normal"}},
+        {"conv1d": {"filters": 4, "kernel_size": 3, "dilation_rate": 2, "padding": "causal"}},
+        {"conv1d": {"filters": 5, "kernel_size": 2, "strides": 2, "padding": "causal", "bias_initializer": "random_normal"}},
+        {"prelu": {"shared_axes": [1, 2], "alpha_initializer": {"constant": 0.3}}},
         {"upsampling1d": {"size": 2}},
         {"max_pooling1d": {"pool_size": 2, "padding": "same", "strides": 1}},
         {"average_pooling1d": {"pool_size": 3, "padding": "same", "name": "means"}},
@@ -192,7 +215,7 @@ def every_layer():
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # All of it, and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):
@@ -204,7 +227,8 @@ def every_layer():
     layers.append({"dropout": 0.25})
     layers.append({"dense": {"units": 3, "name": "answer"}})
     outputs = ["answer", "of_words"]
-    model = {"inputs": {"image": [9, 8, 2], "words": {"shape": [6], "dtype": "int32"}, "row": [4]},
+    model = {"inputs": {"image": [9, 8, 2], "words": {"shape": [6], "dtype": "int32"}, "row": [4],
+                        "volume": [4, 5, 3, 2]},
              "layers": layers, "outputs": outputs}
     return run_of(model, targets={"answer": {"shape": [3]}, "of_words": {"shape": [5]}}, low_high=(0, 9))
 
@@ -291,6 +315,7 @@ def small_ones():
     schedules = {
         "piecewise_constant": {"boundaries": [1, 3], "values": [0.1, 0.01, 0.001]},
         "exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5, "staircase": True},
+        "inverse_time_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5, "staircase": True},
         "cosine_decay": {"initial": 0.1, "steps": 5, "alpha": 0.1},
         "cosine_decay with warm-up": {"initial": 0.1, "steps": 5, "warmup_steps": 2, "warmup_initial": 0.01},
         "reduce_on_plateau": {"initial": 0.1, "monitor": "loss"},

@@ -17,15 +17,24 @@ seed: 1
 model:
   inputs: {{image: [8, 8, 3]}}
   layers:
-    - conv2d: {{name: base/conv, filters: 6, kernel_size: 3, activation: relu}}
+    - reshape: [4, 4, 4, 3]
+    - conv3d: {{name: base/solid, filters: 3, kernel_size: 2}}
+    - flatten: {{name: voxels}}
+    - conv2d: {{name: base/conv, inputs: image, filters: 6, kernel_size: 3, activation: relu}}
     - batch_normalization: {{name: base/norm}}
     - depthwise_conv2d: {{name: base/depthwise, kernel_size: 3}}
     - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
     - layer_normalization: {{name: base/layer_norm}}
+    - prelu: {{name: base/prelu, shared_axes: [1, 2]}}
+    - reshape: [25, 4]
+    - conv1d: {{name: base/sequence, filters: 3, kernel_size: 3, padding: causal}}
+    - prelu: {{name: base/each}}
     - flatten
+    - concatenate: {{inputs: [flatten, voxels]}}
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
-    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*"}}}}
+    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*",
+    "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*"}}}}
 dataset:
   train: {{synthetic: {{samples: 8, target: {{classes: 5}}}}}}
 strategy: single
@@ -40,13 +49,17 @@ train:
 def model_of(keras):
     layers = keras.layers
     image = keras.Input((8, 8, 3))
+    voxels = layers.Flatten()(layers.Conv3D(3, 2, name="solid")(layers.Reshape((4, 4, 4, 3))(image)))
     x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
     x = layers.BatchNormalization(name="norm")(x)
     x = layers.DepthwiseConv2D(3, name="depthwise")(x)
     x = layers.Conv2DTranspose(4, 2, name="up")(x)
     x = layers.LayerNormalization(name="layer_norm")(x)
-    x = layers.Dense(5, activation="softmax", name="head")(layers.Flatten()(x))
-    return keras.Model(image, x)
+    x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
+    x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
+    x = layers.PReLU(name="each")(x)
+    x = layers.Concatenate()([layers.Flatten()(x), voxels])
+    return keras.Model(image, layers.Dense(5, activation="softmax", name="head")(x))
 
 
 def check(program, keras, folder):

@@ -52,6 +52,8 @@ def cases(keras):
         "clip_value": ("clip_value: 0.01\n  " + sgd % 0.5, o.SGD(0.5, clipvalue=0.01)),
         "exponential_decay": (sgd % "{exponential_decay: {initial: 0.2, decay_steps: 10, decay_rate: 0.5, staircase: true}}",
                               o.SGD(s.ExponentialDecay(0.2, 10, 0.5, staircase=True))),
+        "inverse_time_decay": (sgd % "{inverse_time_decay: {initial: 0.2, decay_steps: 10, decay_rate: 0.5, staircase: true}}",
+                               o.SGD(s.InverseTimeDecay(0.2, 10, 0.5, staircase=True))),
         "polynomial_decay": (sgd % "{polynomial_decay: {initial: 0.2, steps: 15, end: 0.01, power: 2, cycle: true}}",
                              o.SGD(s.PolynomialDecay(0.2, 15, 0.01, power=2, cycle=True))),
         "cosine_decay": (sgd % "{cosine_decay: {initial: 0.2, steps: 20, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.01}}",

@@ -1,6 +1,7 @@
-"""against_peers.py DTRAIN: metrics and losses as dtrain evaluates them, against scikit-learn's and Keras's on the whole split.
+"""against_peers.py DTRAIN: compares dtrain's metrics and losses to scikit-learn's and Keras's on a whole split.
 
-Each is skipped where its package is missing (DTRAIN_PEERS_PYTHON may name an interpreter that has them); exits with 77 where both are."""
+Each comparison is skipped if its package is missing (DTRAIN_PEERS_PYTHON may name an interpreter that has them); exits
+with 77 if both are missing."""
 import json
 import os
 import pathlib
@@ -32,7 +33,8 @@ def run(binary, directory, *arguments):
 
 
 def evaluate(binary, directory, rows, cut, **options):
-    """The outputs, and what dtrain says of them. Targets of one column that are whole numbers are classes where `units` are several."""
+    """Returns the model's outputs and dtrain's measures of them. A single target column of integers is treated as
+    classes if there are several `units`."""
     import numpy
     y = numpy.array([row[6:] for row in rows], numpy.float32)
     if options.get("units", 1) > y.shape[1]:
@@ -109,7 +111,7 @@ def check_binary(binary, directory, cut):
 
 
 def check_one_hot(binary, directory, cut):
-    """Probabilities of a softmax, or logits that the loss takes for one, count as the same."""
+    """Softmax probabilities and logits (from_logits) give the same results."""
     from sklearn import metrics as sk
     import numpy
     rows = table(best_class)
@@ -132,7 +134,7 @@ def check_one_hot(binary, directory, cut):
 
 
 def check_columns(binary, directory, cut):
-    """Columns that say yes or no each, as probabilities and as logits."""
+    """Checks columns of independent binary labels, as probabilities and as logits."""
     from sklearn import metrics as sk
     import numpy
     rows = table(*(lambda x, draw, i=i: int(x[i] + draw.gauss(0, 1) > 0.4 * i) for i in range(3)))
@@ -164,7 +166,7 @@ def check_regression(binary, directory, cut):
           100 * sk.mean_absolute_percentage_error(y, p), 1e-6)
 
 
-# A loss, its options, the activation before it, and what its targets are.
+# (loss, options, activation before it, kind of targets).
 LOSSES = [("binary_crossentropy", {"label_smoothing": 0.2}, "sigmoid", "yes"),
           ("binary_crossentropy", {"from_logits": True, "label_smoothing": 0.1}, "linear", "yes"),
           ("binary_focal_crossentropy", {"gamma": 1.5}, "sigmoid", "yes"),
@@ -187,7 +189,7 @@ LOSSES = [("binary_crossentropy", {"label_smoothing": 0.2}, "sigmoid", "yes"),
           ("categorical_focal_crossentropy", {"alpha": 0.5, "gamma": 1.5}, "softmax", "one_hot"),
           ("categorical_focal_crossentropy", {"from_logits": True, "label_smoothing": 0.1}, "linear", "one_hot")]
 KERAS_NAMES = {"kl_divergence": "KLDivergence"}
-COLUMNS = 3  # of targets that are neither a class nor one hot
+COLUMNS = 3  # columns of targets that are neither classes nor one-hot
 
 
 def check_losses(binary, directory):

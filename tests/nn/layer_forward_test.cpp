@@ -1,5 +1,6 @@
 // Every layer's values against plain double-precision formulas.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -110,6 +111,52 @@ void check_pooling(const std::string& yaml, const Geometry& g, bool max) {
   check_values(run.forward(), each_pixel(2, shape.rank() == 3 ? shape : Shape{1, 1, shape[0]}, value));
 }
 
+/// The window of a 3-D layer; elements are depth, height and width.
+struct VolumeWindow {
+  std::array<int64_t, 3> size, strides{1, 1, 1}, dilation{1, 1, 1}, before{};
+};
+enum class Volumes { convolved, max, mean };
+
+/// Checks a convolution (kernel [depth, height, width, channels, filters]) or a pooling of volumes of shape
+/// [5, 3, 4, 2].
+void check_volumes(const std::string& yaml, const VolumeWindow& w, Volumes kind = Volumes::convolved) {
+  INFO(yaml);
+  const std::array<int64_t, 3> extents{5, 3, 4};
+  LayerRun run({yaml, {{"x", {5, 3, 4, 2}}}});
+  const bool convolves = kind == Volumes::convolved;
+  const Shape out = run.output.shape.rank() == 4 ? run.output.shape : Shape{1, 1, 1, run.output.shape[0]};
+  const int64_t filters = out[3];
+  Doubles expected;
+  for (int64_t o = 0; o < 2 * out.elements(); ++o) {
+    const int64_t f = o % filters, pixel = o / filters, n = o / out.elements();
+    const std::array<int64_t, 3> at{pixel / out[2] / out[1] % out[0], pixel / out[2] % out[1],
+                                    pixel % out[2]};
+    double best = -1e9, sum = 0, count = 0;
+    for (int64_t k = 0; k < w.size[0] * w.size[1] * w.size[2]; ++k) {
+      const std::array<int64_t, 3> element{k / w.size[2] / w.size[1], k / w.size[2] % w.size[1],
+                                           k % w.size[2]};
+      int64_t place = n;
+      bool inside = true;
+      for (size_t i = 0; i < 3; ++i) {
+        const int64_t source = at[i] * w.strides[i] + element[i] * w.dilation[i] - w.before[i];
+        inside = inside && source >= 0 && source < extents[i];
+        place = place * extents[i] + source;
+      }
+      if (!inside) continue;
+      for (int64_t c = 0; c < 2; ++c) {
+        if (!convolves && c != f) continue;
+        const double value = run.inputs[0][static_cast<size_t>(place * 2 + c)];
+        best = std::max(best, value);
+        sum += convolves ? value * run.parameters[0][static_cast<size_t>((k * 2 + c) * filters + f)] : value;
+        ++count;
+      }
+    }
+    if (run.parameters.size() > 1) sum += run.parameters[1][static_cast<size_t>(f)];
+    expected.push_back(convolves ? sum : kind == Volumes::max ? best : sum / count);
+  }
+  check_values(run.forward(), expected);
+}
+
 /// Replaces x by (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
 void normalize(Doubles& values, size_t first, size_t stride, size_t count) {
   double mean = 0, variance = 0;
@@ -172,6 +219,23 @@ TEST_CASE("poolings") {
                 {.size_y = 3, .size_x = 3, .stride = 2, .top = 1}, false);
   check_pooling("global_max_pooling2d", {.size_y = 7, .size_x = 6}, true);
   check_pooling("global_average_pooling2d: {keepdims: true}", {.size_y = 7, .size_x = 6}, false);
+}
+
+TEST_CASE("convolutions and poolings of volumes, padded as in TensorFlow") {
+  using Three = std::array<int64_t, 3>;
+  check_volumes("conv3d: {filters: 4, kernel_size: 3}", {{3, 3, 3}});
+  check_volumes("conv3d: {filters: 2, kernel_size: [3, 2, 1], dilation_rate: [1, 2, 1], use_bias: false}",
+                {.size = {3, 2, 1}, .dilation = {1, 2, 1}});
+  check_volumes("conv3d: {filters: 2, kernel_size: 3, strides: [2, 1, 2], padding: same}",
+                {.size = {3, 3, 3}, .strides = {2, 1, 2}, .before = Three{1, 1, 0}});
+  check_volumes("max_pooling3d", {.size = {2, 2, 2}, .strides = {2, 2, 2}}, Volumes::max);
+  check_volumes("max_pooling3d: {pool_size: 3, strides: 2, padding: same}",
+                {.size = {3, 3, 3}, .strides = {2, 2, 2}, .before = Three{1, 1, 0}}, Volumes::max);
+  check_volumes("average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", {{3, 2, 1}}, Volumes::mean);
+  check_volumes("average_pooling3d: {pool_size: 3, strides: 2, padding: same}",
+                {.size = {3, 3, 3}, .strides = {2, 2, 2}, .before = Three{1, 1, 0}}, Volumes::mean);
+  check_volumes("global_max_pooling3d", {{5, 3, 4}}, Volumes::max);
+  check_volumes("global_average_pooling3d: {keepdims: true}", {{5, 3, 4}}, Volumes::mean);
 }
 
 TEST_CASE("batch normalisation in training goes by the batch") {
@@ -259,6 +323,29 @@ TEST_CASE("activations, as layers and fused") {
   }
 }
 
+TEST_CASE("prelu has an alpha for each element, or for all along an axis") {
+  const auto run = [](const char* yaml, Values alpha) {
+    LayerRun layer({.yaml = yaml, .inputs = {{"x", {2, 2}}}, .batch = 2});
+    layer.inputs = {{-1, 2, -3, -4, 5, -6, 0, -8}};
+    layer.parameters = {std::move(alpha)};
+    return layer.forward();
+  };
+  CHECK(run("prelu", {1, 10, 2, 0.5}) == Values{-1, 2, -6, -2, 5, -60, 0, -4});
+  CHECK(run("prelu: {shared_axes: 1}", {10, 0.5}) == Values{-10, 2, -30, -2, 5, -3, 0, -4});
+  CHECK(run("prelu: {shared_axes: [2]}", {10, 0.5}) == Values{-10, 2, -1.5, -2, 5, -60, 0, -4});
+  CHECK(run("prelu: {shared_axes: [1, 2]}", {0.5}) == Values{-0.5, 2, -1.5, -2, 5, -3, 0, -4});
+}
+
+TEST_CASE("where prelu's input is 0, its gradients are 0") {
+  LayerRun layer({.yaml = "prelu", .inputs = {{"x", {3}}}, .batch = 1});
+  layer.inputs = {{-2, 0, 2}};
+  layer.parameters = {{0.5, 0.5, 0.5}};
+  layer.forward();
+  const LayerRun::Gradients gradients = layer.backward(Values{1, 1, 1});
+  CHECK(gradients.inputs[0] == Values{0.5, 0, 1});
+  CHECK(gradients.parameters[0] == Values{-2, 0, 0});
+}
+
 TEST_CASE("softmax is over the last axis") {
   LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
   Doubles expected;
@@ -320,6 +407,27 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(larger.output.shape == Shape{2, 6, 1});
   CHECK(larger.forward() == Values{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
 
+  LayerRun between({.yaml = "upsampling2d: {size: [1, 2], interpolation: bilinear}",
+                    .inputs = {{"x", {1, 2, 1}}},
+                    .batch = 2});
+  between.inputs = {{1, 5, 3, 4}};
+  CHECK(between.output.shape == Shape{1, 4, 1});
+  CHECK(between.forward() == Values{1, 2, 4, 5, 3, 3.25, 3.75, 4});
+
+  LayerRun deeper({.yaml = "upsampling3d: [2, 1, 2]", .inputs = {{"x", {1, 1, 2, 1}}}, .batch = 2});
+  deeper.inputs = {{1, 2, 3, 4}};
+  CHECK(deeper.output.shape == Shape{2, 1, 4, 1});
+  CHECK(deeper.forward() == Values{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
+  LayerRun framed(
+      {.yaml = "zero_padding3d: [[1, 0], [0, 1], [1, 0]]", .inputs = {{"x", {1, 1, 2, 1}}}, .batch = 1});
+  framed.inputs = {{1, 2}};
+  CHECK(framed.output.shape == Shape{2, 2, 3, 1});
+  CHECK(framed.forward() == Values{0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0});
+  LayerRun cut({.yaml = "cropping3d: [[1, 0], [0, 1], [1, 0]]", .inputs = {{"x", {2, 2, 3, 1}}}, .batch = 1});
+  cut.inputs = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
+  CHECK(cut.output.shape == Shape{1, 1, 2, 1});
+  CHECK(cut.forward() == Values{8, 9});
+
   LayerRun filtered(
       {.yaml = "conv1d: {filters: 1, kernel_size: 2, strides: 2}", .inputs = {{"x", {5, 1}}}, .batch = 1});
   filtered.inputs = {{1, 2, 3, 4, 5}};
@@ -327,6 +435,12 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(filtered.parameter_specs[0].shape == Shape{2, 1, 1});
   CHECK(filtered.output.shape == Shape{2, 1});
   CHECK(filtered.forward() == Values{12.5, 34.5});
+  LayerRun causal({.yaml = "conv1d: {filters: 1, kernel_size: 2, dilation_rate: 2, padding: causal}",
+                   .inputs = {{"x", {4, 1}}},
+                   .batch = 1});
+  causal.inputs = {{1, 2, 3, 4}};
+  causal.parameters = {{10, 1}, {0.5}};
+  CHECK(causal.forward() == Values{1.5, 2.5, 13.5, 24.5});
   LayerRun longest({.yaml = "max_pooling1d", .inputs = {{"x", {5, 1}}}, .batch = 1});
   longest.inputs = {{1, 2, 4, 3, 9}};
   CHECK(longest.forward() == Values{2, 4});

@@ -13,6 +13,8 @@ namespace {
 const TensorSpec kRow{"x", {6}};
 const TensorSpec kImage{"x", {7, 6, 3}};
 const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
+const TensorSpec kVolume{"x", {5, 4, 3, 2}};
+const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 
 double projection(const Values& output, const Values& weights) {
   return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
@@ -127,6 +129,13 @@ const std::vector<LayerCase>& cases() {
       {"activation: softsign", {kRow}},
       {"activation: exponential", {kRow}},
       {"activation: softmax", {kImage}},
+      {"prelu", {kImage}},
+      {"prelu", {kRow}},
+      {"prelu: {shared_axes: [1, 2]}", {kDeepImage}},
+      {"prelu: {shared_axes: [1, 2, 3]}", {kImage}},
+      {"prelu: {shared_axes: [1, 3]}", {kImage}},
+      {"prelu: {shared_axes: [2, 3]}", {kImage}},
+      {"prelu: {shared_axes: 1}", {{"x", {6, 8}}}},
       {"dropout: {rate: 0.4}", {kImage}},
       {"dropout: {rate: 0}", {kRow}},
       {"flatten", {kImage}},
@@ -141,9 +150,15 @@ const std::vector<LayerCase>& cases() {
       {"permute: [2, 1]", {{"x", {3, 4}}}},
       {"repeat_vector: 3", {kRow}},
       {"upsampling2d", {kImage}},
+      {"upsampling2d: {interpolation: bilinear}", {kImage}},
+      {"upsampling2d: {size: [1, 3], interpolation: bilinear}", {kDeepImage}},
       {"conv1d: {filters: 4, kernel_size: 3, padding: same}", {{"x", {6, 3}}}},
       {"conv1d: {filters: 16, kernel_size: 2, strides: 2, use_bias: false}", {{"x", {7, 16}}}},
       {"conv1d: {filters: 16, kernel_size: 3, dilation_rate: 2}", {{"x", {9, 16}}}, {Activation::tanh}},
+      {"conv1d: {filters: 4, kernel_size: 3, padding: causal}", {{"x", {6, 3}}}},
+      {"conv1d: {filters: 16, kernel_size: 3, strides: 2, padding: causal}", {{"x", {7, 16}}}},
+      {"conv1d: {filters: 3, kernel_size: 4, dilation_rate: 3, padding: causal, use_bias: false}",
+       {{"x", {5, 3}}}},
       {"max_pooling1d: {pool_size: 3, strides: 2, padding: same}", {{"x", {7, 3}}}},
       {"average_pooling1d", {{"x", {7, 16}}}},
       {"global_max_pooling1d", {{"x", {5, 3}}}},
@@ -152,6 +167,22 @@ const std::vector<LayerCase>& cases() {
       {"cropping1d: [1, 2]", {{"x", {6, 3}}}},
       {"upsampling1d: 3", {{"x", {4, 3}}}},
       {"upsampling2d: [3, 1]", {kImage}},
+      {"conv3d: {filters: 4, kernel_size: 3}", {kVolume}},
+      {"conv3d: {filters: 3, kernel_size: [3, 2, 1], strides: [2, 1, 2], padding: same}", {kVolume}},
+      {"conv3d: {filters: 2, kernel_size: 2, dilation_rate: [2, 1, 2], use_bias: false}", {kVolume}},
+      {"conv3d: {filters: 16, kernel_size: 3, padding: same}", {kDeepVolume}, {Activation::tanh}},
+      {"conv3d: {filters: 3, kernel_size: 1}", {kVolume}},
+      {.yaml = "conv3d: {filters: 4, kernel_size: 2}", .inputs = {kVolume}, .trainable = false},
+      {"max_pooling3d", {kVolume}},
+      {"max_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
+      {"average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", {kVolume}},
+      {"average_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
+      {"global_max_pooling3d", {kVolume}},
+      {"global_average_pooling3d: {keepdims: true}", {kVolume}},
+      {"batch_normalization", {kVolume}},
+      {"zero_padding3d: [[1, 2], [0, 3], 1]", {kVolume}},
+      {"cropping3d: [[1, 2], [0, 1], [1, 0]]", {kVolume}},
+      {"upsampling3d: [2, 1, 3]", {kVolume}},
       {"separable_conv2d: {filters: 4, kernel_size: 3, padding: same}", {kImage}},
       {"separable_conv2d: {filters: 3, kernel_size: [2, 3], strides: 2, depth_multiplier: 2, use_bias: "
        "false}",
@@ -293,12 +324,21 @@ TEST_CASE("values and gradients in other layouts") {
         "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
         "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
     check({yaml, {kDeepImage}});
+  for (const char* yaml : {"prelu", "prelu: {shared_axes: [1, 2]}", "prelu: {shared_axes: [1, 3]}",
+                           "prelu: {shared_axes: [2, 3]}", "prelu: {shared_axes: [1, 2, 3]}"})
+    check({yaml, {kDeepImage}});
+  check({"prelu: {shared_axes: 1}", {{"x", {6, 16}}}});
   check({"batch_normalization", {kDeepImage}, {Activation::relu}});
   check({"batch_normalization: {synchronized: true}", {kDeepImage}});
   check({"batch_normalization: {synchronized: true}", {kDeepImage}, {Activation::relu}});
   check({.yaml = "batch_normalization", .inputs = {kDeepImage}, .trainable = false});
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check({yaml, {kDeepImage, kDeepImage, kDeepImage}});
+  for (const char* yaml :
+       {"max_pooling3d", "average_pooling3d: {pool_size: 3, padding: same}", "global_max_pooling3d",
+        "global_average_pooling3d", "batch_normalization", "activation: tanh", "flatten",
+        "conv3d: {filters: 16, kernel_size: 3}", "zero_padding3d", "upsampling3d"})
+    check({yaml, {kDeepVolume}});
 }
 
 TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {

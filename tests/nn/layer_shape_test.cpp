@@ -47,6 +47,12 @@ TEST_CASE("shapes of outputs") {
   CHECK(shape_of("zero_padding2d: [[1, 2], 3]", {2, 3, 4}) == Shape{5, 9, 4});
   CHECK(shape_of("cropping2d", {5, 6, 4}) == Shape{5, 6, 4});
   CHECK(shape_of("upsampling2d: [2, 3]", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("upsampling2d: {size: [2, 3], interpolation: bilinear}", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("prelu", {5, 6, 4}) == Shape{5, 6, 4});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, padding: causal}", {7, 4}) == Shape{7, 2});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, strides: 2, padding: causal}", {7, 4}) == Shape{4, 2});
+  CHECK(shape_of("conv1d: {filters: 2, kernel_size: 9, dilation_rate: 4, padding: causal}", {7, 4}) ==
+        Shape{7, 2});
   CHECK(shape_of("permute: [3, 1, 2]", {5, 6, 4}) == Shape{4, 5, 6});
   CHECK(shape_of("repeat_vector: 7", {5}) == Shape{7, 5});
   CHECK(shape_of("separable_conv2d: {filters: 9, kernel_size: 3, strides: 2, padding: same}", {5, 6, 4}) ==
@@ -62,6 +68,52 @@ TEST_CASE("shapes of outputs") {
       output_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}});
   CHECK(embedded.shape == Shape{7, 4});
   CHECK(embedded.dtype == DType::float32);
+}
+
+TEST_CASE("shapes of layers of volumes") {
+  const Shape volume{7, 6, 5, 2};
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3}", volume) == Shape{5, 4, 3, 8});
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: [3, 2, 1], strides: [1, 2, 3], padding: same}", volume) ==
+        Shape{7, 3, 2, 8});
+  CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3, dilation_rate: [3, 1, 2]}", volume) ==
+        Shape{1, 4, 1, 8});
+  CHECK(shape_of("max_pooling3d", volume) == Shape{3, 3, 2, 2});
+  CHECK(shape_of("average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", volume) == Shape{5, 5, 5, 2});
+  CHECK(shape_of("max_pooling3d: {pool_size: 3, padding: same}", volume) == Shape{3, 2, 2, 2});
+  CHECK(shape_of("global_max_pooling3d", volume) == Shape{2});
+  CHECK(shape_of("global_average_pooling3d: {keepdims: true}", volume) == Shape{1, 1, 1, 2});
+  CHECK(shape_of("zero_padding3d", volume) == Shape{9, 8, 7, 2});
+  CHECK(shape_of("zero_padding3d: [[1, 2], 3, 0]", volume) == Shape{10, 12, 5, 2});
+  CHECK(shape_of("cropping3d", volume) == Shape{5, 4, 3, 2});
+  CHECK(shape_of("cropping3d: [[1, 2], 0, [0, 3]]", volume) == Shape{4, 6, 2, 2});
+  CHECK(shape_of("upsampling3d", volume) == Shape{14, 12, 10, 2});
+  CHECK(shape_of("upsampling3d: [1, 2, 3]", volume) == Shape{7, 12, 15, 2});
+  CHECK(parameters_of("conv3d: {filters: 8, kernel_size: [3, 2, 1]}", {{"x", volume}}) ==
+        "kernel 3x2x1x2x8 glorot_uniform; bias 8 zeros; ");
+}
+
+TEST_CASE("errors of layers of volumes give both sides") {
+  const TensorSpec volume{"v", {5, 6, 7, 2}}, image{"x", {5, 5, 2}};
+  for (const char* yaml :
+       {"conv3d: {filters: 1, kernel_size: 1}", "max_pooling3d", "average_pooling3d", "global_max_pooling3d",
+        "global_average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d"})
+    check_says(yaml, {image}, "expected an input of depth x height x width x channels, found 'x' of 5x5x2");
+  check_says("conv2d: {filters: 1, kernel_size: 1}", {volume},
+             "expected an input of height x width x channels, found 'v' of 5x6x7x2");
+  check_says("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
+             "pool_size 6x1x1 is larger than its input 5x6x7x2");
+  check_says("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
+             "kernel_size 3x3x3, spread out over 7x3x3, is larger");
+  check_says(
+      "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
+      "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
+  check_says("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
+             "kernel_size: expected [depth, height, width], found a list of 2");
+  check_says("cropping3d: [[2, 3], 0, 0]", {volume},
+             "cropping [[2, 3], [0, 0], [0, 0]] leaves nothing of its input 5x6x7x2");
+  check_says(
+      "zero_padding3d: [1, 2]", {volume},
+      "expected one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]");
 }
 
 TEST_CASE("shapes of transposed convolutions are Keras's") {
@@ -95,6 +147,12 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
   CHECK(parameters_of("batch_normalization", {image}) ==
         "gamma 3 ones; beta 3 zeros; moving_mean 3 zeros; moving_variance 3 ones; ");
   CHECK(parameters_of("layer_normalization", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("prelu", {image}) == "alpha 9x9x3 zeros; ");
+  CHECK(parameters_of("prelu: {shared_axes: [1, 2], alpha_initializer: ones}", {image}) ==
+        "alpha 1x1x3 ones; ");
+  CHECK(parameters_of("prelu: {shared_axes: 3}", {image}) == "alpha 9x9x1 zeros; ");
+  CHECK(parameters_of("conv1d: {filters: 8, kernel_size: 3, padding: causal}", {{"x", {9, 3}}}) ==
+        "kernel 3x3x8 glorot_uniform; bias 8 zeros; ");
   CHECK(parameters_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}}) ==
         "embeddings 9x4 random_uniform; ");
 }
@@ -111,6 +169,12 @@ TEST_CASE("errors give both sides") {
   check_says("repeat_vector: 2", {image}, "expected an input of one axis");
   check_says("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
   check_says("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
+  check_says("prelu: {shared_axes: [1, 4]}", {image},
+             "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
+  check_says("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
+             "expected shared_axes that follow one another, or an input of up to 5 axes");
+  check_says("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
+  check_says("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
   check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
   check_says("cropping2d: [[2, 3], 0]", {image},
              "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");
@@ -126,7 +190,7 @@ TEST_CASE("errors give both sides") {
     check_says(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
-       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax"})
+       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "prelu"})
     check_says(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_says(yaml, {row}, "expected at least two inputs, found 1");

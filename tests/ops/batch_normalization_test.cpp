@@ -1,4 +1,4 @@
-// Batch normalisation over the rows of one device and of several replicas.
+// Batch normalisation over the rows of one device, and of several replicas.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 namespace dtrain::test {
 namespace {
 
-/// Batch normalisation in double precision.
+/// Reference results of batch normalisation in double precision.
 struct Normalized {
   Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
 };
@@ -50,13 +50,13 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
 
 constexpr float kShare = 0.3f;
 
-/// Returns statistics scaled by the replica's share, as moving averages receive them.
+/// Returns the contribution of statistics to the moving averages.
 Floats shared(Floats statistics) {
   for (float& value : statistics) value *= kShare;
   return statistics;
 }
 
-/// Checks a normalization. `offset` is added to all values.
+/// Checks all passes against the reference. Adds `offset` to all values.
 void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0) {
   const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
   const auto channels = static_cast<size_t>(spec.channels);
@@ -82,7 +82,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   const auto normalization = device.ops().batch_normalization(spec);
   const auto scratch = device.memory(normalization->scratch_bytes()),
              saved = device.memory(normalization->saved_bytes());
-  // The addend and the sum may share memory.
+  // The addend and the destination may be the same array.
   const TypedArray own_x = laid_out(device, x, shape, spec.layout),
                    y = spec.adds ? device.typed(addend) : device.typed(x.size());
   const Array<float> mean = device.floats(channels), variance = device.floats(channels),
@@ -124,7 +124,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   CHECK(diff_mean.read() == shared(mean.read()));
   CHECK(diff_variance.read() == shared(variance.read()));
 
-  if (offset != 0) return;  // inference uses means that are rounded to float32
+  if (offset != 0) return;  // inference uses means rounded to float32
   const TypedArray inferred = device.typed(spec.adds ? addend : Floats(x.size(), NAN));
   normalization->forward_inference({.src = own_x.data(),
                                     .gamma = scale,
@@ -137,7 +137,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 
-/// One replica's part of a batch and its results.
+/// One replica's part of a batch, and its results.
 struct Replica {
   Replica(Device& device, BatchNormalizationSpec spec, int64_t rows, int replicas, const Floats& x,
           const Floats& dy)
@@ -189,7 +189,7 @@ struct Replica {
   TypedArray src, diff, dst, diff_src;
 };
 
-/// `shares` is the number of samples of each replica; the sum is the spec's batch.
+/// `shares`: number of samples of the batch for each replica.
 void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
                         const std::vector<int64_t>& shares, float offset = 0) {
   REQUIRE(std::accumulate(shares.begin(), shares.end(), int64_t{0}) == spec.batch);
@@ -214,7 +214,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     replicas.emplace_back(device, spec, rows, count, samples_of(x, first, rows), samples_of(dy, first, rows));
     first += rows;
   }
-  // Gathers the numbers of all replicas; replicas without rows contribute zeros.
+  // Gathers the values of all replicas; replicas without rows contribute zeros.
   const auto gathered = [&](int64_t numbers, auto&& say) {
     std::vector<double> all(static_cast<size_t>(count * numbers));
     for (size_t r = 0; r < replicas.size(); ++r) {
@@ -239,7 +239,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     y.insert(y.end(), own.begin(), own.end());
     check_close(replica.mean.read(), expected.mean, 1e-6);
     check_close(replica.variance.read(), expected.variance, 1e-5);
-    CHECK(replica.mean.read() == replicas[0].mean.read());  // bit-identical
+    CHECK(replica.mean.read() == replicas[0].mean.read());  // same bits
     CHECK(replica.variance.read() == replicas[0].variance.read());
   }
   check_close(y, expected.dst, device.tolerance(1e-5));
@@ -252,7 +252,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   Floats diff_gamma(replicas[0].channels), diff_beta(replicas[0].channels);
   for (const Replica& replica : replicas) {
     if (!replica.op) continue;
-    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // out of place and in place
+    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // not in place, and in place
       replica.op->backward(replica.backward(scale, spec.scale, spec.center, to), sums.data());
     CHECK(replica.diff.read() == replica.diff_src.read());
     CHECK(replica.diff_mean.read() == shared(replica.mean.read()));
@@ -270,7 +270,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   if (spec.center) check_close(diff_beta, expected.diff_beta, 2e-5);
 }
 
-/// Calls check(spec) for images of `batch` samples, with every layout and every combination of options.
+/// Calls check(spec) for every layout and every combination of scale, center, relu and addition.
 template <class Check>
 void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   for (const int64_t channels : {1, 5, 16, 32}) {
@@ -293,7 +293,7 @@ void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   }
 }
 
-/// Returns the spec of a normalisation of rows with the same number of channels.
+/// Returns the spec of a normalisation of rows with the same channels.
 BatchNormalizationSpec rows_like(BatchNormalizationSpec spec) {
   spec.batch = 40;
   spec.height = spec.width = 1;
@@ -309,7 +309,7 @@ DEVICE_TEST_CASE("batch normalisation of images and rows") {
   });
 }
 
-// Not on a CPU: its float32 sums over this many rows nearly cancel, and their error exceeds the tolerance.
+// GPU only: on a CPU, float32 sums over this many rows, which nearly cancel, exceed the tolerance.
 DEVICE_TEST_CASE("batch normalisation of many rows, whose sums a kernel of its own may finish on a GPU") {
   if (!device.is_gpu()) return;
   for (const int64_t channels : {5, 16})

@@ -47,6 +47,42 @@ DEVICE_TEST_CASE("convolutions, forward and backward") {
   }
 }
 
+DEVICE_TEST_CASE("convolutions of volumes, forward and backward") {
+  std::vector<ConvolutionSpec> specs = {
+      volume_spec_of(2, 1, 1, 1, 1, 1, 1, {}),
+      volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // the first layer of a network
+      volume_spec_of(4, 5, 3, 16, 3, 1, 1, {1, 1, 1, 1, 1, 1}),
+      volume_spec_of(5, 6, 16, 32, 3, 2, 1, {0, 1, 0, 1, 1, 1}),  // "same" with a stride
+      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // whole blocks
+      volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),                  // a matrix product
+      volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),                  // pointwise
+      volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),    // no blocks at all
+      volume_spec_of(6, 7, 8, 16, 3, 1, 2, {2, 2, 2, 2, 2, 2}),
+      volume_spec_of(1, 5, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // one plane
+  };
+  ConvolutionSpec flat = volume_spec_of(4, 5, 6, 8, 3, 1, 1, {1, 1, 1, 1, 0, 0});
+  flat.kernel_depth = 1;
+  ConvolutionSpec uneven = volume_spec_of(7, 6, 3, 5, 2, 1, 1, {});
+  uneven.kernel_depth = 3;
+  uneven.stride_depth = 2;
+  uneven.kernel_width = 4;
+  uneven.stride_width = 3;
+  specs.push_back(flat);
+  specs.push_back(uneven);
+  for (ConvolutionSpec spec : specs) {
+    CAPTURE(spec.depth);
+    CAPTURE(spec.channels);
+    CAPTURE(spec.filters);
+    CAPTURE(spec.kernel_depth);
+    check(device, spec);
+    spec.bias = spec.plain_only = true;
+    spec.activation = {Activation::leaky_relu, 0.3f, false};
+    check(device, spec);
+    spec.training = false;
+    check(device, spec);
+  }
+}
+
 TEST_CASE("strided convolutions of one pixel stay within their scratch memory") {
   on_every_cpu([](Device& device) {
     for (const int64_t channels : {1, 2, 3, 5, 8, 12, 16}) {

@@ -1,40 +1,50 @@
-// Checks convolutions against their definition in double precision.
+// Convolutions against their definition in double precision.
 #pragma once
 
 #include "ops/images.h"
 
 namespace dtrain::test {
 
-/// Calls `use` for each multiplication of the convolution, out += image * kernel, with indices into plain
-/// arrays.
+/// Where along an axis element `k` of the kernel meets the source for element `at` of the destination.
+struct MetAt {
+  int64_t stride, dilation, before, extent;
+  int64_t operator()(int64_t at, int64_t k) const { return at * stride + k * dilation - before; }
+  bool has(int64_t place) const { return place >= 0 && place < extent; }
+};
+
+/// use(src, dst, k) with the pixels that each element of the kernel connects: places of their first elements,
+/// and the number of the kernel's element.
+template <class Use>
+void each_pair_of_pixels(const ConvolutionSpec& s, Use&& use) {
+  const MetAt down{s.stride_height, s.dilation_height, s.padding.top, s.height},
+      across{s.stride_width, s.dilation_width, s.padding.left, s.width},
+      inwards{s.stride_depth, s.dilation_depth, s.padding.front, s.depth};
+  for (int64_t dst = 0; dst < s.batch * s.dst_pixels(); ++dst) {
+    const int64_t x = dst % s.out_width(), y = dst / s.out_width() % s.out_height(),
+                  z = dst / s.out_width() / s.out_height() % s.out_depth(), n = dst / s.dst_pixels();
+    for (int64_t k = 0; k < s.kernel_pixels(); ++k) {
+      const int64_t sx = across(x, k % s.kernel_width), sy = down(y, k / s.kernel_width % s.kernel_height),
+                    sz = inwards(z, k / s.kernel_width / s.kernel_height);
+      if (!across.has(sx) || !down.has(sy) || !inwards.has(sz)) continue;
+      use((((n * s.depth + sz) * s.height + sy) * s.width + sx) * s.channels, dst * s.filters, k);
+    }
+  }
+}
+
+/// One multiplication of the convolution: out += image * kernel, as indices into plain arrays.
 template <class Use>
 void each_product(const ConvolutionSpec& spec, Use&& use) {
   const int64_t multiplier = spec.depthwise ? spec.filters / spec.channels : 0;
-  for (int64_t n = 0; n < spec.batch; ++n) {
-    for (int64_t y = 0; y < spec.out_height(); ++y) {
-      for (int64_t x = 0; x < spec.out_width(); ++x) {
-        for (int64_t ky = 0; ky < spec.kernel_height; ++ky) {
-          for (int64_t kx = 0; kx < spec.kernel_width; ++kx) {
-            const int64_t sy = y * spec.stride_height + ky * spec.dilation_height - spec.padding.top;
-            const int64_t sx = x * spec.stride_width + kx * spec.dilation_width - spec.padding.left;
-            if (sy < 0 || sy >= spec.height || sx < 0 || sx >= spec.width) continue;
-            const int64_t src = ((n * spec.height + sy) * spec.width + sx) * spec.channels;
-            const int64_t dst = ((n * spec.out_height() + y) * spec.out_width() + x) * spec.filters;
-            const int64_t at = ky * spec.kernel_width + kx;
-            for (int64_t f = 0; f < spec.filters; ++f) {
-              if (spec.depthwise) {
-                use(src + f / multiplier, at * spec.filters + f, dst + f);
-                continue;
-              }
-              for (int64_t c = 0; c < spec.channels; ++c) {
-                use(src + c, (at * spec.channels + c) * spec.filters + f, dst + f);
-              }
-            }
-          }
-        }
+  each_pair_of_pixels(spec, [&](int64_t src, int64_t dst, int64_t k) {
+    for (int64_t f = 0; f < spec.filters; ++f) {
+      if (spec.depthwise) {
+        use(src + f / multiplier, k * spec.filters + f, dst + f);
+        continue;
       }
+      for (int64_t c = 0; c < spec.channels; ++c)
+        use(src + c, (k * spec.channels + c) * spec.filters + f, dst + f);
     }
-  }
+  });
 }
 
 struct ConvolutionReference {
@@ -85,19 +95,18 @@ inline ConvolutionReference reference(const ConvolutionSpec& spec, const Floats&
   return r;
 }
 
-/// Returns the tolerance for sums of products. cuDNN may choose algorithms that transform images and kernels,
-/// and TF32 rounds the transformed values.
+/// How far off sums of products may be for the way in which they are computed: cuDNN may choose algorithms
+/// that transform images and kernels, and TF32 holds no more of what comes of that than of anything.
 inline double error_of(const Device& device) {
   if (!device.is_gpu()) return 1e-5;
   return device.math.tf32 ? 2e-3 : 5e-5;
 }
 
-/// Checks a convolution prepared for `spec`.
+/// The convolution is of `spec`.
 inline void check_convolution(const Device& device, const ConvolutionSpec& spec, Convolution& convolution) {
-  const Shape src_shape{spec.batch, spec.height, spec.width, spec.channels};
-  const Shape dst_shape{spec.batch, spec.out_height(), spec.out_width(), spec.filters};
-  const int64_t kernel_size =
-      spec.kernel_height * spec.kernel_width * spec.filters * (spec.depthwise ? 1 : spec.channels);
+  const Shape src_shape{spec.batch, spec.depth * spec.height, spec.width, spec.channels};
+  const Shape dst_shape{spec.batch, spec.out_depth() * spec.out_height(), spec.out_width(), spec.filters};
+  const int64_t kernel_size = spec.kernel_pixels() * spec.filters * (spec.depthwise ? 1 : spec.channels);
   const Floats src = device.random(src_shape.elements(), 1), kernel = device.random(kernel_size, 2);
   const Floats bias = device.random(spec.filters, 3), diff_dst = device.random(dst_shape.elements(), 4);
   const ConvolutionReference expected = reference(spec, src, kernel, bias, diff_dst);
@@ -111,7 +120,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
                    own_bias = device.typed(bias), dst = device.typed(diff_dst.size());
   convolution.forward(own_src.data(), own_kernel.data(), spec.bias ? own_bias.data() : nullptr, dst.data(),
                       saved.data(), scratch.data());
-  // Bias and activation may be separate passes, each with its own rounding.
+  // Bias and activation may be passes of their own.
   check_close(plain(device, dst, dst_shape, out), expected.dst, device.tolerance(error_of(device), 4));
   if (!spec.training) return;
   const TypedArray own_diff = laid_out(device, diff_dst, dst_shape, out), diff_src = device.typed(src.size());
@@ -126,7 +135,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);
   }
   if (!spec.needs_diff_src) return;
-  // Backward reads the kernel that forward saved, or converts it again.
+  // Backward reads the kernel that forward saved, or makes it again.
   for (const void* given : {static_cast<const void*>(saved.data()), static_cast<const void*>(nullptr)}) {
     convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), given, scratch.data());
     check_close(plain(device, diff_src, src_shape, in), expected.diff_src,
@@ -134,9 +143,9 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
   }
 }
 
-/// Returns the spec of a convolution of three images that are slightly wider than high.
+/// Of three images, a little wider than high.
 inline ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, int64_t kernel,
-                               int64_t stride, int64_t dilation, Padding2 padding) {
+                               int64_t stride, int64_t dilation, Padding3 padding) {
   ConvolutionSpec spec;
   spec.batch = 3;
   spec.height = size;
@@ -147,6 +156,17 @@ inline ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, 
   spec.stride_height = spec.stride_width = stride;
   spec.dilation_height = spec.dilation_width = dilation;
   spec.padding = padding;
+  return spec;
+}
+
+/// The same of volumes of this depth.
+inline ConvolutionSpec volume_spec_of(int64_t depth, int64_t size, int64_t channels, int64_t filters,
+                                      int64_t kernel, int64_t stride, int64_t dilation, Padding3 padding) {
+  ConvolutionSpec spec = spec_of(size, channels, filters, kernel, stride, dilation, padding);
+  spec.depth = depth;
+  spec.kernel_depth = kernel;
+  spec.stride_depth = stride;
+  spec.dilation_depth = dilation;
   return spec;
 }
 

@@ -22,7 +22,7 @@ struct CrossEntropyCase {
   Extent extent;
   Floats x;
   std::vector<int32_t> classes;
-  Floats target;  // if the loss is not sparse
+  Floats target;  // used if not sparse
 };
 
 CrossEntropyCase case_of(const Device& device, const CrossEntropySpec& spec, const Extent& extent) {
@@ -34,11 +34,11 @@ CrossEntropyCase case_of(const Device& device, const CrossEntropySpec& spec, con
   return c;
 }
 
-constexpr int64_t kMostColumns = 40;  // number of columns whose gradients are checked
+constexpr int64_t kMostColumns = 40;  // whose gradients are checked
 
 struct Expected {
   double total = 0;
-  Doubles gradient;  // gradients of each row's first kMostColumns columns; 0 in the others
+  Doubles gradient;  // of each row's first kMostColumns columns; 0 for the others
 };
 
 Expected expected_of(const CrossEntropyCase& c, double scale_of_all, const Weights& weights) {
@@ -67,7 +67,7 @@ Expected expected_of(const CrossEntropyCase& c, double scale_of_all, const Weigh
   return expected;
 }
 
-/// Sets the gradients of all but the first kMostColumns columns to 0.
+/// Sets all but each row's first kMostColumns columns to 0.
 Floats first_columns(Floats diff, const Extent& extent) {
   for (size_t i = 0; i < diff.size(); ++i)
     if (static_cast<int64_t>(i) % extent.columns >= kMostColumns) diff[i] = 0;
@@ -96,7 +96,7 @@ DEVICE_TEST_CASE("cross entropy and its gradient") {
       const auto run = [&](const LossArguments& args) { device.ops().cross_entropy_loss(spec, args); };
       const Expected expected = expected_of(c, 0.5, weights);
       const Floats gradient = batch.check(run, expected.total, 0.5f, 2e-6);
-      if (spec.from_logits || extent.columns > 1)  // a single class has the probability 1, which is clipped
+      if (spec.from_logits || extent.columns > 1)  // the probability of a single class is clipped
         check_close(first_columns(gradient, extent), expected.gradient, device.tolerance(2e-5));
     }
   }

@@ -8,7 +8,7 @@ double elementwise(const ElementwiseLossSpec& spec, double p, double t) {
   using Kind = ElementwiseLossSpec::Kind;
   const double e = std::abs(p - t), delta = static_cast<double>(spec.delta);
   const double smoothing = static_cast<double>(spec.label_smoothing);
-  t = (1 - smoothing) * t + smoothing / 2;  // only cross-entropies have label smoothing
+  t = (1 - smoothing) * t + smoothing / 2;  // nonzero only for cross-entropies
   const double sign = t == 0 ? -1 : t, q = spec.from_logits ? 1 / (1 + std::exp(-p)) : p;
   const auto cross = [&] {
     if (spec.from_logits) return std::max(p, 0.0) - p * t + std::log1p(std::exp(-std::abs(p)));
@@ -70,8 +70,8 @@ const ElementwiseLossSpec kLosses[] = {
      .balances_classes = true},
 };
 
-/// Returns the relative tolerance of a float32 total. It is larger for losses with powers and hyperbolic
-/// functions, which add rounding. The tolerance of gradients is five times as large.
+/// Returns the relative tolerance of a float32 total: larger if powers and hyperbolic functions add rounding
+/// errors. The tolerance of a gradient is five times this.
 double tolerance_of(const ElementwiseLossSpec& spec) {
   using Kind = ElementwiseLossSpec::Kind;
   const bool plain = spec.kind == Kind::binary_crossentropy || spec.kind == Kind::mean_squared_error ||
@@ -79,7 +79,7 @@ double tolerance_of(const ElementwiseLossSpec& spec) {
   return plain ? 2e-6 : 4e-6;
 }
 
-/// The range of a loss's predictions and targets.
+/// Ranges of a loss's predictions and targets.
 struct Domain {
   double least, most, least_target, most_target;
   bool whole_targets;  // targets are 0 or 1

@@ -10,7 +10,7 @@
 namespace dtrain::test {
 namespace {
 
-// Odd sizes, a single element, and a size that is divided among threads.
+// Empty, one element, odd sizes, and one that is large enough for several threads.
 constexpr int64_t kSizes[] = {0, 1, 7, 16, 1025, 20011};
 
 struct ActivationCase {
@@ -60,7 +60,7 @@ const ActivationCase kActivations[] = {
          [](double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); }},
 };
 
-/// Returns whether the function has no derivative at x (a kink or a jump).
+/// Returns whether the function has a kink or jump at x, so that it is not differentiable there.
 bool is_kink(const ActivationCase& activation, double x) {
   constexpr double kStep = 1e-7;
   const double at = activation.reference(x), right = activation.reference(x + kStep) - at,
@@ -68,7 +68,7 @@ bool is_kink(const ActivationCase& activation, double x) {
   return std::abs(right - left) > 1e-2 * kStep;
 }
 
-/// Returns small, medium and extreme inputs.
+/// Returns small, medium and extreme values.
 Floats inputs_of(int64_t n) {
   Floats x = random_floats(n, 1, 8);
   const float special[] = {100, -100, 1e-6f, -1e-6f, 0.03f, -0.03f, 20, -20, 0.6f, -0.7f};
@@ -126,7 +126,7 @@ DEVICE_TEST_CASE("activations and their gradients") {
       CAPTURE(n);
       device.shift = n % 2 ? 1 : 0;
       Floats x = device.kept(inputs_of(n));
-      if (activation.spec.kind == Activation::exponential)  // larger results overflow 16-bit types
+      if (activation.spec.kind == Activation::exponential)  // keeps results in the range of float16
         for (float& value : x) value = std::min(value, 5.0f);
       for (float& value : x)
         if (is_kink(activation, static_cast<double>(value))) value += 0.25f;
@@ -163,7 +163,7 @@ DEVICE_TEST_CASE("NaN and infinity pass through activations") {
     };
     for (const float value : of(kNan)) CHECK(std::isnan(value));
     if (activation.spec.kind == Activation::softsign) continue;  // infinity / infinity
-    const double large = activation.reference(1e6);              // the limit, if there is one
+    const double large = activation.reference(1e6);              // close to the limit, if there is one
     const bool bounded = large < 1000;
     const float limit = bounded ? device.kept({static_cast<float>(large)})[0] : kInfinity;
     for (const float value : of(kInfinity)) CHECK(value == limit);
@@ -258,7 +258,7 @@ DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, 
       device.ops().sum_backward(activation, y.data(), two, diff.data(), n);
       device.ops().column_sum(own.data(), diff.data(), rows, columns);
       const Floats expected = diff.read();
-      // In place: one of the readers' gradients is overwritten.
+      // The result may overwrite one of the gradients.
       const TypedArray sum = device.typed(b.read());
       const std::array<const void*, 2> again{a.data(), sum.data()};
       device.ops().sum_backward_bias(activation, y.data(), again, sum.data(), bias.data(), rows, columns);

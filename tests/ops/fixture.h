@@ -1,4 +1,4 @@
-// Helpers for tests of operations: every configuration in which this CPU can run them, and comparisons.
+// Shared code of the operation tests: all configurations of this CPU, and comparisons.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace dtrain::test {
 
-/// Calls use(device) with one thread and with two, and with the kernels of each instruction set that this CPU
-/// has.
+/// Calls use(device) with one and two threads, and with the kernels of each instruction set that this CPU
+/// supports.
 template <class Use>
 void on_every_cpu(Use&& use) {
   const auto available = available_cores();
@@ -37,8 +37,8 @@ inline Doubles doubles_of(const Floats& values) {
   return Doubles(values.begin(), values.end());
 }
 
-/// Checks that each value is within `tolerance` of the expected one, relative to its magnitude or 1,
-/// whichever is larger. NaN equals NaN.
+/// Checks that each value is within `tolerance` of the reference, relative to the larger of 1 and the
+/// reference. NaN equals NaN.
 template <class Values>
 void check_close(const Floats& found, const Values& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());

@@ -1,4 +1,4 @@
-// The gradient scale: clipping, and loss scaling for float16.
+// Gradient scale: clipping by norm, and loss scaling for float16.
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ constexpr GradientRule kClips{.clip_norm = 2, .dynamic_scaling = false};
 constexpr GradientRule kScales{.clip_norm = 0, .dynamic_scaling = true};
 constexpr GradientRule kBoth{.clip_norm = 2, .dynamic_scaling = true};
 
-/// Returns the new gradient scale after `before`, for a gradient with this sum of squares.
+/// Returns the scale that follows `before`, for a gradient with this sum of squares.
 GradientScale scale_after(const Device& device, const GradientRule& rule, double squares,
                           const GradientScale& before = {}) {
   const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
@@ -43,7 +43,7 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
 }
 
 DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped as such") {
-  // 5 samples of 2 rows with a total weight of 4: the gradient is scaled by 10 / 4 compared with no weights.
+  // 5 samples of 2 rows with a total weight of 4: the gradient is scaled by 10 / 4.
   const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
     rule.weights_per_sample = 2;
     const auto state = device.array(std::vector<StepState>{{{.samples = 5}, {.loss_scale = loss_scale}}});
@@ -56,15 +56,15 @@ DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped
   CHECK(worth({}, 4, 1e10, 1) == 2.5f);
   CHECK(worth({}, 4, 1e10, 8) == 2.5f / 8);
   CHECK(worth({}, 0, 0, 1) == 0);
-  CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // a norm of 0.8 becomes 2
-  CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // a norm of 4 becomes 10, which is clipped to 2
+  CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // the norm 0.8 becomes 2
+  CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // the norm 4 becomes 10, which is clipped to 2
   CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);
 }
 
 DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm before that is clipped") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
   CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);
-  // Without the loss scale, a norm of 16 is 2, and a norm of 32 is 4.
+  // Without the loss scale, the norm 16 is 2, and 32 is 4.
   CHECK(scale_after(device, kBoth, 256, before).gradient_scale == 0.125f);
   CHECK(scale_after(device, kBoth, 1024, before).gradient_scale == 0.0625f);
   const GradientScale after = scale_after(device, kBoth, 1024, before);
@@ -82,7 +82,7 @@ DEVICE_TEST_CASE("a gradient that overflows is skipped and halves the loss scale
       CHECK(after.loss_scale == 4);
       CHECK(after.good_steps == 0);
       CHECK(scale_after(device, rule, squares, {}).loss_scale == 1);
-      // The next gradient is finite and is used again.
+      // The next gradient is finite and is applied.
       const GradientScale next = scale_after(device, rule, 1, after);
       CHECK(next.skip == 0);
       CHECK(next.gradient_scale == 0.25f);

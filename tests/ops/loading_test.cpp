@@ -1,4 +1,4 @@
-// Gathering rows of stored data into a batch.
+// Gathering and converting rows of stored data for a batch.
 #include <array>
 #include <numeric>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kStored = 23;
 
-/// Returns the stored data: whole numbers from 0 to 255, which every type represents exactly.
+/// Returns the stored values: integers from 0 to 255, which every type represents exactly (bfloat16 up to
+/// 256).
 std::vector<int> numbers(int64_t row_elements) {
   const Floats random = random_floats(kStored * row_elements, 1);
   std::vector<int> values;
@@ -21,7 +22,7 @@ std::vector<int> numbers(int64_t row_elements) {
 
 struct Case {
   GatherSpec spec;
-  bool gathered;  // rows in a given order; false: consecutive rows
+  bool gathered;  // rows in a given order; otherwise in storage order
 };
 
 /// Returns the requested rows.
@@ -30,7 +31,7 @@ std::vector<int64_t> rows_of(const Case& c) {
   return {22, 0, 7, 7, 13};
 }
 
-/// Returns scale * src[row] + offset in float32 for each requested row.
+/// expected[i] = scale * src[row] + offset, in float32.
 Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& scale, const Floats& offset) {
   Floats expected;
   for (const int64_t row : rows_of(c)) {
@@ -43,7 +44,7 @@ Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& sca
   return expected;
 }
 
-/// Loads rows of type T and compares the results of type To (void: the compute type).
+/// Loads rows of T as To (void: the compute type) and compares the results.
 template <class T, class To>
 void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto src = numbers(c.spec.row_elements);
@@ -60,7 +61,7 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto load = [&](void* dst) {
     device.ops().gather_rows(c.spec, stored.data(), {c.gathered ? rows.data() : nullptr}, n, dst);
   };
-  // The product and the sum may be fused, with different rounding.
+  // The tolerance allows a product and a sum, or a fused multiply-add.
   if constexpr (std::is_void_v<To>) {
     const TypedArray dst = device.typed(expected.size());
     load(dst.data());

@@ -1,4 +1,4 @@
-// Helpers for tests of losses and metrics: predictions, targets and row weights.
+// Shared code of loss and metric tests: predictions, targets and row weights.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline View view_of(const Array<float>& values, const Extent& extent) {
   return {values.data(), {extent.rows, extent.columns}, DType::float32, Layout::plain};
 }
 
-/// Returns the amount that an operation adds to a total of kBefore.
+/// Returns what run(total) adds to a nonzero total.
 template <class Run>
 double added(const Device& device, Run&& run) {
   constexpr double kBefore = -2;
@@ -38,8 +38,7 @@ double added(const Device& device, Run&& run) {
   return total.read()[0] - kBefore;
 }
 
-/// Row weights, some of them 0; one weight for every `rows_per_weight` rows. There are none if `weighted` is
-/// false.
+/// Row weights, some of them 0; one for every `rows_per_weight` rows. No weights if `weighted` is false.
 struct Weights {
   Weights(const Device& device, int64_t count, int64_t rows_of_one, bool has_weights)
       : rows_per_weight(rows_of_one), weighted(has_weights) {
@@ -58,7 +57,7 @@ struct Weights {
   Array<float> own = {};
 };
 
-/// Returns rows of probabilities that sum to 1.
+/// Returns rows that are probability distributions.
 inline Floats distributions(const Extent& extent, uint64_t seed) {
   Floats values = random_floats(extent.rows * extent.columns, seed);
   for (int64_t r = 0; r < extent.rows; ++r) {
@@ -70,12 +69,12 @@ inline Floats distributions(const Extent& extent, uint64_t seed) {
   return values;
 }
 
-/// Clips a probability as losses do before taking its logarithm.
+/// Clips a probability like the losses do before they take its logarithm.
 inline double clipped(double p) {
   return std::min(std::max(p, 1e-7), 1 - 1e-7);
 }
 
-/// A loss's inputs in the device's memory. run(arguments) calls the operation.
+/// A loss's inputs in device memory. run(arguments) calls the operation.
 struct LossBatch {
   const Device& device;
   Extent extent;
@@ -83,7 +82,7 @@ struct LossBatch {
   View target;
   RowWeights weights = {};
 
-  /// Returns the amount that the loss adds to its total.
+  /// Returns what the loss adds to its total.
   template <class Run>
   double total(Run&& run, void* diff = nullptr, float scale = 1, const float* loss_scale = nullptr) const {
     return added(device, [&](double* to) {
@@ -99,8 +98,8 @@ struct LossBatch {
     });
   }
 
-  /// Checks the total, with and without a gradient. Returns the gradient for `scale`, after checking that it
-  /// is bit-identical if part of the scale is passed as a loss scale in device memory.
+  /// Checks the total, with and without a gradient, and returns the gradient for `scale`. Also checks that
+  /// the gradient has the same bits if part of the scale is passed as a loss scale in device memory.
   template <class Run>
   Floats check(Run&& run, double expected, float scale, double tolerance) const {
     const TypedArray diff = device.typed(elements(extent));

@@ -1,4 +1,4 @@
-// Checks merging of arrays, and strided sums, against plain loops.
+// Merging of arrays, and sums of strided elements, compared with plain loops.
 #include "ops/merging.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ float merged(MergeKind kind, const std::array<float, 3>& values) {
   return 0;
 }
 
-/// Returns the gradient of values[which] for an output gradient of 1.
+/// Returns the gradient of values[which] if the gradient of the result is 1.
 float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which) {
   if (kind == MergeKind::subtract) return which == 0 ? 1.0f : -1.0f;
   if (kind == MergeKind::average) return 1.0f / 3;
@@ -40,7 +40,7 @@ float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which)
 DEVICE_TEST_CASE("merging and its gradients") {
   for (const MergeKind kind :
        {MergeKind::subtract, MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
-    // Sizes with and without a remainder after whole vectors; few distinct values, so that some are equal.
+    // Sizes with and without a partial vector; few distinct values, so that some are equal.
     for (const int64_t n : {64, 1003}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(n);

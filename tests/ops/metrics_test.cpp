@@ -53,7 +53,7 @@ DEVICE_TEST_CASE("metrics") {
 
 namespace {
 
-/// Returns the amounts that count() adds to sums of 1.
+/// Returns what count() adds to sums that start at 1.
 Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, const View& target,
                const RowWeights& weights, const Extent& extent) {
   const TypedArray own_x = device.typed(x);
@@ -76,7 +76,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto count = [&](const CountSpec& spec, const Floats& x, const View& target,
                          const RowWeights& weights,
                          const Extent& extent) { return counts(device, spec, x, target, weights, extent); };
-  // The largest columns of the rows are 1 0 2 0.
+  // The argmax of the rows is 1, 0, 2, 0.
   const Extent rows{4, 3};
   const Floats x{0.25f, 0.75f, 0.5f, 0.5f, 0.5f, 0.25f, -1, 0.125f, 0.25f, 0.875f, 0.75f, 0};
   const auto classes = device.array(std::vector<int32_t>{1, 1, 2, -1});
@@ -95,8 +95,8 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto labels = device.array(Floats{1, 0, 1, 1});
   CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
               {}, {4, 1}) == Doubles{1, 0, 1, 2});
-  // Two targets of 1 with scores of 0.5 and 1 - 1e-7, and a target of 0 with a score of 1e-7. A score out of
-  // range is in the first or last bucket.
+  // Targets 1, 1 and 0, with scores at the middle and both ends. Scores outside of the range go to the last
+  // bucket on their side.
   const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});
@@ -104,7 +104,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   logits.scores = CountSpec::Scores::sigmoid_logits;
   CHECK(count(logits, {-100, 100, kNan}, view_of(three, {3, 1}), {}, {3, 1}) ==
         Doubles{1, 0, 0, 0, 1, 0, 0, 1});
-  // The softmaxes are 0.88 0.06 0.06; 0.42 0.42 0.16; and 0.19 0.28 0.53.
+  // The softmax rows are 0.88 0.06 0.06, 0.42 0.42 0.16 and 0.19 0.28 0.53.
   const Floats scores{2.5f, -0.25f, -0.25f, 3, 3, 2, 1, 1.375f, 2};
   const auto wanted = device.array(Floats{1, 0, 0, 1, 1, 0, 0, 1, 1});
   CountSpec softmax{.kind = Kind::classes,
@@ -211,7 +211,7 @@ DEVICE_TEST_CASE("counts of long rows") {
     check(buckets, own_one_hot, curve);
     buckets.by_column = true;
     check(buckets, own_one_hot, curves);
-    // The logit of a probability is above 0 if the probability is above 0.5.
+    // The logit of a probability is positive if the probability is more than a half.
     buckets.scores = softmax;
     for (int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<size_t>(r * columns);

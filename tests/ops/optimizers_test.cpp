@@ -11,7 +11,7 @@
 namespace dtrain::test {
 namespace {
 
-/// One element's weight and optimizer state in double precision, updated by Keras's formulas.
+/// One element's weight and slots in double precision, updated by Keras's formulas.
 struct Element {
   double w;
   std::array<double, 3> s{};
@@ -26,15 +26,14 @@ struct Case {
   uint64_t slots_since = 0;
 };
 
-constexpr int kSteps = 8;  // number of steps including this one, as in state_of()
+constexpr int kSteps = 8;  // number of steps including the current one, as in state_of()
 
 void move_slots_of_adam(Element& e, double g) {
   e.s[0] = 0.9 * e.s[0] + 0.1 * g;
   e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
 }
 
-/// The learning rate includes the bias correction for all steps. If the state started later (`slots_since`),
-/// the rule replaces it by the correction for the steps since then.
+/// The rate includes the bias corrections for all steps; slots created later need other corrections.
 Case adam(const char* name, int slots_since) {
   return {.name = name,
           .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
@@ -52,7 +51,7 @@ Case adam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
-/// The last state array is the direction.
+/// The last slot holds the direction.
 Case lamb(const char* name, int slots_since) {
   return {.name = name,
           .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
@@ -162,7 +161,7 @@ const std::vector<Case> kCases = {
      .reference = [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
 };
 
-/// Weights, optimizer state and step state in the device's memory, for one rule.
+/// Weights, slots and state in device memory, for one rule.
 struct Trained {
   Trained(const Device& on, const Case& by, const Floats& initial)
       : device(on),
@@ -176,7 +175,7 @@ struct Trained {
     }
   }
 
-  /// There is a copy in the compute type only if that is not float32.
+  /// The copy in the compute type is a separate array only if that type is not float32.
   void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
     const auto own_state = device.array(std::vector<StepState>{state});
     const auto own_gradient = device.array(gradient);
@@ -216,7 +215,7 @@ void check_sums_of_squares(Device& device) {
     device.shift = n == 1000 ? 1 : 0;
     const Floats values = random_floats(n, 1);
     const auto own = device.array(values);
-    // Pairwise summation: a tree over grains, padded with zeros.
+    // The pairwise sum as a tree over grains, padded with zeros.
     const auto tree = [&](const auto& self, int64_t begin, int64_t size) -> double {
       if (begin >= n) return 0.0;
       if (size > math::kSquaresGrain)
@@ -243,7 +242,7 @@ void check_sums_of_squares(Device& device) {
 DEVICE_TEST_CASE("optimizer steps") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
-    // Moving averages do not scale their values and have no weight decay.
+    // Moving averages are not scaled and do not decay.
     const bool average = std::holds_alternative<MovingAverageRule>(optimizer.rule);
     const StepState state = state_of(optimizer);
     const double scale = average ? 1 : static_cast<double>(state.gradient.gradient_scale),
@@ -290,7 +289,7 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
     }
     check_close(trained.weights.read(), expected, 2e-6);
   }
-  if (device.math.type != DType::float32) return;  // step() compares the copy, but NaN is not equal to itself
+  if (device.math.type != DType::float32) return;  // step() compares the copy, and NaN is not equal to NaN
   Trained trained(device, sgd, {1.0f});
   trained.step(state, {NAN}, group);
   CHECK(std::isnan(trained.weights.read()[0]));

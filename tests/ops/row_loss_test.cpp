@@ -35,7 +35,7 @@ DEVICE_TEST_CASE("losses of rows and their gradients") {
                                 .gamma = 1.5f,
                                 .alpha = 0.5f}};
   for (const Extent& extent : {Extent{1, 5}, Extent{64, 10}, Extent{300, 3}, Extent{3, 1030}}) {
-    const size_t step_of_columns = extent.columns > 1000 ? 37 : 1;  // checks only some elements of long rows
+    const size_t step_of_columns = extent.columns > 1000 ? 37 : 1;  // for long rows, only some elements
     for (const RowLossSpec& spec : specs) {
       for (const bool weighted : {false, true}) {
         const Weights weights(device, extent.rows, 2, weighted);
@@ -47,7 +47,7 @@ DEVICE_TEST_CASE("losses of rows and their gradients") {
         const Floats scores = device.kept(probabilities ? distributions(extent, 1)
                                                         : random_floats(extent.rows * extent.columns, 1, 3));
         Doubles x = doubles_of(scores), t = doubles_of(target), gradient;
-        std::vector<size_t> places;  // indices of the checked elements of the gradient
+        std::vector<size_t> places;  // indices of the checked gradient elements
         double expected = 0;
         for (int64_t r = 0; r < extent.rows; ++r) {
           const auto at = static_cast<size_t>(r * extent.columns);

@@ -10,9 +10,9 @@ struct Extent {
   int64_t elements() const { return rows * columns; }
 };
 
-// The extents include: more rows than a GPU processes at a time; so many rows that column sums are computed
-// in parts; rows that fit into the registers of a warp, of a block, and of neither; and rows that are
-// accessed by single elements and by vectors.
+// Includes more rows than a GPU processes at once, enough rows with several columns that they are summed in
+// parts, and rows that fit the registers of a warp or a block or neither, with one or several elements per
+// access.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},   {3, 10},   {10000, 1}, {9, 1024}, {2051, 37},
                                {64, 300}, {2, 5000}, {40, 768}, {4, 333},   {2, 5001}, {2, 9000}};
 
@@ -81,7 +81,8 @@ DEVICE_TEST_CASE("softmax") {
 
 namespace {
 
-/// Layer normalisation and its gradients in double precision. Without gamma it neither scales nor shifts.
+/// Reference results of layer normalisation in double precision. Without gamma, there is neither scale nor
+/// shift.
 struct Normalized {
   Doubles dst, diff_src, diff_gamma, diff_beta;
 };
@@ -168,7 +169,7 @@ DEVICE_TEST_CASE("layer normalisation") {
 }
 
 DEVICE_TEST_CASE("blocks") {
-  // Widths that allow copies in units of different sizes.
+  // Different widths lead to different copy units.
   for (const size_t width : {5, 8, 64}) {
     for (const size_t before : {2, 8}) {
       CAPTURE(width);

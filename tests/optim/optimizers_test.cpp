@@ -1,4 +1,4 @@
-// Optimizers: their options, slots and the numbers of a step.
+// Optimizers: options, slots and per-step numbers.
 #include <cmath>
 #include <variant>
 

@@ -1,4 +1,4 @@
-// What some steps of each optimizer make of weights, against Keras's rules in double precision.
+// Weights after some steps of each optimizer, compared to Keras's rules in double precision.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -15,13 +15,13 @@ namespace {
 
 constexpr int64_t kWeights = 37;
 constexpr int kSteps = 5;
-constexpr double kScale = 0.5;  // of the gradients, as clipping gives it
+constexpr double kScale = 0.5;  // gradient scale, as computed by clipping
 
 double gradient(int64_t i, int step) {
   return std::sin(static_cast<double>(i) * 1.7 + step * 0.9) * 2;
 }
 
-/// The update of one weight; state begins as zeros.
+/// The update of one weight; state is initially zero.
 using Rule = std::function<void(double& w, double g, int t, std::map<std::string, double>& state)>;
 
 std::vector<double> expected_weights(const Rule& rule, double initial_accumulator) {

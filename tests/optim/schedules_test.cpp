@@ -1,4 +1,4 @@
-// Schedules against their formulas and against what Keras's callbacks and schedules do.
+// Schedules, compared to their formulas and to Keras's callbacks and schedules.
 #include <cmath>
 #include <map>
 #include <numbers>
@@ -39,7 +39,7 @@ double rate(const Configured<Schedule>& schedule, int64_t step) {
   return schedule->at(step, kRun, Json());
 }
 
-/// The rates after each epoch with these values of the metric.
+/// Returns the rate after each epoch for these values of the metric.
 std::vector<double> plateau(const std::string& yaml, const std::vector<double>& values,
                             const std::string& name = "val_loss", bool larger_is_better = false) {
   const auto schedule = parse(yaml);
@@ -55,7 +55,7 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
           return wanted == name ? std::optional(MonitoredNumber{value, larger_is_better}) : std::nullopt;
         },
         message);
-    state = Json::parse(state.dump());  // as through a checkpoint
+    state = Json::parse(state.dump());  // round trip through a checkpoint
     rates.push_back(schedule->at(0, kRun, state));
     CHECK(message.empty() == (rates.back() == before));
   }
@@ -95,7 +95,7 @@ TEST_CASE("piecewise_constant: what does not fit together") {
         "s.yaml:1:35: error: piecewise_constant's boundaries: expected all in steps or all in epochs");
 }
 
-TEST_CASE("schedules count steps or epochs") {  // of ten steps here
+TEST_CASE("schedules count steps or epochs") {  // epochs have ten steps here
   const auto in_steps = [](const std::string& yaml, int64_t steps) {
     const auto schedule = parse(yaml);
     CHECK(schedule.resolved.to_yaml() == parse(schedule.resolved.to_yaml()).resolved.to_yaml());
@@ -111,7 +111,7 @@ TEST_CASE("schedules count steps or epochs") {  // of ten steps here
               "{exponential_decay: {initial: 0.1, decay_steps: 20, decay_rate: 0.5}}");
   check_equal("{cosine_decay: {initial: 0.1, steps: 4 epochs, warmup_steps: 0.5 epochs}}",
               "{cosine_decay: {initial: 0.1, steps: 40 steps, warmup_steps: 5}}");
-  // The second value begins with the third epoch.
+  // The second value applies from the third epoch.
   check_equal("{piecewise_constant: {boundaries: [2 epochs, 5 epochs], values: [3, 2, 1]}}",
               "{piecewise_constant: {boundaries: [19, 49], values: [3, 2, 1]}}");
   CHECK(
@@ -152,6 +152,18 @@ TEST_CASE("exponential_decay") {
   CHECK(rate(smooth, 20) == doctest::Approx(0.025));
   const auto stairs =
       parse("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5, staircase: true}}");
+  CHECK(rate(stairs, 9) == 0.1);
+  CHECK(rate(stairs, 10) == doctest::Approx(0.05));
+  CHECK(rate(stairs, 19) == doctest::Approx(0.05));
+}
+
+TEST_CASE("inverse_time_decay") {
+  const auto smooth = parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
+  CHECK(rate(smooth, 0) == 0.1);
+  CHECK(rate(smooth, 5) == doctest::Approx(0.08));
+  CHECK(rate(smooth, 20) == doctest::Approx(0.05));
+  const auto stairs =
+      parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 1, staircase: true}}");
   CHECK(rate(stairs, 9) == 0.1);
   CHECK(rate(stairs, 10) == doctest::Approx(0.05));
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
@@ -249,7 +261,7 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
   CHECK(state.is_null());
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {1.0, NAN, NAN, 0.5}) ==
         std::vector<double>{1, 1, 0.5, 0.5});
-  // An epoch counts only once there was a number to improve on.
+  // An epoch counts only after a first value to improve on.
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 0}}", {NAN, NAN, 1.0, 0.5, NAN}) ==
         std::vector<double>{1, 1, 1, 1, 0.5});
 }
@@ -263,7 +275,7 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
   };
   const Json state = after("", after("", Json(), 0.25), 0.5);
   CHECK(state.at("scale").as_double() == 0.5);
-  CHECK(after(", mode: min", state, 0.5).at("scale").as_double() == 0.25);  // what auto stands for
+  CHECK(after(", mode: min", state, 0.5).at("scale").as_double() == 0.25);  // default meaning of auto
   for (const char* change : {", monitor: loss", ", mode: max"}) {
     const Json changed = after(change, state, 0.125);
     CHECK(changed.at("scale").as_double() == 0.5);

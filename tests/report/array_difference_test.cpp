@@ -1,4 +1,4 @@
-// Differences of arrays, counted in units in the last place.
+// Differences between arrays, in units in the last place.
 #include "report/array_difference.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// TensorBoard's files, byte for byte; tests/app/test_tensorboard.py reads them with other programs.
+// TensorBoard files, byte by byte; tests/app/test_tensorboard.py reads them with other programs.
 #include "report/event_file.h"
 
 #include <array>
@@ -40,7 +40,7 @@ TEST_CASE("events as protocol buffers encode them") {
   // summary (5) { value (1) { tag (1) "loss", simple_value (2, fixed32) 0.5 } }
   CHECK(scalar(1) == bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x10, 1, 0x2a, 13, 0x0a, 11, 0x0a, 4}) +
                          "loss" + bytes({0x15, 0, 0, 0, 0x3f}));
-  // What a float cannot hold.
+  // Values beyond float's range.
   CHECK(scalar(1, 1e300).ends_with(bytes({0x15, 0, 0, 0x80, 0x7f})));
   CHECK(scalar(1, -1e300).ends_with(bytes({0x15, 0, 0, 0x80, 0xff})));
 }
@@ -65,7 +65,7 @@ TEST_CASE("a file is cut where steps begin that are done again") {
     damaged[head.size() + one.size() + 20] ^= 1;
     CHECK(records_up_to(damaged, 9) == head.size() + one.size());
     damaged = file;
-    damaged[head.size() + 5] = '\x7f';  // a length beyond all memory
+    damaged[head.size() + 5] = '\x7f';  // a length that exceeds all memory
     CHECK(records_up_to(damaged, 9) == head.size());
   }
 }

@@ -1,4 +1,4 @@
-// What the page of a report is given.
+// The data of a report page.
 #include "report/report.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST_CASE("a curve keeps its ends and its peaks") {
 TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second of the processor") {
   std::vector<RunFiles> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(run_of(1000, fmt::format("run-{}", i)));
-  const std::clock_t begin = std::clock();  // other programs run beside the tests
+  const std::clock_t begin = std::clock();  // CPU time, since other programs run at the same time
   const std::string page = report_page(runs, "dtrain 0", "2026-01-01T00:00:00+0000");
   CHECK(page.size() < 2'000'000);
   CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < test::kSlowness);
@@ -85,7 +85,7 @@ TEST_CASE("nothing that a person named ends the script") {
   };
   RunFiles harmless = run_of(1);
   const std::string plain = report_page({&harmless, 1}, "dtrain 0", "now");
-  CHECK(count("</script>") == 2);  // those of the page itself
+  CHECK(count("</script>") == 2);  // the page's own scripts
   CHECK(count("<script") == 2);
   CHECK(page.find("alert(1)") != std::string::npos);
   CHECK(plain.find("@DATA@") == std::string::npos);
@@ -130,7 +130,7 @@ TEST_CASE("the best of a run is what its checkpoints watch") {
   CHECK_FALSE(best_record(run, "f1"));
   CHECK(report_data({&run, 1}, "dtrain 0", "now").at("larger_is_better").dump() ==
         R"(["kind_accuracy", "val_kind_accuracy", "size_roc"])");
-  // Of a configuration that this version does not accept nobody knows what is better, but of losses.
+  // For a configuration that this version rejects, the better direction is known only for losses.
   RunFiles unknown = run_of(5);
   unknown.metrics = {};
   CHECK_FALSE(best_record(unknown, "val_kind_accuracy"));

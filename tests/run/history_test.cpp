@@ -1,4 +1,4 @@
-// The lines of metrics.jsonl: written an epoch at a time, read back from checkpoints of every age.
+// The lines of metrics.jsonl: written once per epoch, read back from checkpoints of every version.
 #include "run/record/history.h"
 
 #include <algorithm>
@@ -106,5 +106,5 @@ TEST_CASE("what a save does in the trainer's thread does not grow with the epoch
   const TrainingState state = state_with(5000);
   const double saved = fastest([&] { return state.to_json().dump() + state.history.text(); });
   const double written_out = fastest([] { return state_with(5000).history.text(); });
-  CHECK(saved < written_out / 10);  // a hundredth
+  CHECK(saved < written_out / 10);  // one hundredth
 }

@@ -23,7 +23,7 @@ TEST_CASE("a table grows by a row an epoch") {
   history.push(record(1));
   table.update(history);
   CHECK(table.text() == "epoch,step,loss\n1,3,0.3333333333333333\n");
-  CHECK_FALSE(table.appended());  // the header is new
+  CHECK_FALSE(table.appended());  // a new header requires rewriting the file
   history.push(record(2));
   table.update(history);
   CHECK(table.appended() == "2,6,0.3333333333333333\n");

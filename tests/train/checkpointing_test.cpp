@@ -1,4 +1,4 @@
-// When a run saves, where, and what it does when that, or anything but a device, fails.
+// When and where a run saves, and its behavior if that, or anything except a device, fails.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -19,7 +19,7 @@ namespace {
 constexpr auto kRun = kDenseRun;
 constexpr int64_t kStepsPerEpoch = 5;
 
-/// Does something at a step.
+/// Runs an action at a given step.
 class Actor : public Recorder {
  public:
   using Act = std::function<void(Actor&)>;
@@ -29,7 +29,7 @@ class Actor : public Recorder {
     std::this_thread::sleep_for(step_time);
     if (progress.global_step == step_) act_(*this);
   }
-  std::chrono::milliseconds step_time{0};  // that each step lasts at least
+  std::chrono::milliseconds step_time{0};  // minimum duration of a step
 
  private:
   int64_t step_;
@@ -55,7 +55,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
     const ScratchDirectory directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
-    // Of every one there were a checkpoint.
+    // Compares checkpoints of every step.
     const std::string options = with_best ? "{keep: 1000, best: {monitor: loss}}" : "{keep: 1000}";
     Trainer trainer(config_from(kRun, {"checkpoint=" + options}), run, recorder, recorder.requests);
     trainer.start();
@@ -80,7 +80,7 @@ TEST_CASE("a new best is saved at once where that costs little beside the epoch"
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   bool is_there = false;
-  // A step lasts long. While this observer waits for the file, the trainer begins no save.
+  // A long step: while this observer waits for the file, the trainer starts no other save.
   Actor actor(kStepsPerEpoch + 1, [&](Actor&) {
     for (int i = 0; i < 3000 && !is_there; ++i) {
       std::this_thread::sleep_for(10ms);
@@ -98,7 +98,7 @@ TEST_CASE("a new best is saved at once where that costs little beside the epoch"
 TEST_CASE("the best that was held in memory is the one that was the best") {
   const ScratchDirectory directory;
   const RunDirectory held(directory / "held"), written(directory / "written");
-  const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // of an early epoch
+  const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // the best is an early epoch
   for (const auto& [run, every] : {std::pair{held, "auto"}, std::pair{written, "1 epoch"}}) {
     Recorder recorder(33 * kStepsPerEpoch + 2);
     Trainer trainer(config_from(kRun, {best, fmt::format("checkpoint.every={}", every)}), run, recorder,
@@ -177,7 +177,7 @@ TEST_CASE("a run whose directory is removed says so and saves beside it") {
     RunDirectory run(directory / "run");
     run.hold();
     Actor actor(at_the_end ? 40 * kStepsPerEpoch : 20, [&](Actor&) { fs::remove_all(directory / "run"); });
-    // At the end nothing is being written, which would fail with a warning of its own.
+    // At the end no save may be in progress, since it would fail with its own warning.
     const std::string every = at_the_end ? "checkpoint.every=1000 epochs" : "checkpoint.every=5 epochs";
     Trainer trainer(config_from(kRun, {every}), run, actor, actor.requests);
     trainer.start();
@@ -221,7 +221,7 @@ TEST_CASE("a run directory is held by one, and given back as it was where nothin
     run.discard();
   }
   CHECK(fs::is_empty(directory.path()));
-  // What was there stays.
+  // Existing files are kept.
   fs::create_directory(directory / "run");
   std::ofstream(directory / "run/notes.txt") << "mine";
   std::ofstream(directory / "run/.config.yaml.tmp-999999999") << "half";
@@ -261,7 +261,7 @@ TEST_CASE("data that cannot be read any more end a run as failed, with the last 
   };
   write_npy("x.npy", kColumns);
   write_npy("y.npy", 3);
-  for (const int prefetch : {2, 0}) {  // read by a thread of the loader's, or by the replicas
+  for (const int prefetch : {2, 0}) {  // read by a loader thread, or by the replicas
     const RunDirectory run(directory / fmt::format("run{}", prefetch));
     Actor actor(20, [&](Actor&) { fs::resize_file(directory / "x.npy", 1000); });
     const std::vector<std::string> sets{
@@ -299,7 +299,7 @@ TEST_CASE("callbacks come beside terminate_on_nan, which can be switched off") {
     const RunConfig config = config_from(kRun, {"train.callbacks=" + list});
     for (const auto& callback : config.train.callbacks)
       CHECK_NOTHROW(callback->after_step(1, 1, std::nan("")));
-    // It means the same as it is written out.
+    // The written configuration has the same meaning.
     CHECK(config_from(config.resolved.to_yaml()).resolved.to_yaml() == config.resolved.to_yaml());
   }
 }

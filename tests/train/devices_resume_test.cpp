@@ -1,4 +1,4 @@
-// Saved under each strategy, gone on with under each other.
+// Runs saved under each strategy and resumed under each other one.
 #include <filesystem>
 #include <regex>
 
@@ -12,8 +12,8 @@ using namespace dtrain::testing;
 
 namespace {
 
-// Five steps an epoch, the last of 9 samples. What a resume has to bring back: slots, averaged weights,
-// random numbers, a schedule, sums within an epoch.
+// Five steps per epoch, the last with 9 samples. A resume must restore slots, averaged weights, random
+// numbers, a schedule and sums within an epoch.
 constexpr auto kRun = R"(
 seed: 5
 model:
@@ -48,7 +48,7 @@ const std::vector<std::string> kStrategies{
                  schedule: gpipe, replicas: 2}})",
 };
 
-/// What a strategy makes of a checkpoint, without another step.
+/// The result of loading a checkpoint under a strategy, without another step.
 struct Seen {
   std::vector<float> predictions;
   double loss = 0;
@@ -64,7 +64,7 @@ Seen look_at(const std::string& run, const std::string& strategy) {
           evaluate_split(trainer.config(), trainer.replicas(), *loader, nullptr)->loss()};
 }
 
-/// The rest of a run that was stopped, in a copy of its directory.
+/// Resumes a stopped run in a copy of its directory.
 Outcome go_on(const std::string& run, const std::string& strategy) {
   const ScratchDirectory directory;
   std::filesystem::copy(run, directory / "run", std::filesystem::copy_options::recursive);
@@ -109,7 +109,7 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
 
 TEST_CASE(
     "over several devices, too, a loss that is no number ends the run and saves nothing over what was good") {
-  // Nothing bounds the values between the layers: on any processor a product of three such weights overflows.
+  // Without bounded activations, a product of three such weights overflows on any processor.
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {
     CAPTURE(strategy);

@@ -1,4 +1,4 @@
-// One model over several devices, placed or as a pipeline, against one device.
+// One model on several devices, placed or pipelined, compared to one device.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -13,7 +13,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-// Smooth activations, as in replicas_test.cpp. Epochs end with batches of 2 samples and of one.
+// Smooth activations, like in replicas_test.cpp. Epochs end with batches of 2 samples and of 1.
 constexpr auto kMlp = R"(
 seed: 3
 model:
@@ -58,7 +58,7 @@ Sets operator+(Sets sets, const std::string& more) {
   return sets;
 }
 
-/// The run under each of these strategies against that on one device, which learns something.
+/// Compares the run under each strategy to the run on one device, whose loss must decrease.
 void check_all(const std::string& yaml, const Sets& strategies, const Sets& sets = {}) {
   const Outcome single = outcome_of(yaml, sets);
   CHECK(single.history.back().at("loss").as_double() < single.history.front().at("loss").as_double());
@@ -117,7 +117,7 @@ TEST_CASE("what training can be told means the same over several devices") {
       {"train.callbacks=[{ema: {decay: 0.9}}]"},
       {"train.groups=[{weights: '*/bias', weight_decay: 0.1}, {weights: 'second/*', learning_rate_factor: "
        "0.1}, {weights: 'third/*', trainable: false}]"},
-      {"model.freeze=[first, normal]"},  // the whole first stage: no gradient comes there
+      {"model.freeze=[first, normal]"},  // the whole first stage is frozen and needs no gradient
       {"model.freeze=[second, third, head]"},
       {"dataset.validation={split: {of: train, fraction: 0.2, stratify: true}}"},
   };
@@ -311,7 +311,7 @@ train:
   check_close(outcome_of(yaml, {pipeline("active, again", 2, "1f1b")}), cut);
   check_close(outcome_of(yaml, {pipeline("normal", 2, "gpipe")}), cut);
   check_close(outcome_of(yaml, {placed("second: cpu:0, again: cpu:1"), "train.accumulate=2"}), cut);
-  // Replicas of a pipeline normalise together where they are told to.
+  // Replicas of a pipeline can synchronize batch normalization.
   const Sets together{"model.layers.1.batch_normalization.synchronized=true",
                       "model.layers.4.batch_normalization.synchronized=true"};
   for (const std::string& strategy :

@@ -1,4 +1,4 @@
-// GPUs against the CPU, alone and together, and against themselves.
+// GPUs, alone and combined, compared to the CPU and to repeated runs.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ struct Ended {
   std::vector<float> arrays;
 };
 
-/// Runs from the newest checkpoint, or a new beginning, to the end or to where the recorder stops it.
+/// Runs from the newest checkpoint, or from the start, until the end or until the recorder stops it.
 Ended run_in(const std::string& directory, const std::vector<std::string>& sets, int64_t stop_after = -1) {
   Recorder recorder(stop_after);
   RunDirectory run(directory);
@@ -93,7 +93,7 @@ Ended run_in(const std::string& directory, const std::vector<std::string>& sets,
   return {recorder.losses, arrays_of(trainer)};
 }
 
-/// Predicts for many samples behind every epoch.
+/// Predicts many samples after every epoch.
 class Predictor final : public Recorder {
  public:
   void on_epoch(const Json&, int64_t) override { predictions_of(*trainer, 500); }
@@ -127,7 +127,7 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // The second goes by norms of whole parameters.
+    // The second needs norms of whole parameters.
     for (const std::string set : {"train.clip_norm=0.1", "train.optimizer={lamb: {learning_rate: 0.003}}"}) {
       CAPTURE(set);
       const auto single = losses_of(kDense, {on("cpu:0"), set});
@@ -145,7 +145,7 @@ TEST_SUITE("gpu") {
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
     }
-    // A tail of one sample; and microbatches.
+    // A last batch of one sample; microbatches.
     for (const std::string set : {"dataset.train.synthetic.samples=33", "train.accumulate=3"}) {
       const auto single = losses_of(kImages, {on("cpu:0"), synchronized, set});
       for (const std::string& strategy : strategies) {
@@ -172,7 +172,7 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // A tail of one sample leaves a replica and all microbatches but one without any.
+    // With a last batch of one sample, one replica and all microbatches but one are empty.
     for (const std::string set : {"train.clip_norm=0.1", "dataset.train.synthetic.samples=33"}) {
       CAPTURE(set);
       const auto single = losses_of(kDense, {on("cpu:0"), set});
@@ -183,8 +183,8 @@ TEST_SUITE("gpu") {
     }
   }
 
-  // The validation's batch is larger than the pieces that shares are trained in, of one replica more than of
-  // the other; so memory moves, behind steps that were captured.
+  // The validation batch is larger than the training microbatches, on one replica more than on the other, so
+  // memory is reallocated after steps were captured.
   TEST_CASE("two GPUs, of which one needs other memory later than the other") {
     if (gpu_presence().count < 2) {
       MESSAGE("skipped, there is one GPU");
@@ -264,7 +264,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("what does not fit is refused, with the batch that would") {
-    // A terabyte and more, of arrays none of which is larger than any may be.
+    // More than a terabyte in total, with no array above the size limit.
     const std::string deep = R"(
 model:
   inputs: {x: [24]}

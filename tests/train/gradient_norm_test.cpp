@@ -1,4 +1,4 @@
-// The norm of one gradient, and the step that it makes, however the model and its state are cut.
+// The gradient norm and the resulting step do not depend on how the model and its state are split.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -14,7 +14,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Parameters of many sizes, some that no optimizer sees, and weights that two layers share.
+/// Parameters of many sizes, some without optimizer, and weights shared by two layers.
 constexpr auto kModel = R"(
 model:
   inputs: {x: [70]}
@@ -40,7 +40,7 @@ float element(const ParameterSlice& slice, int64_t i) {
   return std::exp2(8 * uniform01(random(0, static_cast<uint64_t>(i)).v[0]) - 4);
 }
 
-/// The gradient of what is in the layout; zeros in the gaps.
+/// Returns a gradient for the parameters in the layout, with zeros in the gaps.
 std::vector<float> gradient_of(const ParameterLayout& layout) {
   std::vector<float> gradient(static_cast<size_t>(layout.with_gradient()));
   for (const ParameterSlice& slice : layout.slices())
@@ -49,14 +49,14 @@ std::vector<float> gradient_of(const ParameterLayout& layout) {
   return gradient;
 }
 
-/// A thread's part of a step whose gradient is all of the first replica's.
+/// Runs a thread's part of a step whose whole gradient comes from the first replica.
 void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, const StepState& state,
           Collective& replicas, Collective& everyone) {
   sync.allocate_parameters(worker);
   sync.allocate_slots(worker);
   worker.context().copy_to_device(worker.state(), &state, sizeof(state));
   everyone.barrier();
-  // The weights are the gradient, too, so that none of them, and none of their norms, is zero.
+  // Uses the gradient as weights too, so that no weight or norm is zero.
   if (worker.rank() == 0)
     sync.write_state(kParameters, {0, layout.with_gradient()}, gradient_of(layout).data());
   everyone.barrier();
@@ -77,8 +77,8 @@ void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, con
 }
 
 struct Step {
-  double squares = 0;          // of the gradient, as each thread has it
-  std::vector<float> weights;  // behind the step, of the whole layout
+  double squares = 0;          // squared gradient norm computed by each thread
+  std::vector<float> weights;  // all weights after the step
 };
 
 Step step_under(const std::string& strategy) {

@@ -1,4 +1,4 @@
-// Weights that are trained otherwise than the rest: train.groups, model.freeze, clip_value.
+// Weights trained differently from the rest: train.groups, model.freeze, clip_value.
 #include <map>
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// The weights "<layer>/<weight>" after a few steps of plain gradient descent.
+/// Returns the weights "<layer>/<weight>" after a few steps of plain gradient descent.
 std::map<std::string, std::vector<float>> trained(const std::vector<std::string>& sets, int replicas = 2,
                                                   int steps = 3) {
   std::vector<std::string> all{
@@ -63,12 +63,12 @@ TEST_CASE("a weight that is not trained keeps its bits, and the others move as b
     CHECK(found.at("dense_1/bias") != start.at("dense_1/bias"));
     CHECK(found.at("dense/kernel") != start.at("dense/kernel"));
   }
-  // All of a layer's weights, by group or by layer, are the same thing.
+  // Freezing all weights of a layer by group or by layer is equivalent.
   const auto by_group = trained({"train.groups=[{weights: 'dense/*', trainable: false}]"});
   CHECK(by_group.at("dense/kernel") == start.at("dense/kernel"));
   CHECK(by_group.at("dense/bias") == start.at("dense/bias"));
   CHECK(by_group == trained({"model.freeze=dense"}));
-  // The first step of what is trained does not know of it.
+  // Freezing does not affect the first step of the trained weights.
   const auto first = trained({}, 2, 1), first_of_rest = trained({"model.freeze=dense"}, 2, 1);
   CHECK(first.at("dense/bias") != first_of_rest.at("dense/bias"));
   CHECK(first.at("dense_1/bias") != start.at("dense_1/bias"));
@@ -96,7 +96,7 @@ TEST_CASE("weights that are not trained have no slots") {
     return layout.trained();
   };
   const int64_t all = slots({});
-  CHECK(all == 48 + 16 + 32 + 16);  // 6 x 8, 8, 8 x 3, 3, each in sixteens
+  CHECK(all == 48 + 16 + 32 + 16);  // 6 x 8, 8, 8 x 3, 3, each rounded up to a multiple of 16
   CHECK(slots({"train.groups=[{weights: dense/kernel, trainable: false}]"}) == all - 48);
   CHECK(slots({"model.freeze='*'"}) == 0);
 }

@@ -1,4 +1,4 @@
-// The training_config that a checkpoint holds for Keras.
+// The training_config that a checkpoint stores for Keras.
 #include "run/keras_training.h"
 
 #include "runs.h"
@@ -31,7 +31,7 @@ train:
   metrics: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]
 )";
 
-/// Of a run of one output with this optimizer; "null" where Keras has no form of it.
+/// Returns Keras's form of this optimizer in a run with one output; "null" if Keras has none.
 std::string optimizer(const std::string& optimizer, const Json& schedule = {}) {
   const Json config =
       keras_training_config(config_from(kSingle, {"train.optimizer=" + optimizer}), 1, schedule);
@@ -71,7 +71,7 @@ TEST_CASE("nothing is told where Keras would minimise something else") {
     return !keras_training_config(config_from(kSingle, sets), 1, {}).is_null();
   };
   CHECK(told({}));
-  // Keras divides a batch's loss by the number of rows, not by the sum of their weights.
+  // Keras divides a batch's loss by its number of rows, not by the sum of the row weights.
   CHECK(!told({"train.class_weight=balanced"}));
   CHECK(!told({"train.loss={sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.1}}"}));
 }

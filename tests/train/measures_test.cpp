@@ -1,6 +1,6 @@
-// Losses and metrics of a split are the same numbers however it is cut, with weights and without, and
-// scikit-learn's. The numbers were computed by scikit-learn 1.9.1 from the same samples;
-// tests/measures/against_peers.py asks it again.
+// Losses and metrics of a split do not depend on how it is divided, with and without weights, and equal
+// scikit-learn's. The numbers were computed with scikit-learn 1.9.1 from the same samples;
+// tests/measures/against_peers.py recomputes them.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kRows = 211, kClasses = 4;
 
-/// Scores, and of each row its class, a yes or no, a number, and a weight. As text of six places holds them.
+/// Scores, and each row's class, binary label, number and weight, rounded like text with six decimals.
 struct Sample {
   float scores[kClasses];
   int32_t number;
@@ -54,7 +54,7 @@ std::vector<Sample> make_samples() {
   return samples;
 }
 
-/// The samples: scores, the three targets, and where `weighted` the weights.
+/// The samples: scores, the three targets and, if `weighted`, the weights.
 class Table final : public Dataset {
  public:
   explicit Table(bool weighted) {
@@ -85,7 +85,7 @@ class Table final : public Dataset {
   std::vector<Sample> samples_ = make_samples();
 };
 
-/// Its outputs are the scores, the first of them and the second.
+/// A model whose outputs are the scores, the first score and the second score.
 constexpr auto kModel = R"(
 model:
   inputs: {{x: [4]}}
@@ -124,13 +124,13 @@ train:
 RunConfig config_of(int replicas, int64_t batch, bool weighted) {
   RunConfig config = config_from(fmt::format(kModel, fmt::arg("replicas", replicas), fmt::arg("batch", batch),
                                              fmt::arg("metrics", weighted ? "weighted_metrics" : "metrics")));
-  // As a reader with weights makes it.
+  // Like a reader with weights.
   if (weighted)
     for (Head& head : config.heads) head.weights = TensorSpec{"weights", {}, DType::float32};
   return config;
 }
 
-/// What the run's evaluation gives of the table.
+/// Returns the run's evaluation of the table.
 Json measure(const RunConfig& config, bool weighted) {
   Replicas replicas(config, place_replicas(config));
   replicas.allocate(Plan::Purpose::evaluation, config.train.batch_size);
@@ -152,7 +152,7 @@ Json measure(const RunConfig& config, bool weighted) {
   return record;
 }
 
-/// Numbers, and numbers in arrays, within `tolerance` of those that are below 1, and as much of others.
+/// Compares numbers, also in arrays, within `tolerance`: absolute for numbers below 1, relative for others.
 void check_close(const Json& found, const Json& expected, double tolerance) {
   if (!expected.is_array()) {
     CHECK(std::abs(found.as_double() - expected.as_double()) <=
@@ -240,7 +240,7 @@ TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and
         CHECK(found.at("loss").as_double() ==
               doctest::Approx(found.at("classes_loss").as_double() + 0.5 * found.at("yes_loss").as_double()));
         if (weighted) continue;
-        // Sums of whole numbers are the same bits in any order.
+        // Sums of integers are bitwise equal in any order.
         std::string counted;
         for (const char* name : {"classes_f1_each", "classes_auc", "classes_confusion_matrix", "yes_auc_pr"})
           counted += found.at(name).dump();
@@ -362,7 +362,8 @@ TEST_CASE("what metrics keep is counted in the memory plan") {
   CHECK(table_bytes(config_from(kDenseRun, {"train.metrics=[accuracy]"})).memory == 0);
   const size_t plain = planned("[]"), with_auc = planned("[{auc: {num_thresholds: 65536}}]");
   CHECK(plain < 1000);
-  // On the CPU: a step's, two on their way to the host and their sum; three curves of 2 * 65536 counts.
+  // On the CPU: one for the step, two on their way to the host, and their sum; three curves of 2 * 65536
+  // counts.
   CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
 }
 
@@ -430,7 +431,7 @@ TEST_CASE("tables are kept of the newest and the best epoch, and take no more as
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
     return state.table_lines().size();
   };
-  // Two epochs at most; in a short run the newest may be the best.
+  // Two epochs at most; in a short run the newest may also be the best.
   CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 

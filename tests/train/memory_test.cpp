@@ -1,4 +1,4 @@
-// What a run takes of each device, as `dtrain check` plans it and as it is allocated.
+// Memory of a run on each device: planned by `dtrain check`, and allocated.
 #include <algorithm>
 #include <cmath>
 
@@ -39,7 +39,7 @@ train:
   optimizer: {adam: {learning_rate: 0.003}}
 )";
 
-/// Pictures through convolutions, with a skip that leaps over stages.
+/// Convolutions on images, with a skip connection across stages.
 constexpr auto kUnet = R"(
 seed: 3
 model:
@@ -76,13 +76,13 @@ std::string sharded(const char* level) {
 
 constexpr auto kFourStages = "block_3, block_6, block_9";
 
-/// A device's memory by the plan, and the most that was ever allocated.
+/// A device's planned memory and peak allocation.
 struct Memory {
   MemoryPlan plan;
   size_t allocated;
 };
 
-/// Of each device, behind an epoch.
+/// Returns the memory of each device after an epoch.
 std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
   const ScratchDirectory directory;
   Recorder recorder;
@@ -98,7 +98,7 @@ std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
   return memory;
 }
 
-/// Of each device, the bytes of parameters and slots.
+/// Returns the bytes of parameters and slots on each device.
 std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   const RunConfig config = config_from(yaml, sets);
   const Placement placement = config.strategy->place(workload_of(config));
@@ -109,7 +109,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   std::vector<double> state;
   for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, config.train.batch_size)) {
     const size_t i = state.size();
-    // The part of the gradients' sum comes with the slots.
+    // Sharded gradients are stored along with the slots.
     const size_t gradients = placement.sharded >= ShardLevel::gradients ? plan.gradients : 0;
     state.push_back(static_cast<double>(after[i].now - before[i].now - gradients));
     CHECK(state.back() == static_cast<double>(plan.parameters + plan.optimizer_slots));
@@ -117,7 +117,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   return state;
 }
 
-/// Of each device, what a run allocates besides parameters, slots and gradients.
+/// Returns what a run allocates on each device besides parameters, slots and gradients.
 std::vector<double> activations_of(const std::string& yaml, const Sets& sets) {
   std::vector<double> bytes;
   for (const auto& [plan, allocated] : memory_of(yaml, sets))

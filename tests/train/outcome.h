@@ -1,4 +1,4 @@
-// What a run comes to, for the tests that compare runs.
+// The outcome of a run, for tests that compare runs.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,19 @@
 namespace dtrain::testing {
 
 struct Outcome {
-  std::vector<double> losses;      // of this process's steps
-  std::vector<float> values;       // all parameters, without the gaps between them
-  std::vector<float> slots;        // of the optimizer, and averaged weights
-  std::vector<Json> history;       // what was measured, epoch by epoch
-  Json tables;                     // of the last epoch; null for none
-  std::vector<float> predictions;  // for a few samples
+  std::vector<double> losses;      // losses of the steps in this process
+  std::vector<float> values;       // all parameters, without gaps
+  std::vector<float> slots;        // slots of the optimizer, and averaged weights
+  std::vector<Json> history;       // measures of every epoch
+  Json tables;                     // tables of the last epoch; null if none
+  std::vector<float> predictions;  // predictions for a few samples
   bool operator==(const Outcome& other) const {
     return losses == other.losses && values == other.values && slots == other.slots &&
            predictions == other.predictions;
   }
 };
 
-/// Samples made up: inputs that look like those of data sets. Integers stay below 8.
+/// Synthetic samples: inputs that look like those of data sets. Integers are below 8.
 class MadeUpBatch : public Batch {
  public:
   explicit MadeUpBatch(int64_t size) : size_(size) {}
@@ -63,7 +63,7 @@ inline std::vector<float> predictions_of(Trainer& trainer, int64_t samples = 5) 
   return all;
 }
 
-/// Runs a trainer that has begun to its end; throws what its run throws.
+/// Runs an initialized trainer to its end; rethrows its exception.
 inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   trainer.run();
   Outcome outcome;
@@ -86,7 +86,7 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   return outcome;
 }
 
-/// A fresh run to its end.
+/// Runs a new run to its end.
 inline Outcome outcome_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   const ScratchDirectory directory;
   Recorder recorder;
@@ -106,7 +106,7 @@ double largest_difference_of(const std::vector<T>& a, const std::vector<T>& b) {
   return largest;
 }
 
-/// What was measured: numbers, or tables of them.
+/// Compares measures: numbers, or tables of numbers.
 inline void check_same_measure(const std::string& key, const Json& found, const Json& expected) {
   if (expected.is_array()) {
     REQUIRE(found.items().size() == expected.items().size());
@@ -115,7 +115,7 @@ inline void check_same_measure(const std::string& key, const Json& found, const 
     return;
   }
   CAPTURE(key);
-  // Sums of floats differ by rounding, what is counted does not.
+  // Sums of floats may differ by rounding, counts may not.
   const bool counted = key.find("accuracy") != key.npos || key.find("f1_score") != key.npos ||
                        key.find("confusion") != key.npos;
   CHECK(found.as_double() == doctest::Approx(expected.as_double()).epsilon(counted ? 1e-6 : 1e-4));
@@ -134,7 +134,7 @@ inline void check_same_history(const std::vector<Json>& found, const std::vector
   }
 }
 
-/// The same run but for rounding.
+/// Checks that two outcomes are equal up to rounding.
 inline void check_close(const Outcome& found, const Outcome& expected) {
   REQUIRE(found.losses.size() == expected.losses.size());
   double largest = 0;

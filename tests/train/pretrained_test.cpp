@@ -1,4 +1,4 @@
-// model.weights: what of a file a model begins with.
+// model.weights: which weights of a file initialize a model.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// A run of three steps, its checkpoint.
+/// The checkpoint of a run of three steps.
 struct Before {
   ScratchDirectory directory;
   Recorder recorder{3};

@@ -1,4 +1,4 @@
-// N replicas against one.
+// N replicas, compared to one.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +11,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-// Smooth activations: a relu's kink turns a difference in the last bit into one that grows, in any float32
-// program.
+// Smooth activations: with relu, a difference in the last bit can grow, in any float32 program.
 constexpr auto kDense = R"(
 seed: 3
 model:
@@ -94,7 +93,7 @@ TEST_CASE("convolutions too; and more replicas than samples in the last batch") 
 TEST_CASE("accumulating over pieces and clipping mean the same on every number of replicas") {
   const std::vector<std::string> clipped{"train.clip_norm=0.05"};
   const auto single = losses_of(kDense, clipped);
-  CHECK(largest_difference(single, losses_of(kDense)) > 1e-3);  // it does clip
+  CHECK(largest_difference(single, losses_of(kDense)) > 1e-3);  // clipping is active
   auto sets = with_replicas(3, 100);
   sets.push_back("train.clip_norm=0.05");
   sets.push_back("train.accumulate=4");

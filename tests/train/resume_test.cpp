@@ -1,4 +1,4 @@
-// A run that is interrupted and resumed against one that is not.
+// Interrupted and resumed runs, compared to uninterrupted ones.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -44,7 +44,7 @@ struct Outcome {
   int64_t size_of_last = 0;
 };
 
-/// Of the lines of metrics.jsonl.
+/// Parses the lines of metrics.jsonl.
 std::vector<Json> records_of(const std::string& lines) {
   std::istringstream in(lines);
   std::vector<Json> records;
@@ -52,7 +52,7 @@ std::vector<Json> records_of(const std::string& lines) {
   return records;
 }
 
-/// The history without what the clock says.
+/// Returns the history without time-dependent values.
 std::string timeless(const std::vector<Json>& history) {
   std::string text;
   for (const Json& record : history)
@@ -61,7 +61,7 @@ std::string timeless(const std::vector<Json>& history) {
   return text;
 }
 
-/// Runs to the end, stopping (and going on as another process would) after each of these steps.
+/// Runs to the end, stopping (and resuming like another process would) after each of these steps.
 Outcome run_with_stops(const std::vector<int64_t>& stops) {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
@@ -100,7 +100,7 @@ TEST_CASE("resumed at any step, a run ends with the same bits and the same histo
 TEST_CASE("ten save and resume cycles leave a checkpoint like one's") {
   const int64_t once = run_with_stops({}).size_of_last;
   const int64_t often = run_with_stops({1, 2, 4, 5, 8, 10, 13, 17, 23, 30}).size_of_last;
-  CHECK(std::abs(once - often) < 256);  // the state's text: times have more or fewer digits
+  CHECK(std::abs(once - often) < 256);  // the text of the state varies with the digits of times
 }
 
 TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is passed over") {
@@ -166,8 +166,8 @@ TEST_CASE("slots of one name are another optimizer's") {
   CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
 }
 
-// A first step of Adam is as long as the learning rate in every element, whatever the gradient's size.
-// Corrected for all the run's steps it would be longer, up to three times.
+// Adam's first step has the length of the learning rate in every element, regardless of the gradient. With
+// the bias correction of all the run's steps it would be up to three times as long.
 TEST_CASE("slots that begin anew are corrected for their own steps, also once they are resumed") {
   constexpr double kRate = 0.001;
   const std::string adam = "train.optimizer={adam: {learning_rate: 0.001}}";
@@ -187,7 +187,7 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
     }
     const Checkpoint begun = *load_newest(RunDirectory(directory / "run"), [](const std::string&) {});
     const std::vector<std::string> sets{adam, test.goes_on, "train.epochs=22"};
-    // Stopping after each of these steps; after -1 at the end.
+    // Stops after each of these steps; -1 runs to the end.
     const auto go_on = [&](const std::string& to, const std::vector<int64_t>& stops) {
       const RunDirectory run(directory / to);
       std::vector<float> arrays;
@@ -227,7 +227,7 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
       recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
-  // What was saved before it holds numbers.
+  // The previous checkpoint contains finite numbers.
   const auto newest = load_newest(run, [](const std::string&) {});
   REQUIRE(newest);
   for (const LayerWeights& layer : newest->content().layers)
@@ -256,7 +256,7 @@ TEST_CASE("what no sample may hold is named") {
   };
   CHECK(has(error({"dataset.train.synthetic.target.classes=9"}), "trained on has"));
   CHECK(has(error({"dataset.validation.synthetic.target.classes=9"}), "evaluated has"));
-  // A loss below 0 gives them away.
+  // A negative loss reveals them.
   const std::vector<std::string> binary{"model.layers.5.dense.units=1",
                                         "train.loss={binary_crossentropy: {from_logits: true}}",
                                         "train.metrics=[]"};
@@ -395,7 +395,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   CHECK(recorder.warnings[0] ==
         "the checkpoint has no optimizer state for 'conv2d/kernel', not trained before: it starts with "
         "initial values");
-  // The others go on from where they were.
+  // The other slots continue unchanged.
   const HostArrays arrays = trainer.replicas().download();
   for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
     if (slice.moving_average) continue;
@@ -408,7 +408,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   CHECK(trainer.state().epoch == 2);
   CHECK(kernel_of(trainer) != before);
 
-  // And one that is frozen since leaves its slots behind without a word.
+  // Slots of a newly frozen weight are dropped without a message.
   Recorder other;
   Trainer frozen(config_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
                  other.requests);

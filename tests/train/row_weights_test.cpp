@@ -1,4 +1,4 @@
-// Weights of classes in the training's loss.
+// Class weights in the training loss.
 #include <fstream>
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Four rows in classes 0 1 1 2, in this order, repeated as `rows` says.
+/// Returns a CSV of four rows with classes 0 1 1 2, in the order and repetition given by `rows`.
 std::string csv_of(const std::vector<int>& rows) {
   const std::vector<std::string> lines{"0.5,-1,2,0", "1,0.25,-0.5,1", "-2,1,0.75,1", "0.1,0.2,0.3,2"};
   std::string text;
@@ -20,7 +20,7 @@ std::string csv_of(const std::vector<int>& rows) {
   return text;
 }
 
-/// The losses of ten steps on these rows as one batch.
+/// Returns the losses of ten steps with these rows as one batch.
 std::vector<double> losses_on(const std::vector<int>& rows, const std::vector<std::string>& sets) {
   const ScratchDirectory directory;
   std::ofstream(directory / "a.csv") << csv_of(rows);
@@ -61,7 +61,7 @@ TEST_CASE("a row that counts twice is as two rows, and one that counts nothing i
 }
 
 TEST_CASE("balanced weights let every class count as much as any other") {
-  // Rows 1 and 2 are of one class: 4 / (3 * 1), 4 / (3 * 2), 4 / (3 * 1).
+  // Rows 1 and 2 have the same class, so the class weights are 4 / (3 * 1), 4 / (3 * 2), 4 / (3 * 1).
   check_same_losses(losses_on({0, 1, 2, 3}, {"train.class_weight=balanced"}),
                     losses_on({0, 0, 1, 2, 3, 3}, {}));
 }
@@ -92,7 +92,7 @@ TEST_CASE("classes are called by name, or by number where they have no names") {
   CHECK_THROWS_WITH_AS(
       losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
       doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
-  // Names that look like numbers.
+  // Class names that look like numbers.
   const auto losses = [](const std::string& weights) {
     const ScratchDirectory directory;
     std::ofstream(directory / "a.csv") << "x,y\n0.5,12\n-1,7\n0.25,3\n2,7\n";

@@ -1,4 +1,4 @@
-// Weights that are no numbers any more: nothing is saved of them, and a run that is to end by them does.
+// Non-finite weights are never saved, and a run configured to terminate on them does so.
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// A run whose relu makes 0 of NaN, so that the loss does not show what the weights are.
+/// A run whose relu maps NaN to 0, so that the loss does not reveal NaN weights.
 RunConfig ruined_config(std::vector<std::string> sets) {
   sets.push_back(
       "model={inputs: {x: [6, 6, 1]}, layers: [{conv2d: {filters: 4, kernel_size: 3, activation: relu}}, "
@@ -36,7 +36,7 @@ TEST_CASE("ruined weights are not saved") {
 }
 
 TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
-  // What a fused relu makes of NaN is 0.
+  // A fused relu maps NaN to 0.
   const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
     const ScratchDirectory directory;
     const RunDirectory run(directory / "run");

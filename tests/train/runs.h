@@ -1,5 +1,5 @@
-// Small runs for the tests of lib/train: a configuration from text, a directory that goes away, the losses of
-// every step.
+// Small runs for tests of lib/train: a configuration from text, a temporary directory, the losses of every
+// step.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class ScratchDirectory {
   std::string path_;
 };
 
-/// Two dense layers on two replicas: five steps an epoch, two batches of validation.
+/// Two dense layers on two replicas, with five steps per epoch and two validation batches.
 inline constexpr auto kDenseRun = R"(
 seed: 5
 model:
@@ -63,7 +63,7 @@ inline RunConfig config_from(const std::string& yaml, const std::vector<std::str
   return std::move(*config);
 }
 
-/// Notes every step's loss; asks to stop after `stop_after` steps (never where negative).
+/// Records every step's loss; requests a stop after `stop_after` steps (never if negative).
 class Recorder : public Observer {
  public:
   explicit Recorder(int64_t stop_after = -1) : stop_after_(stop_after) {}
@@ -82,7 +82,7 @@ class Recorder : public Observer {
   int64_t stop_after_;
 };
 
-/// A fresh run to its end.
+/// Runs a new run to its end and returns the losses.
 inline std::vector<double> losses_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   const ScratchDirectory directory;
   Recorder recorder;
@@ -92,7 +92,7 @@ inline std::vector<double> losses_of(const std::string& yaml, const std::vector<
   return recorder.losses;
 }
 
-/// Values, then every slot: all that training moves.
+/// Returns the parameters, followed by all slots: everything that training changes.
 inline std::vector<float> arrays_of(Trainer& trainer) {
   const HostArrays arrays = trainer.replicas().download();
   std::vector<float> all(arrays.values.begin(), arrays.values.end());

@@ -1,4 +1,4 @@
-// The newest checkpoint of a run, while others write there and remove what they do not keep.
+// Finding a run's newest checkpoint while other processes write and prune checkpoints.
 #include "train/saved_run.h"
 
 #include <chrono>
@@ -13,7 +13,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Saves on and on in a thread of its own, a step after the other; `prune` removes what is not kept.
+/// Saves one step after another in a separate thread; `prune` removes checkpoints that are not kept.
 class Writer {
  public:
   template <class Prune>
@@ -112,7 +112,7 @@ TEST_CASE("what cannot be a run is said in words") {
                                          "starts the run if none was saved");
   std::filesystem::create_directories(directory / "run/checkpoints/ckpt-00000001.h5");
   CHECK(refusal(directory / "run") == directory / "run/checkpoints: none of its checkpoints can be read");
-  if (::geteuid() == 0) return;  // whom nothing is closed to
+  if (::geteuid() == 0) return;  // root can access everything
   std::filesystem::permissions(directory / "run/checkpoints", std::filesystem::perms::none);
   CHECK(refusal(directory / "run") == directory / "run/checkpoints: could not be read: Permission denied");
   std::filesystem::permissions(directory / "run/checkpoints", std::filesystem::perms::owner_all);

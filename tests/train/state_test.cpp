@@ -1,4 +1,4 @@
-// What a run remembers from one process to the next, and the directory that it is kept in.
+// State that a run keeps between processes, and its directory.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -29,7 +29,7 @@ Json sample_state() {
   return state.to_json();
 }
 
-/// Calls back with the document, a part of which is another value in turn or (nothing) is not there.
+/// Calls `visit` with copies of the document in which one part is replaced by other values or removed.
 void for_each_damage(const Json& json, const std::function<void(const Json&)>& visit) {
   for (const Json& other : {Json(), Json(-1), Json("x"), Json::array().push(Json()), Json::object()})
     visit(other);
@@ -158,7 +158,7 @@ TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
   after_epoch("{patience: 2}", state, 0.25);
   after_epoch("{patience: 2}", state, 0.5);
   const Json before = state;
-  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // what auto stands for
+  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // default meaning of auto
   for (const char* options : {"{patience: 2, monitor: loss}", "{patience: 2, mode: max}"}) {
     state = before;
     CHECK(!after_epoch(options, state, 0.75).stop);

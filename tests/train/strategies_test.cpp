@@ -1,4 +1,4 @@
-// What strategies make of a model and devices: which device computes what, and what config.yaml says of it.
+// Strategies: placement of layers on devices, and its form in config.yaml.
 #include "run/placement.h"
 #include "runs.h"
 
@@ -7,7 +7,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Two branches that meet, a block laid twice, activations of either sort.
+/// Two joined branches, a repeated block, both forms of activations.
 constexpr auto kModel = R"(
 model:
   inputs: {left: [4], right: [4]}
@@ -30,7 +30,7 @@ RunConfig run_with(const std::string& strategy, const std::vector<std::string>& 
   return config_from(kModel + strategy + "\n", sets);
 }
 
-/// "name device" of every layer and input, in order.
+/// Returns "name device" for every layer and input, in order.
 std::vector<std::string> places(const RunConfig& config) {
   const Placement placement = config.strategy->place(workload_of(config));
   std::vector<std::string> lines;
@@ -54,7 +54,7 @@ std::vector<std::string> device_names(const std::vector<DeviceId>& devices) {
 
 using Lines = std::vector<std::string>;
 
-/// The same run, as config.yaml says it.
+/// Returns the run as read back from its config.yaml.
 RunConfig read_back(const RunConfig& config) {
   return config_from(config.resolved.to_yaml());
 }
@@ -70,7 +70,7 @@ TEST_CASE(
                                 "pair_1/layer_normalization cpu:1", "head cpu:0"});
   const Placement placement = config.strategy->place(workload_of(config));
   REQUIRE(placement.replicas.size() == 1);
-  CHECK(device_names(placement.replicas[0]) == Lines{"cpu:1", "cpu:2", "cpu:0"});  // as nodes meet them
+  CHECK(device_names(placement.replicas[0]) == Lines{"cpu:1", "cpu:2", "cpu:0"});  // in node order
   CHECK(placement.microbatches == 1);
   CHECK(placement.sharded == ShardLevel::none);
   CHECK(places(read_back(config)) == places(config));
@@ -95,7 +95,7 @@ TEST_CASE("placed: a layer's own device outranks patterns, and settles as one of
     CHECK(before[4] == "a/second cpu:2");
     CHECK(before[8] == "pair/dense cpu:1");
     CHECK(before[11] == "pair_1/layer_normalization cpu:1");
-    CHECK(places(read_back(config)) == before);  // with the model's own devices
+    CHECK(places(read_back(config)) == before);  // with the devices set in the model
     settle_strategy(config);
     CHECK(places(config) == before);
     const std::string yaml = config.resolved.to_yaml();
@@ -104,7 +104,7 @@ TEST_CASE("placed: a layer's own device outranks patterns, and settles as one of
     CHECK(places(again) == before);
     settle_strategy(again);
     CHECK(again.resolved.to_yaml() == yaml);
-    // The model is free of hardware: another strategy takes it.
+    // The model is independent of hardware and works under another strategy.
     CHECK_NOTHROW(
         config_from(yaml, {"strategy={single: {device: cpu:0}}"}).strategy->place({.graph = again.graph}));
   }
@@ -174,15 +174,15 @@ TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
     settle_strategy(config);
     CHECK(config.resolved.to_yaml() == yaml);
 
-    // A run that goes on by a file that still says auto keeps what was chosen, though another choice would be
-    // made today.
+    // A run resumed with a file that still says auto keeps its choice, even if another one would be made
+    // today.
     if (stages != 2) continue;
     const RunConfig saved = run_with("{pipeline: {devices: [cpu:0, cpu:1], stages: [head]}}");
     RunConfig goes_on = asked;
     keep_choices(goes_on, *saved.resolved.find("strategy"));
     CHECK(places(goes_on) == places(saved));
     CHECK(goes_on.resolved.to_yaml() == saved.resolved.to_yaml());
-    // But not where it asks for something else.
+    // Except if the file requests something else.
     for (const char* other : {"{pipeline: {devices: [cpu:0, cpu:2], stages: auto}}", "single",
                               "{pipeline: {devices: [cpu:0, cpu:1], stages: [sum]}}"}) {
       RunConfig differs = run_with(other);
@@ -240,7 +240,7 @@ train:
       losses_of(shared, {"strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}"});
   REQUIRE(mirrored.size() == single.size());
   for (size_t i = 0; i < single.size(); ++i) CHECK(mirrored[i] == doctest::Approx(single[i]).epsilon(1e-4));
-  // Groups name the weights by their first layer, and mean all that have them.
+  // Groups refer to shared weights by their first layer, and apply to all layers that share them.
   const std::vector<double> frozen = losses_of(shared, {"train.groups=[{weights: a/*, trainable: false}]"});
   CHECK(frozen != single);
   CHECK_THROWS_WITH_AS(losses_of(shared, {"train.groups=[{weights: b/*, trainable: false}]"}),
@@ -257,7 +257,7 @@ train:
     trained = arrays_of(trainer);
   }
   const Checkpoint checkpoint = Checkpoint::load(run.checkpoints().back());
-  CHECK(checkpoint.content().layers.size() == 3);  // the input, a, head
+  CHECK(checkpoint.content().layers.size() == 3);  // input, a, head
   CHECK(checkpoint.weight("a/kernel") != nullptr);
   CHECK(checkpoint.weight("b/kernel") == nullptr);
   Trainer again(config_from(shared, {"train.epochs=6"}), run, recorder, recorder.requests);

@@ -1,4 +1,4 @@
-// Replicas whose batch normalisation is synchronised against one device.
+// Replicas with synchronized batch normalization, compared to one device.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -12,7 +12,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Four batches an epoch, the last of 9 samples; so 100 steps.
+/// Four batches per epoch, the last with 9 samples; 100 steps in total.
 constexpr auto kCnn = R"(
 seed: 3
 model:
@@ -53,11 +53,11 @@ const std::vector<std::string> kApart{
 
 struct Outcome {
   std::vector<double> losses;
-  std::vector<float> values;  // of all parameters, moving statistics included
-  std::string history;        // what was measured, epoch by epoch
+  std::vector<float> values;  // all parameters, including moving statistics
+  std::string history;        // measures of every epoch
 };
 
-/// A run to its end, which stops (and goes on as another process would) after each of these steps.
+/// Runs to the end, stopping (and resuming like another process would) after each of these steps.
 Outcome run_of(const std::vector<std::string>& sets, const std::vector<int64_t>& stops = {}) {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
@@ -90,7 +90,7 @@ std::vector<std::string> with(std::vector<std::string> sets, const std::vector<s
   return sets;
 }
 
-/// Relative to the larger of 1 and what is expected.
+/// Relative to the larger of 1 and the expected value.
 template <class Values>
 double difference(const Values& found, const Values& expected) {
   REQUIRE(found.size() == expected.size());
@@ -102,7 +102,7 @@ double difference(const Values& found, const Values& expected) {
   return largest;
 }
 
-/// Of one name, in each epoch.
+/// Returns the values of one measure, by epoch.
 std::vector<double> measured(const std::string& history, const std::string& name) {
   std::vector<double> values;
   std::istringstream lines(history);
@@ -114,8 +114,8 @@ std::vector<double> measured(const std::string& history, const std::string& name
 
 }  // namespace
 
-// The last bits differ, and where one of them turns a relu's input positive, the difference grows from step
-// to step: with a smooth activation it does not, on any processor.
+// The last bits differ. With relu, a bit that turns an input positive makes the difference grow from step to
+// step; with a smooth activation it does not, on any processor.
 const std::vector<std::string> kSmooth{"model.layers.2.activation.activation=silu"};
 
 TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are one device's") {
@@ -131,14 +131,15 @@ TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are 
     CHECK(losses.size() == 25);
     CHECK(difference(measured(several.history, "val_loss"), losses) < 1e-4);
   }
-  // It does make the difference.
+  // Without synchronization the result differs.
   const Outcome apart = run_of(with(with(kSmooth, kApart), {on_replicas(2)}));
   CHECK(difference(apart.losses, single.losses) > 1e-2);
 }
 
 TEST_CASE("so are those of batches that have fewer samples than there are replicas, and of tails") {
-  // The tail of 105 is 1, 0 and 5 samples. Rows of which there are two or three are normalised to nearly the
-  // same numbers whatever they are: so little depends on them that rounding is most of it.
+  // For these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows are
+  // normalized to nearly the same numbers whatever they are, so the result consists mostly of rounding
+  // errors.
   for (const int64_t batch : {2, 3, 10}) {
     const std::vector<std::string> sets{fmt::format("train.batch_size={}", batch), "train.epochs=1",
                                         "model.layers.11.batch_normalization.trainable=false"};
@@ -189,7 +190,7 @@ TEST_CASE("recomputed, synchronised layers meet again in backward, and give the 
   const std::string sharded = "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2], level: parameters}}";
   for (const std::string& strategy : {on_replicas(1), on_replicas(2), on_replicas(4), pipelines, sharded}) {
     CAPTURE(strategy);
-    // Of the last batch's nine samples some replicas have none in a microbatch.
+    // With nine samples in the last batch, some replicas have empty microbatches.
     const std::vector<std::string> sets{strategy, "train.epochs=3", "train.accumulate=4"};
     const Outcome kept = run_of(sets), again = run_of(with(sets, recomputed));
     CHECK(again.losses == kept.losses);

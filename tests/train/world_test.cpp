@@ -1,4 +1,5 @@
-// What the processes of a run agree on. There is one kind of process now; another is played here.
+// Agreement between the processes of a run. So far runs have a single process; the test simulates a second
+// one.
 #include <limits>
 
 #include "run/placement.h"
@@ -9,14 +10,14 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// Three epochs of five steps on one replica.
+/// Returns a run of three epochs with five steps each, on one replica.
 RunConfig small_run(std::vector<std::string> sets = {}) {
   sets.insert(sets.begin(),
               {"strategy={single: {device: cpu:0}}", "train.epochs=3", "checkpoint.every=2 steps"});
   return config_from(kDenseRun, sets);
 }
 
-/// A process whose fellow has no replicas, and is asked to stop once so much has been agreed on.
+/// A process whose peer has no replicas, and which is asked to stop after a number of agreements.
 class OneOfTwo final : public World {
  public:
   OneOfTwo(int rank, int64_t agreements) : rank_(rank), agreements_(agreements) {}
@@ -50,7 +51,7 @@ TEST_CASE("only the first process writes files, and both train alike") {
     Trainer trainer(small_run(), run, recorder, recorder.requests, world);
     trainer.start();
     trainer.run();
-    CHECK(world.sums == 15 + 3 * 2);  // the totals of every step, and of every batch of validation
+    CHECK(world.sums == 15 + 3 * 2);  // totals of every training step and validation batch
     CHECK(world.aborts == 0);
     CHECK(run.checkpoints().empty() == (rank == 1));
     CHECK(std::filesystem::exists(directory / "run/metrics.jsonl") == (rank == 0));

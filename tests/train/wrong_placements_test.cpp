@@ -1,4 +1,4 @@
-// What is said of placements that cannot be, and where.
+// Errors of invalid placements, and their locations.
 #include <algorithm>
 
 #include "runs.h"
@@ -34,10 +34,9 @@ train:
 
 struct WrongPlacement {
   std::string strategy;
-  /// One line of `kGood` that another takes the place of, where one does.
+  /// A line of `kGood` and its replacement; empty for none.
   std::string line, by;
-  /// What is expected to be said, all of it or its beginning. The @ in what was written is the place that it
-  /// is said of.
+  /// The expected message or its beginning. The @ in the text marks the expected location.
   std::string message;
 };
 
@@ -48,18 +47,18 @@ std::string replaced(std::string text, const std::string& old, const std::string
   return text.replace(at, old.size(), by);
 }
 
-/// Takes the marker out of the text; "test.yaml:LINE:COLUMN" of it.
+/// Removes the marker from the text and returns its location, "test.yaml:LINE:COLUMN".
 std::string take_marker(std::string& text) {
   const size_t at = text.find('@');
   REQUIRE(at != std::string::npos);
   text.erase(at, 1);
   REQUIRE(text.find('@') == std::string::npos);
   const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
-  const size_t line_begin = text.rfind('\n', at) + 1;  // 0 where there is none
+  const size_t line_begin = text.rfind('\n', at) + 1;  // 0 on the first line
   return fmt::format("test.yaml:{}:{}", 1 + std::count(begin, end, '\n'), at - line_begin + 1);
 }
 
-/// As `fit` and `check` read it.
+/// Reads the configuration like `fit` and `check`.
 std::string errors_of(const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(yaml, "test.yaml", diagnostics);
@@ -80,7 +79,7 @@ std::string placed(const std::string& layers) {
   return "{placed: {layers: {" + layers + "}}}";
 }
 
-/// The dense layer on line 16 with more keys.
+/// Returns the dense layer on line 16 with additional keys.
 const std::string kHead = "    - dense: {name: head, units: 3}";
 std::string head_with(const std::string& keys) {
   return "    - dense: {name: head, units: 3, " + keys + "}";
@@ -89,7 +88,7 @@ const std::string kTwin = "    - dense: {name: right/twin, shared_with: right/st
 const std::string kBody = "    - body: {repeat: 2}";
 
 const WrongPlacement kWrong[] = {
-    // Devices that are not there, or are none.
+    // Missing or invalid devices.
     {placed("'left/*': @gpu:9999"), "", "", "gpu:9999: "},
     {placed("'left/*': cpu:0"), kHead, head_with("device: @gpu:9999"), "gpu:9999: "},
     {"placed", kBody, "    - body: {repeat: 2, device: @gpu:9999}", "gpu:9999: "},
@@ -128,7 +127,7 @@ const WrongPlacement kWrong[] = {
     {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
     {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
-    // Layers' own devices where the strategy gives no places.
+    // Device options of layers under strategies without placement.
     {"single", kHead, head_with("device: @cpu:0"),
      "device: 'head' is assigned to cpu:0, but the strategy 'single' does not place layers; use `strategy: "
      "placed`"},
@@ -169,7 +168,7 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
      "", "pipeline: 11 stages for a model of 10 layers: a stage would have no layers"},
-    // The pipeline's other options.
+    // Other options of the pipeline.
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], replicas: @2"), "", "",
      "pipeline: 3 devices cannot be divided evenly among 2 replicas"},
     {pipeline("devices: [cpu:0], replicas: @2"), "", "",
@@ -189,7 +188,7 @@ const WrongPlacement kWrong[] = {
     {"{@pipelined: {devices: [cpu:0, cpu:1]}}", "", "",
      "unknown strategy 'pipelined'; did you mean 'pipeline'?"},
     {"{@fsdp: {devices: [cpu:0, cpu:1]}}", "", "", "unknown strategy 'fsdp'; did you mean 'sharded'?"},
-    // What devices cannot do.
+    // Unsupported combinations.
     {placed("head: cpu:0"), "  batch_size: 16", "  batch_size: 16\n  precision: @mixed_bfloat16",
      "cpu:0: precision mixed_bfloat16 is for GPUs"},
     {pipeline("devices: [cpu:0, cpu:1]"), "  batch_size: 16", "  batch_size: 16\n  precision: @tf32",

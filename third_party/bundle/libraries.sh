@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced by the bundle's scripts: `run_here PROGRAM ARGS...` runs one of its programs with the libraries beside it, and
-# with NVIDIA's wherever this machine has them: known to the system, below /usr/local/cuda, or in the wheels
-# (nvidia-cublas, nvidia-cudnn-cu13, nvidia-nccl-cu13) of the Python that is on PATH.
+# Sourced by the bundle's scripts. `run_here PROGRAM ARGS...` runs one of the bundle's programs with the bundled
+# libraries and this machine's NVIDIA libraries, from the system, /usr/local/cuda, or the wheels (nvidia-cublas,
+# nvidia-cudnn-cu13, nvidia-nccl-cu13) of the Python on PATH.
 bundle=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 wheel_folders() {
@@ -12,7 +12,7 @@ for folder in dict.fromkeys([*sys.path, *site.getsitepackages(), site.getusersit
 
 known=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null || true)
 
-# These print the folders that have to be added, each with a colon before it.
+# These functions print the folders to add to LD_LIBRARY_PATH, each with a leading colon.
 
 compiler_folder() {
   local library

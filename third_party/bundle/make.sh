@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make.sh BUILD_FOLDER BUNDLE_FOLDER: copies what was built, and all that it needs on another x86-64 Linux with an NVIDIA
-# driver and NVIDIA's CUDA libraries, into one folder, and packs it as BUNDLE_FOLDER.tar.xz.
+# make.sh BUILD_FOLDER BUNDLE_FOLDER: copies the built programs and everything that they need on another x86-64 Linux
+# with an NVIDIA driver and NVIDIA's CUDA libraries into one folder, and packs it as BUNDLE_FOLDER.tar.xz.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$(readlink -f "$here/../..")
@@ -13,37 +13,46 @@ for program in "$build"/app/dtrain "$build"/tests/test_* "$build"/bench/*; do
   [[ -f $program && -x $program ]] && strip -o "$bundle/bin/${program##*/}" "$program"
 done
 
-# The system's C library is the other machine's own, and so are NVIDIA's libraries.
+# The C library and NVIDIA's libraries are not bundled: the target machine's are used.
 of_the_machine='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl)|libcuda|libnvidia.*|libcu(dart|blas|blasLt|dnn).*|libnccl)\.so'
 ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r library; do
   [[ ${library##*/} =~ $of_the_machine ]] || strip -o "$bundle/lib/${library##*/}" "$library"
 done
 
-# The compiler's libraries are used where the other machine's are older: new ones may want a newer C library.
+# The bundled compiler libraries are used only if the target machine's are older: new ones may require a newer C
+# library.
 mkdir "$bundle/lib/compiler"
 mv "$bundle"/lib/lib{stdc++,gcc_s}.so.* "$bundle/lib/compiler"
-newest() {  # of the versions of this name that the files ask for
+newest() {  # newest version of the symbol set NAME that the files require
   local name=$1
   shift
   objdump -T "$@" | grep -oE "${name}_[0-9.]+" | sort -uV | tail -1
 }
 newest GLIBCXX "$bundle"/bin/* "$bundle"/lib/*.so.* >"$bundle/lib/compiler/needed"
 
-cp -r "$root"/{configs,datasets} "$bundle"
+# The licences of the copied libraries, as their packages have them.
+mkdir "$bundle/licences"
+for library in "$bundle"/lib/*.so.* "$bundle"/lib/compiler/*.so.*; do
+  dpkg -S "*/${library##*/}" 2>/dev/null | cut -d: -f1 | sort -u || true
+done | sort -u | while read -r package; do
+  [[ ! -e /usr/share/doc/$package/copyright ]] || cp /usr/share/doc/"$package"/copyright "$bundle/licences/$package"
+done
+
+cp -r "$root"/{LICENSE,NOTICE,configs,datasets} "$bundle"
 cp -r "$root/tests/app" "$bundle/tests"
 find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results ! -name CMakeLists.txt \
   -exec cp -r {} "$bundle/bench" \;
 cp "$here"/{dtrain,run-tests,gpu-first-hour,libraries.sh} "$bundle"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
-# What is opened at run time: lib/device/cuda/library.h.
+# Libraries opened at run time (lib/device/cuda/library.h).
 grep -aohE 'lib(cublasLt|nvrtc|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
-# The programs hold the same kernels: what looks back far enough finds them again.
+# The programs contain the same kernels; a large dictionary lets xz deduplicate them.
 tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=3,dict=128MiB >"$bundle.tar.xz"
 size=$(stat -c %s "$bundle.tar.xz")
-echo "$bundle.tar.xz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
-  "and up, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) where libstdc++ has no $(<"$bundle/lib/compiler/needed")"
+echo "$bundle.tar.xz: $((size / 1000000)) MB; needs $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
+  "or newer, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) if libstdc++ lacks $(<"$bundle/lib/compiler/needed")"
 if ((size > limit_mb * 1000000)); then
-  echo "make.sh: that is more than $limit_mb MB" >&2
+  echo "make.sh: the bundle is larger than $limit_mb MB" >&2
   exit 1
 fi

@@ -1,4 +1,4 @@
-# cuDNN 9: CUDNN_INCLUDE_DIR, CUDNN_LIBRARY (which is opened at run time, so that nothing links it), CUDNN_VERSION.
+# Finds cuDNN 9: sets CUDNN_INCLUDE_DIR, CUDNN_LIBRARY (opened at run time, so no target links it) and CUDNN_VERSION.
 include(${CMAKE_CURRENT_LIST_DIR}/NvidiaWheels.cmake)
 nvidia_find(CUDNN cudnn.h libcudnn.so.9 cudnn_version.h MAJOR MINOR PATCHLEVEL)
 include(FindPackageHandleStandardArgs)

@@ -1,10 +1,10 @@
-# oneDNN as DNNL::dnnl. Its own CMake package, as Debian and Ubuntu build it, wants the OpenCL headers, which nothing
-# here needs.
+# Finds oneDNN and defines DNNL::dnnl. oneDNN's own CMake package, as built by Debian and Ubuntu, requires the OpenCL
+# headers, which dtrain does not need.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
 
 if(DNNL_INCLUDE_DIR)
-  # The numbers stand in dnnl_version.h, in newer versions in dnnl_version_hash.h and others beside it.
+  # The version numbers are in dnnl_version.h; newer versions spread them over dnnl_version_hash.h and similar headers.
   file(GLOB headers ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version*.h)
   foreach(header ${headers})
     foreach(part MAJOR MINOR PATCH)

@@ -1,4 +1,4 @@
-# NCCL 2: NCCL_INCLUDE_DIR, NCCL_LIBRARY (which is opened at run time, so that nothing links it), NCCL_VERSION.
+# Finds NCCL 2: sets NCCL_INCLUDE_DIR, NCCL_LIBRARY (opened at run time, so no target links it) and NCCL_VERSION.
 include(${CMAKE_CURRENT_LIST_DIR}/NvidiaWheels.cmake)
 nvidia_find(NCCL nccl.h libnccl.so.2 nccl.h MAJOR MINOR PATCH)
 include(FindPackageHandleStandardArgs)

@@ -1,5 +1,5 @@
-# nvidia_wheels(VARIABLE): the folders nvidia/* of the Python that is on PATH, where `pip install nvidia-...` puts
-# NVIDIA's libraries (include/ and lib/ are below each of them).
+# nvidia_wheels(VARIABLE): sets VARIABLE to the nvidia/* folders of the Python on PATH, where `pip install nvidia-...`
+# installs NVIDIA's libraries (each has include/ and lib/).
 function(nvidia_wheels variable)
   if(NOT DEFINED DTRAIN_NVIDIA_WHEELS)
     execute_process(
@@ -12,9 +12,9 @@ print(';'.join(sorted({wheel for folder in folders if folder for wheel in glob.g
   set(${variable} ${DTRAIN_NVIDIA_WHEELS} PARENT_SCOPE)
 endfunction()
 
-# nvidia_find(NAME HEADER SONAME VERSION_HEADER PARTS...): where HEADER and the library SONAME are, as NAME_INCLUDE_DIR
-# and NAME_LIBRARY (the wheels have no libNAME.so), and NAME_VERSION of the macros NAME_PART in VERSION_HEADER. Looks
-# where NAME_ROOT says, then where the system, the CUDA toolkit, and the wheels have it.
+# nvidia_find(NAME HEADER SONAME VERSION_HEADER PARTS...): finds HEADER and the library SONAME (the wheels have no
+# libNAME.so). Sets NAME_INCLUDE_DIR, NAME_LIBRARY, and NAME_VERSION from the macros NAME_PART in VERSION_HEADER.
+# Searches NAME_ROOT first, then the system, the CUDA toolkit and the wheels.
 macro(nvidia_find name header soname version_header)
   nvidia_wheels(wheels)
   find_path(${name}_INCLUDE_DIR ${header} HINTS ${${name}_ROOT} ENV ${name}_ROOT PATH_SUFFIXES include

@@ -7,8 +7,8 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kTreeHeaderBytes = 38;
-constexpr size_t kNodeFrame = 10;  // of a node: signature, version, kind; checksum
-constexpr size_t kMostLevels = 8;  // below the root; nodes have dozens of records
+constexpr size_t kNodeFrame = 10;  // bytes around a node's records: signature, version, type; checksum
+constexpr size_t kMostLevels = 8;  // below the root; enough, since nodes have dozens of records
 
 size_t record_bytes(RecordKind kind) {
   switch (kind) {
@@ -33,7 +33,7 @@ class Tree {
       refuse("HDF5: a B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
              fmt::format("{}", found));
     const size_t levels = header.number(2);
-    header.skip(2);  // when nodes are split and merged
+    header.skip(2);  // split and merge percentages
     const uint64_t root = header.address();
     const uint64_t root_records = header.number(2);
     settle_widths(levels);
@@ -43,10 +43,11 @@ class Tree {
   std::vector<std::span<const std::byte>> records;
 
  private:
-  /// What nodes of each level, from the leaves up, can hold; pointers to nodes are as wide as that needs.
+  /// Capacity of the nodes of one level (levels count from the leaves up), which determines the width of
+  /// pointers to such nodes.
   struct Level {
     uint64_t most_records;
-    uint64_t most_below;  // records in the whole subtree
+    uint64_t most_below;  // capacity of the whole subtree, in records
     size_t pointer_bytes;
   };
 
@@ -93,7 +94,7 @@ class Tree {
   Image& image_;
   RecordKind kind_;
   uint64_t node_bytes_ = 0;
-  size_t count_bytes_ = 0;  // of a node's number of records
+  size_t count_bytes_ = 0;  // width of a node's record count
   std::vector<Level> levels_;
 };
 

@@ -1,4 +1,4 @@
-// HDF5's B-trees of version 2, which index the links and attributes of objects that have many.
+// Reads HDF5's version 2 B-trees, which index the links and attributes of objects with many of them.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace dtrain {
 
-/// The kinds of records that a B-tree may hold, by HDF5's numbers.
+/// Record types of B-trees, with HDF5's numbers.
 enum class RecordKind : uint8_t { huge_objects = 1, link_names = 5, attribute_names = 8 };
 
-/// All records of the tree whose header stands at `address`, in no order. Throws UserError where it is
-/// another tree, or none.
+/// Returns all records of the tree whose header is at `address`, in no particular order. Throws UserError if
+/// there is no tree, or a tree of another type.
 std::vector<std::span<const std::byte>> read_records(Image& image, uint64_t address, RecordKind kind);
 
 }  // namespace dtrain

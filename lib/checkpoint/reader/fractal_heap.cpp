@@ -13,7 +13,7 @@ namespace dtrain {
 namespace {
 constexpr std::string_view kHeap = "HDF5: a heap";
 constexpr size_t kHeapHeaderBytes = 146;
-constexpr size_t kIndirectPrefix = 13;  // signature, version, the heap's address; then the block's offset
+constexpr size_t kIndirectPrefix = 13;  // signature, version, heap address; the block's offset follows
 }  // namespace
 
 FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
@@ -21,16 +21,16 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   header.expect(0, "version");
   id_bytes_ = header.number(2);
   if (header.number(2) != 0) refuse(kHeap, "no filters", "some");
-  header.skip(1);  // flags: whether its blocks have checksums, and whether identifiers began anew
+  header.skip(1);  // flags: whether blocks have checksums, whether identifiers wrapped around
   const uint64_t most_managed = header.number(4);
-  header.skip(8);  // the next identifier of a huge object
+  header.skip(8);  // identifier of the next huge object
   huge_tree_ = header.address();
-  header.skip(10 * 8);  // space and objects: how much and many
+  header.skip(10 * 8);  // free space and object statistics
   width_ = header.number(2);
   start_ = header.number(8);
   most_direct_ = header.number(8);
   const uint64_t offset_bits = header.number(2);
-  header.skip(2);  // rows at the beginning
+  header.skip(2);  // initial number of rows
   root_ = header.address();
   rows_ = header.number(2);
   constexpr uint64_t kMostBytes = uint64_t{1} << 32;
@@ -45,13 +45,13 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
 
 std::span<const std::byte> FractalHeap::object(std::span<const std::byte> id) {
   Cursor cursor(id, "the identifier of a heap's object");
-  const unsigned kind = cursor.byte() & 0xF0u;  // and the version, which is 0
+  const unsigned kind = cursor.byte() & 0xF0u;  // the bits also hold the version, which is 0
   if (kind == 0x00) {
     const uint64_t offset = cursor.number(offset_bytes_);
     return managed(offset, cursor.number(length_bytes_));
   }
   if (kind == 0x10) return huge(cursor.number(std::min<size_t>(cursor.left(), 8)));
-  refuse(kHeap, "an object of its own or a huge one", "another kind");
+  refuse(kHeap, "a managed or huge object", "another type");
 }
 
 std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) {
@@ -66,7 +66,7 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
     if (block > image_.size()) refuse(kHeap, "a block within the file", fmt::format("offset {}", block));
     block = Cursor(image_.read(block + kIndirectPrefix + offset_bytes_ + 8 * entry, 8), "a heap's block")
                 .address();
-    // An indirect block has the rows that its size makes.
+    // The number of rows of an indirect block follows from its size.
     rows = bytes <= most_direct_ ? 0 : row_of(bytes);
   }
   if (offset > bytes || size > bytes - offset || block > image_.size())

@@ -1,4 +1,4 @@
-// HDF5's fractal heaps, which hold the links and attributes of objects that have many.
+// Reads HDF5's fractal heaps, which hold the links and attributes of objects with many of them.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace dtrain {
 
-/// A heap's space is that of blocks in rows of `width`: those of the first two rows have the starting size,
-/// those of each further row twice that of the row before. Small blocks hold objects; larger ones are
-/// indirect: rows of blocks again.
+/// A heap consists of rows of `width` blocks. Blocks in the first two rows have the starting size; the size
+/// doubles with each further row. Small blocks (direct blocks) hold objects; larger ones are indirect and
+/// consist of rows of blocks again.
 class FractalHeap {
  public:
-  /// Throws UserError where there is no such heap, or one of a kind that dtrain's files do not have.
+  /// Throws UserError if there is no heap at `address`, or a heap with features that dtrain's files do not
+  /// use.
   FractalHeap(Image& image, uint64_t address);
 
-  /// How many bytes its objects' identifiers have.
+  /// Size of an object's identifier, in bytes.
   size_t id_bytes() const { return id_bytes_; }
-  /// Throws UserError where it is not in the heap.
+  /// Returns the object with this identifier. Throws UserError if it is not in the heap.
   std::span<const std::byte> object(std::span<const std::byte> id);
 
  private:
@@ -33,12 +34,12 @@ class FractalHeap {
   Image& image_;
   size_t id_bytes_ = 0, offset_bytes_ = 0, length_bytes_ = 0;
   uint64_t width_ = 0, start_ = 0, most_direct_ = 0;
-  uint64_t root_ = kNoAddress, rows_ = 0;  // no rows: the root is a block of objects
+  uint64_t root_ = kNoAddress, rows_ = 0;  // no rows: the root is a direct block
   uint64_t huge_tree_ = kNoAddress;
   struct Place {
     uint64_t address, size;
   };
-  std::unordered_map<uint64_t, Place> huge_;  // read when one is asked for
+  std::unordered_map<uint64_t, Place> huge_;  // loaded when the first huge object is requested
 };
 
 }  // namespace dtrain

@@ -13,7 +13,7 @@ std::span<const std::byte> Image::read(uint64_t address, uint64_t size) {
     refuse("HDF5", fmt::format("{} bytes at offset {} of the file's {}", size, address, bytes_.size()),
            "the file's end");
   if (size > allowance_)
-    refuse("HDF5", "a file that can be read in one pass", "parts that overlap or go in circles");
+    refuse("HDF5", "a file that can be read in one pass", "parts that overlap or form a loop");
   allowance_ -= size;
   return bytes_.subspan(address, size);
 }

@@ -1,4 +1,4 @@
-// An HDF5 file in memory that anybody may have made, with any intention.
+// An untrusted HDF5 file in memory.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,21 @@
 
 namespace dtrain {
 
-/// Where HDF5 has an address that leads nowhere.
+/// HDF5's undefined address.
 inline constexpr uint64_t kNoAddress = ~uint64_t{0};
 
-/// The file's bytes, none of which is reached but through `read`.
+/// The bytes of the file, accessible only through bounds-checked reads.
 class Image {
  public:
   explicit Image(std::span<const std::byte> bytes);
 
   size_t size() const { return bytes_.size(); }
-  /// Throws UserError unless all of it lies in the file. An honest file's bytes are read about once; what is
-  /// read is counted, and a file that makes its reader go in circles, or to the same place again and again,
-  /// is refused once that comes to several times its size. So reading takes time and memory that are
-  /// proportional to the file, and no structure in it needs to look out for loops.
+  /// Returns `size` bytes at `address`. Throws UserError unless all of them lie in the file. Bytes read are
+  /// counted: a normal file is read about once, and a file that makes its reader loop or return to the same
+  /// place again and again is rejected once the count reaches several times its size. Reading therefore takes
+  /// time and memory proportional to the file, and readers need no loop detection.
   std::span<const std::byte> read(uint64_t address, uint64_t size);
-  /// As read(); throws UserError unless it begins with the four characters of `signature`, which are left
-  /// out.
+  /// Like read(), but throws UserError unless the block starts with `signature`, which is not returned.
   std::span<const std::byte> read_block(std::string_view signature, uint64_t address, uint64_t size);
 
  private:
@@ -34,7 +33,7 @@ class Image {
   uint64_t allowance_;
 };
 
-/// The bytes that libhdf5 gives a number which is at most `largest` (1 or more).
+/// Returns how many bytes libhdf5 uses for a number that is at most `largest` (1 or more).
 size_t bytes_for(uint64_t largest);
 
 }  // namespace dtrain

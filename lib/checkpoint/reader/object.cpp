@@ -14,10 +14,10 @@ namespace {
 
 using ByteSpan = std::span<const std::byte>;
 
-constexpr size_t kMostAxes = 32;  // HDF5's
+constexpr size_t kMostAxes = 32;  // HDF5's limit
 
-/// The address in a message that says where links or attributes are that did not fit into the header: of
-/// their heap, then of the tree of their names.
+/// Location of links or attributes that did not fit into the object header: the addresses of their heap and
+/// of the B-tree that indexes them by name.
 struct Elsewhere {
   uint64_t heap, names;
 };
@@ -26,12 +26,13 @@ Elsewhere read_elsewhere(const Message* message, size_t order_bytes) {
   if (message == nullptr) return {kNoAddress, kNoAddress};
   Cursor cursor(message->data, "an information message");
   cursor.expect(0, "version");
-  if (cursor.byte() & 1) cursor.skip(order_bytes);  // the highest place in the order of creation
+  if (cursor.byte() & 1) cursor.skip(order_bytes);  // maximum creation index
   const uint64_t heap = cursor.address();
   return {heap, cursor.address()};
 }
 
-/// Calls `add` with each message in the heap, which the tree's records name at their byte `id_at`.
+/// Calls `add` with each message in the heap. The B-tree's records contain the messages' heap identifiers at
+/// byte `id_at`.
 template <class Add>
 void read_from_heap(Image& image, const Elsewhere& elsewhere, RecordKind kind, size_t id_at, const Add& add) {
   if (elsewhere.heap == kNoAddress) return;
@@ -47,14 +48,14 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   Cursor cursor(dataspace, "a dataspace");
   cursor.expect(2, "version");
   const size_t rank = cursor.byte();
-  cursor.skip(1);  // flags: whether largest extents follow
+  cursor.skip(1);  // flags: whether maximum extents follow
   if (cursor.byte() > 1) refuse(path, "a shape", "a null dataspace");
   if (rank > kMostAxes) refuse(path, fmt::format("at most {} axes", kMostAxes), fmt::format("{}", rank));
   std::vector<int64_t> extents;
   uint64_t elements = 1;
   for (size_t axis = 0; axis < rank; ++axis) {
     const uint64_t extent = cursor.number(8);
-    // Also keeps the product from overflowing.
+    // Also prevents overflow of the product.
     if (extent > most_elements / std::max<uint64_t>(elements, 1))
       refuse(path, "a shape that fits into the file", fmt::format("an extent of {}", extent));
     elements *= extent;
@@ -63,15 +64,15 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   return Shape(std::move(extents));
 }
 
-/// What HDF5 writes for H5T_IEEE_F32LE, H5T_STD_I32LE and H5T_STD_U8LE behind the byte of class and version:
-/// flags and size, then the places and sizes of a number's parts.
+/// HDF5's encoding of H5T_IEEE_F32LE, H5T_STD_I32LE and H5T_STD_U8LE after the byte with class and version:
+/// flags and size, then positions and sizes of a number's fields.
 constexpr auto kFloat32 =
     std::to_array<uint8_t>({0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0});
 constexpr auto kInt32 = std::to_array<uint8_t>({0x08, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0});
 constexpr auto kUInt8 = std::to_array<uint8_t>({0x00, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0});
 constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;  // classes
 
-/// The class of a type; its version is of no matter to those that dtrain writes.
+/// Returns the class of a type. The version does not matter for the types that dtrain writes.
 unsigned class_of(Cursor& type) {
   return type.byte() & 0x0Fu;
 }
@@ -100,7 +101,7 @@ uint64_t root_address(Image& image) {
   cursor.expect(2, "version");
   cursor.expect(8, "bytes of an address:");
   cursor.expect(8, "bytes of a length:");
-  cursor.skip(1 + 3 * 8);  // flags; where the file begins, is extended and ends
+  cursor.skip(1 + 3 * 8);  // flags; base, extension and end-of-file addresses
   return cursor.address();
 }
 
@@ -133,9 +134,9 @@ void Group::add_link(ByteSpan message) {
 void Group::add_attribute(ByteSpan message) {
   Cursor cursor(message, "an attribute");
   cursor.expect(3, "version");
-  if (cursor.byte() != 0) refuse(path_, "attributes with types of their own", "a shared type");
+  if (cursor.byte() != 0) refuse(path_, "attributes with their own types", "a shared type");
   const uint64_t name_bytes = cursor.number(2), type_bytes = cursor.number(2), space_bytes = cursor.number(2);
-  cursor.skip(1);  // how the name is encoded
+  cursor.skip(1);  // character encoding of the name
   const std::string_view name = cursor.text(name_bytes);
   const ByteSpan type = cursor.take(type_bytes), space = cursor.take(space_bytes);
   attributes_.emplace(name.substr(0, name.find('\0')), Attribute{type, space, cursor.take(cursor.left())});

@@ -1,4 +1,4 @@
-// Groups and datasets of an HDF5 file, as far as dtrain writes them.
+// Reads groups and datasets of an HDF5 file, limited to the features that dtrain writes.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace dtrain {
 
-/// The address of the root group's header.
+/// Returns the address of the root group's object header.
 uint64_t root_address(Image& image);
 
-/// A group's links and attributes. `path`: for messages.
+/// The links and attributes of a group. `path`: for messages.
 class Group {
  public:
-  /// Throws UserError where there is none, or one with links that are not to objects of this file.
+  /// Throws UserError if there is no group at `address`, or if it has links other than hard links.
   Group(Image& image, uint64_t address, std::string path);
 
-  /// The address of the object of this name, or nothing.
+  /// Returns the address of the object with this name, or nullopt.
   std::optional<uint64_t> find(std::string_view name) const;
-  /// The strings of an attribute, without what pads them; nothing where there is no such attribute. Throws
-  /// UserError where it holds something other than strings of a fixed length.
+  /// Returns the strings of an attribute, without padding; nullopt if the attribute does not exist. Throws
+  /// UserError if it does not hold fixed-length strings.
   std::optional<std::vector<std::string>> strings(std::string_view name) const;
 
  private:
@@ -42,15 +42,15 @@ class Group {
   std::unordered_map<std::string_view, Attribute> attributes_;
 };
 
-/// A contiguous array, little endian, of a type that dtrain knows.
+/// A contiguous little-endian array of a type that dtrain supports.
 struct ContiguousArray {
   Shape shape;
   DType dtype;
-  std::span<const std::byte> data;  // aligned as in the file
+  std::span<const std::byte> data;  // with the alignment that it has in the file
 };
 
-/// Throws UserError where there is none, or one that is stored in any other way. `alignment`: of its data in
-/// the file.
+/// Reads the dataset at `address`. Throws UserError if there is none, or if it is not contiguous.
+/// `alignment`: required alignment of its data in the file.
 ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment);
 
 }  // namespace dtrain

@@ -4,13 +4,13 @@ namespace dtrain {
 
 namespace {
 constexpr std::string_view kHead = "OHDR", kContinued = "OCHK";
-constexpr size_t kChecksum = 4;  // not verified: the whole file's is
+constexpr size_t kChecksum = 4;  // not verified: the checksum of the whole file is
 constexpr uint8_t kSizeWidth = 0x03, kCreationOrder = 0x04, kPhaseChange = 0x10, kTimes = 0x20;  // flags
-constexpr uint8_t kShared = 0x02;  // a message's flag: it stands elsewhere
+constexpr uint8_t kShared = 0x02;  // message flag: the message is stored elsewhere
 }  // namespace
 
 ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
-  constexpr size_t kPrefix = 6;  // the signature, the version, flags
+  constexpr size_t kPrefix = 6;  // signature, version, flags
   Cursor prefix(image.read_block(kHead, address, kPrefix), "an object header");
   prefix.expect(2, "version");
   const uint8_t flags = prefix.byte();
@@ -31,14 +31,15 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
 
 void ObjectHeader::read_messages(Cursor part) {
   const size_t prefix = has_creation_order_ ? 6 : 4;
-  while (part.left() >= prefix) {  // less than that at the end is a gap
+  while (part.left() >= prefix) {  // fewer bytes at the end are a gap
     const auto kind = static_cast<MessageKind>(part.byte());
     const uint64_t size = part.number(2);
     const uint8_t flags = part.byte();
     if (has_creation_order_) part.skip(2);
     const auto data = part.take(size);
     if (kind == MessageKind::nothing) continue;
-    if (flags & kShared) refuse("HDF5: an object header", "messages of its own", "one that is shared");
+    if (flags & kShared)
+      refuse("HDF5: an object header", "messages stored in the header", "a shared message");
     if (kind != MessageKind::continuation) {
       messages_.push_back({kind, data});
       continue;

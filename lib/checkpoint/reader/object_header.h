@@ -1,4 +1,4 @@
-// What HDF5 has at the head of every group and dataset: a list of messages.
+// Reads object headers: the list of messages at the start of every HDF5 group and dataset.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The kinds of messages that matter here, by HDF5's numbers.
+/// The message types used here, with HDF5's numbers.
 enum class MessageKind : uint8_t {
   nothing = 0x00,
   dataspace = 0x01,
@@ -32,15 +32,16 @@ struct Message {
 
 class ObjectHeader {
  public:
-  /// Throws UserError where there is no object header of version 2, which is what dtrain's files have.
+  /// Throws UserError if there is no object header of version 2 (the version that dtrain writes) at
+  /// `address`.
   ObjectHeader(Image& image, uint64_t address);
 
   const std::vector<Message>& messages() const { return messages_; }
-  /// The first message of this kind, or null.
+  /// Returns the first message of this type, or null.
   const Message* find(MessageKind kind) const;
 
  private:
-  /// Adds the messages of a part of the header; notes where others are continued.
+  /// Adds the messages of one chunk of the header, and records the continuations that it mentions.
   void read_messages(Cursor part);
 
   std::vector<Message> messages_;

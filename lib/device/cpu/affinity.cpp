@@ -14,7 +14,7 @@ namespace dtrain {
 namespace cpu {
 namespace {
 
-// Sets of more than CPU_SETSIZE cores need memory of their own.
+// Machines with more than CPU_SETSIZE cores need dynamically allocated sets.
 constexpr int kMaxCores = 8192;
 using Set = std::unique_ptr<cpu_set_t, decltype([](cpu_set_t* set) { CPU_FREE(set); })>;
 
@@ -97,7 +97,7 @@ std::vector<int> cores_near(const std::string& pci, const std::string& root) {
 }
 
 std::vector<int> available_cores() {
-  // Asked once, before any thread is bound: later threads may have inherited a bound thread's core.
+  // Queried once, before any thread is bound: later threads may inherit the affinity of a bound thread.
   static const std::vector<int> cores = cpu::thread_cores();
   return cores;
 }

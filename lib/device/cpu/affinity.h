@@ -1,4 +1,4 @@
-// Which cores threads run on.
+// CPU affinity of threads.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace dtrain::cpu {
 
-/// The cores that the calling thread may run on now.
+/// Returns the cores that the calling thread may currently run on.
 std::vector<int> thread_cores();
 
-/// Binds the calling thread to these cores. Cores that the system refuses leave it where it is: slower at
-/// worst.
+/// Binds the calling thread to these cores. If the system rejects them, the affinity is unchanged, which only
+/// costs speed.
 void bind_thread(const std::vector<int>& cores);
 
-/// Binds the calling thread to these cores, and where it was before at the end: unless another thread ends
-/// it.
+/// Binds the calling thread to these cores for the lifetime of the object, then restores its previous
+/// affinity (unless another thread destroys the object).
 class BoundThread {
  public:
   explicit BoundThread(const std::vector<int>& cores);
@@ -28,7 +28,8 @@ class BoundThread {
   std::vector<int> before_;
 };
 
-/// The cores in a list as Linux writes it: "0-3,8,10-11". Empty for other text.
+/// Parses a list of cores as Linux writes it: "0-3,8,10-11". Returns an empty vector if the text is
+/// malformed.
 std::vector<int> parse_core_list(const std::string& text);
 
 }  // namespace dtrain::cpu

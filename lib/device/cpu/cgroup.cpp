@@ -9,14 +9,14 @@
 namespace dtrain::cpu {
 namespace {
 
-/// A mounted hierarchy of control groups that counts memory, and where in it this process is.
+/// A mounted cgroup hierarchy with a memory controller, and this process's position in it.
 struct Hierarchy {
-  bool second = false;  // version
-  std::string mount;    // the folder
-  std::string group;    // below it: "/a/b", or "" where the folder is the process's own group
+  bool second = false;  // true: cgroup v2; false: v1
+  std::string mount;    // mount point
+  std::string group;    // path below the mount point, such as "/a/b"; may be empty
 };
 
-/// The blanks and backslashes of /proc/self/mountinfo's paths are written as octal numbers.
+/// Decodes the octal escapes that /proc/self/mountinfo uses for blanks and backslashes in paths.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -33,8 +33,8 @@ bool lists(const std::string& names, const std::string& name) {
   return ("," + names + ",").find("," + name + ",") != std::string::npos;
 }
 
-/// The group as /proc/self/cgroup names it: "0::/a/b" (version 2), "4:memory:/a/b" (version 1), which is what
-/// counts where both are there.
+/// Finds this process's group in /proc/self/cgroup: "0::/a/b" (v2) or "4:memory:/a/b" (v1). If both are
+/// present, the v1 entry wins because it holds the memory controller. Returns false if there is neither.
 bool find_group(const std::string& root, bool& second, std::string& group) {
   std::ifstream file(root + "/proc/self/cgroup");
   bool found = false;
@@ -68,7 +68,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
     if (hierarchy.second ? type != "cgroup2" : type != "cgroup" || !lists(options, "memory")) continue;
     hierarchy.mount = root + unescaped(mount);
     top = top == "/" ? "" : unescaped(top);
-    // A group outside of what is mounted (a container's view) is one that only the mounted folder tells of.
+    // If the group lies outside the mounted subtree (as seen from a container), only the mount point's own
+    // files apply.
     const bool below = group.starts_with(top + "/") && group.find("/..") == std::string::npos;
     hierarchy.group = below ? group.substr(top.size()) : "";
     if (hierarchy.group == "/") hierarchy.group.clear();
@@ -77,8 +78,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
   return std::nullopt;
 }
 
-/// Of a group's files, what is read and could be dropped: "inactive_file" of memory.stat, in version 1 that
-/// of the groups below, too.
+/// Bytes of page cache that the kernel can reclaim at once: "inactive_file" of memory.stat; in v1 the total
+/// that includes child groups.
 uint64_t droppable(const std::string& folder, bool second) {
   std::ifstream statistics(folder + "/memory.stat");
   const std::string wanted = second ? "inactive_file" : "total_inactive_file";
@@ -91,7 +92,7 @@ uint64_t droppable(const std::string& folder, bool second) {
 std::optional<MemoryGroup> read_group(const std::string& folder, bool second) {
   MemoryGroup group;
   group.file = folder + (second ? "/memory.max" : "/memory.limit_in_bytes");
-  const auto limit = number_in(group.file);  // nothing for "max"
+  const auto limit = number_in(group.file);  // nullopt for "max"
   if (!limit) return std::nullopt;
   group.limit = *limit;
   if (second) {
@@ -118,7 +119,7 @@ std::vector<MemoryGroup> memory_groups(const std::string& root) {
       groups.push_back(*std::move(found));
     }
     if (group.empty()) return groups;
-    // In version 1 a group may not count what is used below it.
+    // In v1 a parent without use_hierarchy does not count the memory of its children.
     const std::string above = hierarchy->mount + group.substr(0, group.rfind('/'));
     if (!hierarchy->second && number_in(above + "/memory.use_hierarchy") == uint64_t{0}) return groups;
   }

@@ -1,4 +1,4 @@
-// The memory that control groups grant.
+// Memory limits set by control groups.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace dtrain::cpu {
 
-/// One control group that limits this process's memory: its own, or one that it stands in. In bytes.
+/// A control group that limits this process's memory: its own group or an ancestor. All sizes are in bytes.
 struct MemoryGroup {
   uint64_t limit = 0;                 // without swap
-  std::optional<uint64_t> with_swap;  // of both together; nothing where that has no limit of its own
-  uint64_t used = 0;                  // by all of its processes; what can be dropped at once does not count
-  std::string file;                   // that says the limit
+  std::optional<uint64_t> with_swap;  // memory plus swap; nullopt if their sum is not limited
+  uint64_t used = 0;                  // by all processes in the group, without reclaimable page cache
+  std::string file;                   // path of the file that holds the limit
 };
 
-/// The control groups that set a limit, the process's own first. `root`: where /proc and /sys are.
+/// Returns the control groups that set a memory limit, from the process's own group up. `root`: directory
+/// that contains /proc and /sys (for tests).
 std::vector<MemoryGroup> memory_groups(const std::string& root);
 
 }  // namespace dtrain::cpu

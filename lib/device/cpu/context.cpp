@@ -16,11 +16,11 @@
 namespace dtrain {
 namespace {
 
-/// ThreadSanitizer does not see how libgomp synchronises: there every context has one thread, and OpenMP is
-/// never entered.
+/// False under ThreadSanitizer, which does not understand libgomp's synchronization: every context then has
+/// one thread and never enters OpenMP.
 constexpr bool kThreaded = DTRAIN_OPENMP_THREADS;
 
-/// Every operation is done when its call returns.
+/// A no-op: CPU operations have completed when their call returns.
 class PassedEvent final : public Event {
  public:
   void record() override {}
@@ -42,7 +42,7 @@ class CpuContext final : public Context {
   void attach() override {
     detach();
     before_ = Before{std::this_thread::get_id(), cpu::thread_cores(), cpu::flush_denormals()};
-    // Whatever OMP_NUM_THREADS, OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS say.
+    // Overrides OMP_NUM_THREADS, OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS.
     omp_set_dynamic(0);
     omp_set_max_active_levels(1);
     omp_set_num_threads(threads());
@@ -54,9 +54,10 @@ class CpuContext final : public Context {
       if (thread == 0) given = team;
     });
     if (given != threads()) {
-      throw UserError(fmt::format(
-          "{}: expected {} threads, OpenMP gives {}; OMP_THREAD_LIMIT in the environment would do that",
-          device_.str(), threads(), given));
+      throw UserError(
+          fmt::format("{}: expected {} threads, but OpenMP provides {}; OMP_THREAD_LIMIT in the environment "
+                      "may be the cause",
+                      device_.str(), threads(), given));
     }
   }
 
@@ -71,7 +72,7 @@ class CpuContext final : public Context {
   size_t free_bytes() override { return host_memory().left(); }
   void copy_to_device(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
-  // Everything is done when it returns.
+  // All operations below are synchronous.
   Buffer allocate_host(size_t bytes) override { return cpu::allocate(bytes); }
   void enqueue_copy(void* dst, const void* src, size_t bytes) override { copy_to_device(dst, src, bytes); }
   void enqueue_zero(void* dst, size_t bytes) override {
@@ -88,7 +89,7 @@ class CpuContext final : public Context {
  private:
   Buffer take(size_t bytes) override { return cpu::allocate(bytes); }
 
-  /// Large arrays by all threads: one does not use up the memory's bandwidth.
+  /// Copies large arrays with all threads: a single thread cannot saturate the memory bandwidth.
   void copy(void* dst, const void* src, size_t bytes) const {
     constexpr size_t kPiece = size_t{1} << 20;
     if (threads() == 1 || bytes <= 2 * kPiece) {
@@ -105,15 +106,15 @@ class CpuContext final : public Context {
     });
   }
 
-  /// The calling thread as it was before attach.
+  /// State of the calling thread before attach(), restored by detach().
   struct Before {
     std::thread::id thread;
     std::vector<int> cores;
     unsigned denormals;
   };
 
-  /// Where nothing is pinned, threads still leave the core that OMP_PROC_BIND, or a bound thread that started
-  /// them, may have put them on.
+  /// Without pinning, threads are allowed on all cores again: OMP_PROC_BIND or a bound parent thread may have
+  /// restricted them to one core.
   void bind(int thread) const {
     cpu::bind_thread(pin_ ? std::vector<int>{cores_[static_cast<size_t>(thread)]} : all_cores_);
   }

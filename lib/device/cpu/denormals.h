@@ -1,11 +1,12 @@
-// Numbers too small for the normal float format cost a hundredfold on some CPUs; here they become zero.
+// Flush-to-zero mode for denormal numbers, which slow down some CPUs a hundredfold.
 #pragma once
 
 namespace dtrain::cpu {
 
-/// Makes the calling thread read and write denormal numbers as zero, and gives what restore_denormals takes.
+/// Makes the calling thread treat denormal numbers as zero, in operands and results. Returns the previous
+/// mode, for restore_denormals().
 unsigned flush_denormals();
-/// Sets the calling thread back to what it was.
+/// Restores the mode that flush_denormals() returned.
 void restore_denormals(unsigned before);
 
 }  // namespace dtrain::cpu

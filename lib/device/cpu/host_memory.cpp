@@ -19,7 +19,7 @@ uint64_t minus(uint64_t a, uint64_t b) {
   return a - std::min(a, b);
 }
 
-/// How much memory somebody grants, who, and what of it this process uses.
+/// A memory limit, this process's use of it, and a description of where the limit comes from.
 struct Grant {
   uint64_t limit, used;
   std::string whose;
@@ -32,7 +32,7 @@ void consider(HostMemory& memory, const Grant& grant) {
   memory.whose = grant.whose;
 }
 
-/// What `ulimit` says, where it says anything.
+/// Applies a resource limit (`ulimit`) if one is set.
 void consider_resource(HostMemory& memory, int resource, uint64_t used, const char* option) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -49,7 +49,7 @@ uint64_t HostMemory::left() const {
 HostMemory host_memory(const std::string& root) {
   const std::string meminfo = root + "/proc/meminfo", status = root + "/proc/self/status";
   HostMemory memory;
-  memory.limit = std::numeric_limits<uint64_t>::max();  // where nobody says anything
+  memory.limit = std::numeric_limits<uint64_t>::max();  // no limit
   memory.total = cpu::kilobytes_in(meminfo, "MemTotal");
   memory.available = cpu::kilobytes_in(meminfo, "MemAvailable");
   const uint64_t swap = cpu::kilobytes_in(meminfo, "SwapTotal");
@@ -57,7 +57,7 @@ HostMemory host_memory(const std::string& root) {
   if (memory.total > 0)
     consider(memory, {memory.total + swap, used,
                       swap > 0 ? "the machine's memory and swap" : "the machine's memory"});
-  if (memory.available == 0) memory.available = memory.total;  // systems that do not say
+  if (memory.available == 0) memory.available = memory.total;  // not reported by old kernels
   for (const cpu::MemoryGroup& group : cpu::memory_groups(root)) {
     const uint64_t with_swap = std::min(plus(group.limit, swap), group.with_swap.value_or(~uint64_t{0}));
     consider(memory, {with_swap, used, fmt::format("the limit in {}", group.file)});

@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// The cores' worth of time that the control group grants (cgroup 2, else 1); 0 where it sets no limit.
+/// CPU time granted by the control group, in cores (cgroup v2, else v1); 0 if unlimited.
 double cgroup_quota() {
   double quota = 0, period = 0;
   if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) return quota / period;
@@ -40,7 +40,7 @@ std::string name_of(dnnl::cpu_isa isa) {
     case dnnl::cpu_isa::avx512_core_amx:
       return "amx";
     default:
-      // Sets without a name in every version of oneDNN; the larger number is the later set.
+      // Instruction sets that have no name in some oneDNN versions; later sets have larger numbers.
       return isa > dnnl::cpu_isa::avx512_core_bf16 ? "avx512_fp16 or later" : "none";
   }
 }

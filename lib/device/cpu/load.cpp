@@ -11,8 +11,8 @@ namespace dtrain {
 
 CpuWatch::CpuWatch(std::string root) : root_(std::move(root)), before_(read()) {}
 
-/// The lines "cpu0 user nice system idle iowait irq softirq steal ..." of /proc/stat, in ticks since the
-/// machine began.
+/// Parses the lines "cpu0 user nice system idle iowait irq softirq steal ..." of /proc/stat: ticks since
+/// boot.
 std::map<int, CpuWatch::Ticks> CpuWatch::read() const {
   const std::vector<int> available = available_cores();
   std::map<int, Ticks> ticks;
@@ -23,7 +23,7 @@ std::map<int, CpuWatch::Ticks> CpuWatch::read() const {
     if (line.starts_with("cpu ") || !(words >> core)) continue;
     if (root_.empty() && std::find(available.begin(), available.end(), core) == available.end()) continue;
     Ticks& of = ticks[core];
-    constexpr int kIdle = 3, kWaiting = 4, kMost = 8;  // what is behind those is counted in them
+    constexpr int kIdle = 3, kWaiting = 4, kMost = 8;  // later columns (guest) are already included in these
     uint64_t count = 0;
     for (int i = 0; i < kMost && words >> count; ++i) {
       of.all += count;

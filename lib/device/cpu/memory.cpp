@@ -30,8 +30,8 @@ void release_mapping(void* data, size_t bytes) {
   munmap(data, round_up(bytes, kPage));
 }
 
-/// Maps a huge page more than asked for and gives back what lies before the first boundary and after the end,
-/// so that only the last huge page may be part full.
+/// Maps one huge page more than requested, then unmaps the unaligned head and the tail, so that only the last
+/// huge page can be partly used.
 Buffer map(size_t bytes) {
   const size_t size = round_up(bytes, kPage);
   void* whole = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
@@ -42,7 +42,7 @@ Buffer map(size_t bytes) {
       start + (round_up(reinterpret_cast<uintptr_t>(start), kHugePage) - reinterpret_cast<uintptr_t>(start));
   if (data != start) munmap(start, static_cast<size_t>(data - start));
   if (const size_t tail = kHugePage - static_cast<size_t>(data - start); tail > 0) munmap(data + size, tail);
-  // Only a wish: without huge pages it is slower, not wrong.
+  // A hint: without huge pages the memory is slower, but valid.
   madvise(data, size, MADV_HUGEPAGE);
   return Buffer(data, bytes, release_mapping);
 }

@@ -1,4 +1,4 @@
-// Memory of the CPU.
+// Host memory for the CPU backend.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace dtrain::cpu {
 
-/// Zeroed memory, aligned to 64 bytes, or to 2 MiB and in huge pages where it is at least that large. Throws
-/// Error where there is none left.
+/// Allocates zeroed memory aligned to 64 bytes; from 2 MiB on, aligned to 2 MiB and backed by huge pages if
+/// possible. Throws Error if out of memory.
 Buffer allocate(size_t bytes);
 
 }  // namespace dtrain::cpu

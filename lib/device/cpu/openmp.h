@@ -1,25 +1,26 @@
-// OpenMP, by the runtime that oneDNN runs on. A compiler's `omp parallel` may bring a runtime of its own
-// (clang's does), and a process with two of them has two sets of threads on the same cores; so regions are
-// entered here, through libgomp's interface, which LLVM's runtime has as well. `omp simd` needs no runtime.
+// OpenMP parallel regions on the runtime that oneDNN uses. With `omp parallel` some compilers (clang) link a
+// second runtime, and a process with two runtimes has two thread pools competing for the same cores. Regions
+// are therefore entered through libgomp's interface, which LLVM's runtime also provides. `omp simd` needs no
+// runtime.
 #pragma once
 
 #include <type_traits>
 
 extern "C" {
-// Of omp.h, which clang does not find where only GCC has it.
+// Declared here because clang does not find omp.h if only GCC has it.
 int omp_get_thread_num() noexcept;
 int omp_get_num_threads() noexcept;
 void omp_set_num_threads(int) noexcept;
 void omp_set_dynamic(int) noexcept;
 void omp_set_max_active_levels(int) noexcept;
-// What GCC makes of `#pragma omp parallel num_threads(threads)`.
+// GCC compiles `#pragma omp parallel num_threads(threads)` to a call of this function.
 void GOMP_parallel(void (*region)(void*), void* data, unsigned threads, unsigned flags);
 }
 
 namespace dtrain::cpu {
 
-/// body(thread, team) on every thread of a team of `threads`: the calling one is thread 0. The team may have
-/// fewer threads than that. What a body throws ends the process.
+/// Calls body(thread, team) on every thread of a team of `threads`; the calling thread is thread 0. The team
+/// may be smaller than requested. An exception thrown by `body` terminates the process.
 template <class Body>
 void openmp_region(int threads, const Body& body) {
   GOMP_parallel(

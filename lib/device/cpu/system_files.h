@@ -1,4 +1,4 @@
-// What Linux tells of itself in small text files.
+// Readers for the small text files of /proc and /sys.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace dtrain::cpu {
 
-/// The text that follows "KEY:" (or "KEY :") on the first line of the file that begins with it; empty without
-/// one.
+/// Returns the text after "KEY:" (or "KEY :") on the first line that starts with the key; empty if there is
+/// no such line.
 std::string value_in(const std::string& path, std::string_view key);
-/// The bytes of a value that is given so in kB; 0 without one.
+/// Returns such a value, given in kB, in bytes; 0 if it is missing.
 uint64_t kilobytes_in(const std::string& path, std::string_view key);
-/// The file's only number; nothing where the file is not there or says something else ("max").
+/// Returns the single number in the file; nullopt if the file is missing or holds something else ("max").
 std::optional<uint64_t> number_in(const std::string& path);
 
 }  // namespace dtrain::cpu

@@ -24,7 +24,7 @@ void check_capture(cudaError_t status, const char* what) {
       fmt::format("{}: CUDA: {} ({})", what, cudaGetErrorString(status), static_cast<int>(status)));
 }
 
-/// Whether a call has spoiled the stream's capture.
+/// Whether a call has invalidated the stream's capture.
 bool is_spoiled(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
@@ -32,15 +32,15 @@ bool is_spoiled(cudaStream_t stream) {
 }
 
 Graph capture(cudaStream_t stream, const std::function<void()>& work) {
-  // Of this thread only: other replicas allocate and wait meanwhile.
+  // Thread-local mode: other replicas allocate and wait in the meantime.
   check_capture(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                "beginning to capture a step");
+                "starting the capture of a step");
   cudaGraph_t captured = nullptr;
   try {
     work();
   } catch (const std::exception& error) {
     const bool spoiled = is_spoiled(stream);
-    // The stream must leave its capture whatever became of it; what failed first is what is reported.
+    // The stream must always leave capture mode; the first failure is the one to report.
     const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
     const Graph dropped(captured);
     cudaGetLastError();
@@ -65,13 +65,13 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
     : stream_(stream) {
   const Graph captured = capture(stream, work);
   cudaGraphExec_t made = nullptr;
-  // Its nodes keep the priorities of the streams that they were captured from.
+  // Graph nodes keep the priorities of the streams they were captured from.
   check(cudaGraphInstantiate(&made, captured.get(), cudaGraphInstantiateFlagUseNodePriority),
-        "making a graph of a captured step");
+        "instantiating the graph of a captured step");
   graph_.reset(made);
-  // Else the first launch would do so, which may allocate and wait.
-  check(cudaGraphUpload(graph_.get(), stream_), "bringing a captured step to the GPU");
-  check(cudaStreamSynchronize(stream_), "bringing a captured step to the GPU");
+  // Otherwise the first launch would upload the graph, which may allocate and wait.
+  check(cudaGraphUpload(graph_.get(), stream_), "uploading a captured step to the GPU");
+  check(cudaStreamSynchronize(stream_), "uploading a captured step to the GPU");
 }
 
 void CudaCapturedGraph::run() {

@@ -1,4 +1,4 @@
-// Work that is captured into a CUDA graph.
+// Work captured into a CUDA graph.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace dtrain::cuda {
 
-/// False where the environment says DTRAIN_CUDA_GRAPHS=0.
+/// False if the environment has DTRAIN_CUDA_GRAPHS=0.
 bool graphs_wanted();
 
 class CudaCapturedGraph final : public CapturedGraph {

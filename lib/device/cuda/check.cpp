@@ -13,7 +13,8 @@ std::string prefix_of(int device) {
   return device < 0 ? "" : fmt::format("gpu:{}: ", device);
 }
 
-/// Errors of what a GPU was given earlier, which from then on all of its calls report.
+/// Asynchronous (sticky) errors: an earlier operation caused them, and every later call on the GPU returns
+/// them.
 bool is_reported_late(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:
@@ -34,14 +35,15 @@ bool is_reported_late(cudaError_t status) {
   }
 }
 
-/// The runtime's text, its number, and advice.
+/// The CUDA runtime's error text and number, with advice for asynchronous errors.
 std::string text_of(cudaError_t status) {
-  return fmt::format("CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
-                     is_reported_late(status)
-                         ? "; an earlier operation of this GPU caused it: CUDA_LAUNCH_BLOCKING=1 "
-                           "DTRAIN_CUDA_GRAPHS=0 in the environment, or compute-sanitizer, shows which, and "
-                           "dmesg the driver's reason (Xid)"
-                         : "");
+  return fmt::format(
+      "CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
+      is_reported_late(status)
+          ? "; an earlier operation on this GPU caused it. To find it, set CUDA_LAUNCH_BLOCKING=1 "
+            "DTRAIN_CUDA_GRAPHS=0 in the environment, or use compute-sanitizer; dmesg shows the "
+            "driver's reason (Xid)"
+          : "");
 }
 
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
@@ -52,7 +54,7 @@ std::string text_of(cudaError_t status) {
 
 void check(cudaError_t status, const char* what, int device) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or a library that asks for it later would report it as its own
+  cudaGetLastError();  // clears the error, so that no library reports it as its own
   throw Error(fmt::format("{}{}: {}", prefix_of(device), what, text_of(status)));
 }
 
@@ -66,7 +68,7 @@ void check(cublasStatus_t status, const char* what) {
 
 void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  // What cuDNN says beyond the name of the status, of this thread's last error.
+  // cuDNN's detailed message for this thread's last error.
   char detail[1024] = "";
   cudnnGetLastErrorString(detail, sizeof detail);
   const std::string text = detail[0] ? fmt::format("{}: {}", cudnnGetErrorString(status), detail)

@@ -1,4 +1,4 @@
-// Errors of the CUDA libraries become exceptions.
+// Turns error codes of the CUDA libraries into exceptions.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,15 +10,15 @@
 
 namespace dtrain::cuda {
 
-/// Throws Error where a call failed: "gpu:1: starting a kernel: CUDA: out of memory (2)", that is the GPU,
-/// what was tried (`what`), and the library's own text. `device`: the GPU that the call was for; by default
-/// the one that the calling thread has chosen. No GPU is named where it has chosen none.
+/// Throws Error if a call failed, for example "gpu:1: starting a kernel: CUDA: out of memory (2)": the GPU,
+/// the attempted action (`what`), and the library's own text. `device`: the GPU of the call; by default the
+/// one that the calling thread has selected. If it has selected none, the message names no GPU.
 void check(cudaError_t status, const char* what, int device = chosen_device);
 void check(cublasStatus_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 
-/// "gpu:1: CUDA: unspecified launch failure (719)", and for an error that CUDA reports later than it happened
-/// how to find its place.
+/// Formats an error: "gpu:1: CUDA: unspecified launch failure (719)". For asynchronous errors, adds how to
+/// find the operation that caused it.
 std::string describe_failure(cudaError_t status, int device);
 
 }  // namespace dtrain::cuda

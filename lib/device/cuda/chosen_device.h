@@ -1,11 +1,10 @@
-// The GPU that a thread works on.
+// The current GPU of a thread.
 #pragma once
 
 namespace dtrain::cuda {
 
-/// The GPU that the calling thread's CUDA calls go to, as chosen by use_device() (current.h); -1: none yet.
-/// Not asked of the runtime, which would answer 0 for a thread that chose none, and start GPU 0 when that is
-/// "restored".
+/// The GPU that use_device() (current.h) selected for the calling thread; -1 if none. cudaGetDevice() is not
+/// used because it returns 0 for a thread that selected none, and "restoring" that would initialize GPU 0.
 inline thread_local int chosen_device = -1;
 
 }  // namespace dtrain::cuda

@@ -24,10 +24,10 @@ namespace {
 /// letter, as in "90a-real", restricts it to GPUs of exactly this capability.
 struct Architecture {
   int capability = 0;
-  bool only = false;  // this capability, and no later one
+  bool only = false;  // exactly this capability
   bool real = true, is_virtual = true;
 
-  /// Machine code runs on GPUs of the same major version and the same or a later minor one.
+  /// Machine code runs on GPUs with the same major version and the same or a later minor version.
   bool has_code_for(int gpu) const {
     if (!real) return false;
     return only ? gpu == capability : gpu / 10 == capability / 10 && gpu >= capability;
@@ -35,7 +35,7 @@ struct Architecture {
   bool has_ptx_for(int gpu) const { return is_virtual && (only ? gpu == capability : gpu >= capability); }
 };
 
-/// Empty where an element is not a number.
+/// Returns an empty list if an element is not a number.
 std::vector<Architecture> parse_architectures(std::string_view list) {
   std::vector<Architecture> all;
   while (!list.empty()) {
@@ -88,8 +88,8 @@ std::string kernel_obstacle(std::string_view architectures, int capability, int 
                        capability_text(capability), describe(all));
   if (driver / 10 >= toolkit / 10) return "";
   return fmt::format(
-      "the driver has to compile this program's kernels for compute capability {}, which takes a driver for "
-      "CUDA {} or newer; this one is for CUDA {}",
+      "the driver has to compile this program's kernels for compute capability {}, which needs a driver for "
+      "CUDA {} or newer; the installed one is for CUDA {}",
       capability_text(capability), version_text(toolkit), version_text(driver));
 }
 

@@ -1,4 +1,4 @@
-// Whether a GPU can run the kernels that this program was compiled with.
+// Checks whether a GPU can run the kernels that this program was compiled with.
 #pragma once
 
 #include <string>
@@ -6,17 +6,17 @@
 
 namespace dtrain::cuda {
 
-/// "gpu:1 (Tesla T4)"; "gpu:1" where CUDA does not tell the name. Makes no context.
+/// Returns "gpu:1 (Tesla T4)", or "gpu:1" if CUDA does not report the name. Creates no CUDA context.
 std::string describe_gpu(int index);
 
-/// Why a GPU of this compute capability (75 is 7.5) cannot run kernels compiled for `architectures`, the
-/// elements of CMAKE_CUDA_ARCHITECTURES with commas between them ("80-real,90-real,90-virtual"). `driver` and
-/// `toolkit` are CUDA versions (13020 is 13.2): a driver compiles PTX ("virtual") of its own version or of
-/// older ones. Empty if the GPU can run them, or if the list does not consist of numbers ("native").
+/// Returns the reason why a GPU of this compute capability (75 is 7.5) cannot run kernels compiled for
+/// `architectures`, a comma-separated CMAKE_CUDA_ARCHITECTURES list ("80-real,90-real,90-virtual"). `driver`
+/// and `toolkit` are CUDA versions (13020 is 13.2): a driver compiles PTX ("virtual") of its own or an older
+/// version. Empty if the GPU can run them, or if the list is not numeric ("native").
 std::string kernel_obstacle(std::string_view architectures, int capability, int driver, int toolkit);
 
-/// Starts the runtime on the current GPU, number `index`, and looks for a kernel of this program there.
-/// Throws UserError that names the GPU and says what it lacks, where it cannot run one.
+/// Initializes the runtime on the current GPU, number `index`, and loads a kernel there. Throws UserError
+/// with the GPU's name and the reason if the GPU cannot run this program's kernels.
 void require_kernels(int index);
 
 }  // namespace dtrain::cuda

@@ -14,29 +14,29 @@ namespace {
 
 Stream make_stream() {
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   return Stream(stream);
 }
 
-/// Whose kernels begin before others that could begin as well.
+/// A stream of the highest priority: its kernels are scheduled before those of other streams.
 Stream make_urgent_stream() {
   int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking what the GPU has");
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying the GPU's attributes");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "making a stream");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "creating a stream");
   return Stream(stream);
 }
 
 EventHandle make_handle(bool spin) {
   cudaEvent_t event = nullptr;
   const unsigned flags = cudaEventDisableTiming | (spin ? 0u : cudaEventBlockingSync);
-  check(cudaEventCreateWithFlags(&event, flags), "making an event");
+  check(cudaEventCreateWithFlags(&event, flags), "creating an event");
   return EventHandle(event);
 }
 
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, device), "asking what the GPU has");
+  check(cudaDeviceGetAttribute(&value, name, device), "querying the GPU's attributes");
   return value;
 }
 
@@ -61,7 +61,8 @@ CudaContext::CudaContext(DeviceId device, bool deterministic, bool spin)
     : device_(device), deterministic_(deterministic), spin_(spin) {
   const OnDevice on(index());
   require_kernels(index());
-  // Of all contexts of this GPU. A driver that does not take it spins, which is slower at worst.
+  // Applies to all contexts of this GPU. If the driver rejects the flag, the host spins, which only costs
+  // speed.
   if (!spin && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, index());
   capability_ = 10 * attribute(cudaDevAttrComputeCapabilityMajor, index()) +
@@ -80,7 +81,7 @@ CudaContext::~CudaContext() {
     for (const cudaStream_t stream : {compute(), copy(), collective()}) cudaStreamSynchronize(stream);
     dnn_.reset();
     blas_.reset();
-  } catch (const Error&) {  // a lost device: what is left is its driver's to clean up
+  } catch (const Error&) {  // the device is lost: the driver cleans up
   }
 }
 
@@ -107,20 +108,20 @@ Buffer CudaContext::allocate_host(size_t bytes) {
 size_t CudaContext::free_bytes() {
   const OnDevice on(index());
   size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
-  return free + workspace_.bytes();  // which plans count, whether it has been taken or not
+  check(cudaMemGetInfo(&free, &total), "querying the free memory");
+  return free + workspace_.bytes();  // plans always include the workspace, allocated or not
 }
 
-/// An event that was never recorded is not waited for.
+/// Does not wait for an event that was never recorded.
 void CudaContext::let_wait(cudaStream_t stream, const CudaEvent& event) const {
-  check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another", index());
+  check(cudaStreamWaitEvent(stream, event.get(), 0), "making one stream wait for another", index());
 }
 
 void CudaContext::wait_for(cudaStream_t stream) const {
   check(cudaStreamSynchronize(stream), "waiting for the GPU", index());
 }
 
-/// CUDA sees by itself which side each pointer is of.
+/// CUDA detects from each pointer whether it is host or device memory.
 void CudaContext::enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const {
   if (bytes == 0) return;
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU", index());
@@ -141,7 +142,7 @@ void CudaContext::enqueue_copy(void* dst, const void* src, size_t bytes) {
 }
 
 void CudaContext::enqueue_zero(void* dst, size_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU", index());
+  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing GPU memory", index());
 }
 
 std::unique_ptr<Event> CudaContext::make_event() {
@@ -177,7 +178,7 @@ std::string CudaContext::failure() {
     if (status == cudaSuccess || status == cudaErrorNotReady) return "";
     cudaGetLastError();
     return describe_failure(status, index());
-  } catch (const Error& error) {  // the GPU cannot even be chosen
+  } catch (const Error& error) {  // the GPU cannot even be selected
     return error.what();
   }
 }
@@ -208,14 +209,14 @@ cudnnHandle_t CudaContext::dnn() {
     cudnnHandle_t made = nullptr;
     check(cudnnCreate(&made), "starting cuDNN");
     dnn_.reset(made);
-    check(cudnnSetStream(made, compute()), "giving cuDNN its stream");
+    check(cudnnSetStream(made, compute()), "setting cuDNN's stream");
   }
   return dnn_.get();
 }
 
 size_t CudaContext::workspace_bytes() const {
   constexpr size_t kMiB = 1 << 20;
-  return (capability() >= 90 ? 64 : 32) * kMiB;  // what NVIDIA advises for cuBLAS, and room for convolutions
+  return (capability() >= 90 ? 64 : 32) * kMiB;  // NVIDIA's advice for cuBLAS, plus room for convolutions
 }
 
 void* CudaContext::workspace() {

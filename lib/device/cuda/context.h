@@ -1,4 +1,4 @@
-// The streams, library handles and workspace that one worker has of one GPU.
+// The streams, library handles and workspace of one worker on one GPU.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,10 +16,11 @@ namespace dtrain::cuda {
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
 
-/// An event of a stream, which marks an order and takes no time.
+/// A CUDA event without timing, used only for ordering.
 class CudaEvent final : public Event {
  public:
-  /// Made on the chosen device (chosen_device.h), whose stream `stream` is. `spin`: as of make_gpu_context().
+  /// Creates the event on the selected device (chosen_device.h), which must own `stream`. `spin`: see
+  /// make_gpu_context().
   CudaEvent(cudaStream_t stream, bool spin);
   void record() override;
   void synchronize() override;
@@ -32,8 +33,8 @@ class CudaEvent final : public Event {
   EventHandle event_;
 };
 
-/// Three streams that do not wait for each other unless told to, the libraries' handles, and one workspace
-/// that cuBLASLt and cuDNN share: only work on compute() may use it. Several contexts may be of one GPU.
+/// Three independent streams, the library handles, and one workspace that cuBLASLt and cuDNN share: only work
+/// on compute() may use it. One GPU may have several contexts.
 class CudaContext : public Context {
  public:
   CudaContext(DeviceId device, bool deterministic, bool spin = true);
@@ -58,18 +59,18 @@ class CudaContext : public Context {
   void synchronize() override;
   std::string failure() override;
 
-  /// The stream of the operations, in order.
+  /// Stream of the operations.
   cudaStream_t compute() const { return compute_.get(); }
-  /// The stream of batches on their way to the device.
+  /// Stream of batch uploads.
   cudaStream_t copy() const { return copy_.get(); }
-  /// The stream of reductions, beside the operations, which let them go first: other GPUs wait for them.
+  /// Stream of reductions. It has priority over compute(), since other GPUs wait for its results.
   cudaStream_t collective() const { return collective_.get(); }
-  /// What is enqueued on collective() from now on waits for what is on compute() by now; and the other way
-  /// round. Work that is captured must join what it forked.
+  /// fork_collective(): later work on collective() waits for the work already on compute(); join_collective()
+  /// is the opposite direction. A captured graph must join every stream that it forked.
   void fork_collective();
   void join_collective();
 
-  // These are made when they are first asked for, which must not be while work is being captured.
+  // Created on first use, which must not happen during a capture.
   cublasLtHandle_t blas();
   /// Bound to compute().
   cudnnHandle_t dnn();
@@ -92,9 +93,9 @@ class CudaContext : public Context {
   bool deterministic_, spin_;
   int multiprocessors_ = 0;
   int capability_ = 0;
-  std::optional<cpu::BoundThread> near_;  // the attached thread, on the cores that are near the GPU
+  std::optional<cpu::BoundThread> near_;  // binds the attached thread to the cores near the GPU
   Stream compute_, copy_, collective_;
-  Stream health_;  // nothing is ever enqueued there: by it the GPU is asked whether it has failed
+  Stream health_;  // always empty; queried to find out whether the GPU has failed
   std::unique_ptr<CudaEvent> forked_, joined_;
   Buffer workspace_;
   Owned<cublasLtHandle_t, cublasLtDestroy> blas_;

@@ -1,4 +1,5 @@
-// The functions of cuBLASLt that are used. Another one is another line here; the linker names it.
+// Forwards the cuBLASLt functions that dtrain uses. To use another function, add a line here (otherwise the
+// linker reports it as undefined).
 #include <cublasLt.h>
 
 #include "device/cuda/library.h"

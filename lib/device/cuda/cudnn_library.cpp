@@ -1,4 +1,5 @@
-// The functions of cuDNN that are used. Another one is another line here; the linker names it.
+// Forwards the cuDNN functions that dtrain uses. To use another function, add a line here (otherwise the
+// linker reports it as undefined).
 #include <cublasLt.h>
 #include <cudnn.h>
 
@@ -29,8 +30,8 @@ Library::Identity identify_cudnn(const Library& opened) {
   return {dtrain::cuda::library_version_text(version), problem};
 }
 
-/// cuDNN looks for cuBLASLt and NVRTC (which compiles some of its kernels) by their names, as the system
-/// finds them: what is open under its name already is what it finds. It goes without NVRTC and these kernels.
+/// Opens cuBLASLt and NVRTC first: cuDNN looks them up by file name and gets whatever is already open under
+/// that name. NVRTC compiles some of cuDNN's kernels; without it, cuDNN works without these kernels.
 void open_what_cudnn_needs() {
   cublasLtGetVersion();
   try {

@@ -8,7 +8,7 @@
 namespace dtrain::cuda {
 
 void use_device(int index) {
-  check(cudaSetDevice(index), "choosing a GPU", index);
+  check(cudaSetDevice(index), "selecting a GPU", index);
   chosen_device = index;
 }
 

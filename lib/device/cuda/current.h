@@ -1,12 +1,13 @@
-// Which GPU the calling thread's CUDA calls go to.
+// Selects the GPU for the calling thread's CUDA calls.
 #pragma once
 
 namespace dtrain::cuda {
 
-/// The calling thread's CUDA calls go to this GPU from now on.
+/// Directs all further CUDA calls of the calling thread to this GPU.
 void use_device(int index);
 
-/// They go to this GPU for its lifetime, and afterwards to that of the last `use_device`.
+/// Directs the calling thread's CUDA calls to a GPU for the lifetime of the object, then back to the
+/// previously selected GPU, if any.
 class OnDevice {
  public:
   explicit OnDevice(int index);

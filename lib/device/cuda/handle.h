@@ -1,4 +1,4 @@
-// Owners of what the CUDA libraries hand out.
+// Owning handles for objects of the CUDA libraries.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ struct Destroyer {
   }
 };
 
-/// Owned<cudaStream_t, cudaStreamDestroy>: a unique_ptr that gives the handle back to its library.
+/// A unique_ptr that destroys a handle with its library's function: Owned<cudaStream_t, cudaStreamDestroy>.
 template <class Handle, auto Destroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<Destroy>>;
 

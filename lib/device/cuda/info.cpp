@@ -16,10 +16,10 @@ namespace {
 
 using cuda::check;
 
-/// What a context takes of a GPU's memory before anything is allocated: about so much on current GPUs.
+/// Approximate GPU memory that a CUDA context takes before any allocation, in bytes.
 constexpr uint64_t kContextBytes = uint64_t{512} << 20;
 
-/// As the driver's own tools write it after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
+/// Formats a UUID as nvidia-smi does after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text;
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
@@ -29,7 +29,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// A GPU that does not tell has none.
+/// GPUs whose memory GPU `index` can access directly; empty if the query fails.
 std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {
@@ -41,7 +41,7 @@ std::vector<int> peers_of(int index, int count) {
   return peers;
 }
 
-/// By NVML, or else by CUDA, which makes a context for that.
+/// Fills in the memory sizes from NVML; without NVML from CUDA, which creates a context.
 void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
   if (memory) {
     info.memory_total = memory->total;
@@ -51,14 +51,14 @@ void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
   }
   const cuda::OnDevice on(info.index);
   size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  check(cudaMemGetInfo(&free, &total), "querying the free memory");
   info.memory_total = total;
   info.memory_free = info.memory_for_run = free;
 }
 
 void describe(GpuInfo& info, int count, const Nvml& nvml) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, info.index), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&properties, info.index), "querying the GPU's properties");
   info.name = properties.name;
   info.capability = fmt::format("{}.{}", properties.major, properties.minor);
   info.multiprocessors = properties.multiProcessorCount;
@@ -74,7 +74,7 @@ void describe(GpuInfo& info, int count, const Nvml& nvml) {
   set_memory(info, nvml.memory(is_split ? nvml.gpu_called(info.uuid) : board));
 }
 
-/// Opens the library. Empty, and a problem, if that fails.
+/// Opens the library and returns its version. On failure, returns "" and adds to `problems`.
 std::string library_version(size_t (*ask)(), std::vector<std::string>& problems) {
   try {
     return cuda::library_version_text(ask());
@@ -128,7 +128,7 @@ GpuReport gpu_report() {
   if (report.presence.count == 0) return report;
 
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check(cudaDriverGetVersion(&driver), "querying the driver's version");
   report.driver = Nvml().driver_version();
   report.cuda_driver = cuda::version_text(driver);
   report.cublaslt = library_version(cublasLtGetVersion, report.problems);
@@ -137,8 +137,7 @@ GpuReport gpu_report() {
   const auto is_nvrtc = [](const GpuLibrary& library) { return library.name == "NVRTC"; };
   if (!opened.empty() && std::none_of(opened.begin(), opened.end(), is_nvrtc))
     report.problems.emplace_back(
-        "NVRTC is not found: cuDNN cannot compile kernels, which makes filters' gradients of bfloat16 and "
-        "float16 "
+        "NVRTC was not found: cuDNN cannot compile kernels, so filter gradients in bfloat16 and float16 are "
         "less precise");
   report.gpus = list_gpus();
   return report;

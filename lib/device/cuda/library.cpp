@@ -26,13 +26,13 @@ Opened& opened() {
   return only;
 }
 
-/// "; beside cuBLASLt 13.1.0 (/usr/lib/libcublasLt.so.13)": of an installation whose parts do not go
-/// together.
+/// Lists the libraries opened so far, to diagnose mixed installations: "; already opened: cuBLASLt 13.1.0
+/// (/usr/lib/libcublasLt.so.13)".
 std::string describe_opened() {
   std::string text;
   for (const GpuLibrary& library : opened_gpu_libraries())
-    text += fmt::format("{}{} {} ({})", text.empty() ? "; beside " : ", ", library.name, library.version,
-                        library.path);
+    text += fmt::format("{}{} {} ({})", text.empty() ? "; already opened: " : ", ", library.name,
+                        library.version, library.path);
   return text;
 }
 
@@ -49,8 +49,8 @@ Library::Library(const char* name, const char* file, const char* known, Identify
   std::string reasons;
   if (open(file, identify, reasons) || open(known, identify, reasons)) return;
   throw Error(fmt::format(
-      "computing on a GPU needs NVIDIA's {}: {}{}. LD_LIBRARY_PATH says where libraries are looked for first",
-      name, reasons, describe_opened()));
+      "computing on a GPU needs NVIDIA's {}: {}{}. The folders in LD_LIBRARY_PATH are searched first", name,
+      reasons, describe_opened()));
 }
 
 bool Library::open(const char* file, Identify identify, std::string& reasons) {
@@ -75,7 +75,7 @@ bool Library::open(const char* file, Identify identify, std::string& reasons) {
 
 void* Library::find(const char* function) const {
   void* found = dlsym(handle_, function);
-  if (!found) throw Error(fmt::format("{} has no function {}: another version is needed", name_, function));
+  if (!found) throw Error(fmt::format("{} lacks the function {}: install another version", name_, function));
   return found;
 }
 
@@ -89,7 +89,7 @@ std::string Library::path() const {
 
 std::string cuda_major_problem(int cuda_version) {
   if (cuda_version / 1000 == CUDART_VERSION / 1000) return "";
-  return fmt::format("is for CUDA {}, and this program for CUDA {}", cuda_version / 1000,
+  return fmt::format("is for CUDA {}, but this program needs CUDA {}", cuda_version / 1000,
                      CUDART_VERSION / 1000);
 }
 

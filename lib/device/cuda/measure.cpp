@@ -1,4 +1,4 @@
-// How fast memory is copied.
+// Measures memory copy bandwidth.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -20,11 +20,11 @@ constexpr int kTries = 5;
 
 cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreate(&event), "making an event");
+  check(cudaEventCreate(&event), "creating an event");
   return cuda::EventHandle(event);
 }
 
-/// The best of several tries, after one that does not count, in seconds.
+/// Returns the shortest of several timings in seconds, after one warm-up.
 double time_of(CudaContext& context, const std::function<void()>& copy) {
   const cuda::EventHandle begin = make_timer(), end = make_timer();
   copy();
@@ -41,16 +41,16 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
   return std::max(best, 1e-3f) * 1e-3;
 }
 
-using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for a GPU that cannot be used
+using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for unusable GPUs
 
-/// Numbers that no two places have in common.
+/// A test pattern without repeated values.
 std::vector<uint32_t> pattern() {
   std::vector<uint32_t> numbers(kBytes / sizeof(uint32_t));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
   return numbers;
 }
 
-/// `src` holds the pattern.
+/// Measures and verifies a copy between two GPUs. `src` must hold pattern().
 void measure_between(CudaContext& from, const Buffer& src, CudaContext& to, GpuSpeed& speed) {
   const Buffer dst = to.allocate(kBytes);
   connect_gpus(from, to);
@@ -93,7 +93,7 @@ std::vector<GpuSpeed> measure_gpus() {
     try {
       const DeviceId device{DeviceId::Kind::gpu, static_cast<int>(index)};
       contexts[index] = std::make_unique<CudaContext>(device, false);
-    } catch (const Error&) {  // list_gpus() says why
+    } catch (const Error&) {  // list_gpus() reports the reason
     }
   }
   std::vector<GpuSpeed> speeds;

@@ -12,7 +12,8 @@
 namespace dtrain::cuda {
 namespace {
 
-// Releasing happens in destructors, and at times when the program ends and CUDA is gone: nothing is reported.
+// Release functions run in destructors, sometimes at program exit when CUDA is already shut down, so they
+// ignore errors.
 
 void release_device(void* data, size_t) {
   cudaPointerAttributes attributes{};
@@ -36,8 +37,8 @@ Buffer allocate_pageable(size_t bytes) {
   constexpr size_t kAlignment = 4096;
   void* data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (!data)
-    throw Error(fmt::format("out of the host's memory: {:.1f} MiB were asked for",
-                            static_cast<double>(bytes) / (1 << 20)));
+    throw Error(
+        fmt::format("out of host memory: {:.1f} MiB were requested", static_cast<double>(bytes) / (1 << 20)));
   std::memset(data, 0, bytes);
   return {data, bytes, release_pageable};
 }
@@ -47,9 +48,9 @@ Buffer allocate_pageable(size_t bytes) {
   constexpr double kMiB = 1 << 20;
   size_t free = 0, total = 0;
   int device = 0;
-  check(cudaGetDevice(&device), "asking for the current GPU");
-  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
-  throw Error(fmt::format("gpu:{}: out of memory: {:.1f} MiB were asked for, {:.1f} of {:.1f} MiB are free",
+  check(cudaGetDevice(&device), "querying the current GPU");
+  check(cudaMemGetInfo(&free, &total), "querying the free memory");
+  throw Error(fmt::format("gpu:{}: out of memory: {:.1f} MiB were requested, {:.1f} of {:.1f} MiB are free",
                           device, static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
                           static_cast<double>(total) / kMiB));
 }
@@ -61,11 +62,11 @@ Buffer allocate_device(size_t bytes, cudaStream_t stream) {
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) fail_out_of_memory(bytes);
-  check(status, "allocating memory of the GPU");
+  check(status, "allocating GPU memory");
   Buffer buffer(data, bytes, release_device);
-  check(cudaMemsetAsync(data, 0, bytes, stream), "zeroing memory of the GPU");
-  // Other streams may use it at once.
-  check(cudaStreamSynchronize(stream), "zeroing memory of the GPU");
+  check(cudaMemsetAsync(data, 0, bytes, stream), "zeroing GPU memory");
+  // The caller may use the memory on other streams right away.
+  check(cudaStreamSynchronize(stream), "zeroing GPU memory");
   return buffer;
 }
 

@@ -1,4 +1,4 @@
-// Memory of a GPU, and host memory that it copies from and to by itself.
+// GPU memory, and pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace dtrain::cuda {
 
-/// Memory of the current GPU, zeroed when this returns. Throws Error that says what was asked for and what
-/// there is.
+/// Allocates zeroed memory on the current GPU; waits for the zeroing. If out of memory, throws Error with the
+/// requested and the free size.
 Buffer allocate_device(size_t bytes, cudaStream_t stream);
-/// Pinned host memory, zeroed; pageable memory if the system does not pin so much (`ulimit -l`, WSL2,
-/// containers).
+/// Allocates zeroed pinned host memory. Falls back to pageable memory if the system does not allow pinning
+/// this much (`ulimit -l`, WSL2, containers).
 Buffer allocate_pinned(size_t bytes);
 
 }  // namespace dtrain::cuda

@@ -21,8 +21,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::string>
-      notes;  // by pair, the lower number first; "" if there is nothing to say
+  std::map<std::pair<int, int>, std::string> notes;  // by GPU pair (lower index first); "" if no problem
 };
 
 State& state() {
@@ -30,11 +29,12 @@ State& state() {
   return only;
 }
 
-/// Lets one GPU reach the other's memory. Returns why it cannot although CUDA promised it; "" else.
+/// Enables access from one GPU to another's memory. Returns the error if it fails although CUDA reports that
+/// the access is possible; otherwise "".
 std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
-  cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "asking which GPUs reach each other");
+  cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "querying peer access");
   if (!can) return "";
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   cudaGetLastError();
@@ -44,18 +44,18 @@ std::string let_reach(int index, int peer) {
 
 void stop_reaching(int index, int peer) {
   const cuda::OnDevice on(index);
-  cudaDeviceDisablePeerAccess(peer);  // which fails where it was not enabled
+  cudaDeviceDisablePeerAccess(peer);  // fails harmlessly if not enabled
   cudaGetLastError();
 }
 
-/// Whether what the receiver copies from the sender, as links do (collective/link.h), arrives as it was sent.
+/// Copies data from sender to receiver as links do (collective/link.h) and checks that it arrives undamaged.
 bool arrives_whole(int sender, int receiver) {
   constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
   std::vector<uint32_t> sent(kNumbers), arrived(kNumbers);
   for (size_t i = 0; i < kNumbers; ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
   const auto make_stream = [] {
     cudaStream_t stream = nullptr;
-    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
     return cuda::Owned<cudaStream_t, cudaStreamDestroy>(stream);
   };
   const auto copy = [](void* dst, const void* src, cudaStream_t stream) {
@@ -78,7 +78,7 @@ bool arrives_whole(int sender, int receiver) {
   return sent == arrived;
 }
 
-/// Returns what people should know of the pair; "" for nothing.
+/// Connects two GPUs. Returns a note for the user, or "" if there is no problem.
 std::string connect(int a, int b) {
   std::string failed;
   if (peer_access_is_wanted()) {
@@ -89,17 +89,18 @@ std::string connect(int a, int b) {
   const std::string pair = fmt::format("gpu:{} and gpu:{}", a, b);
   if (whole()) {
     if (failed.empty()) return "";
-    return fmt::format("{} cannot reach each other's memory ({}): copies between them go through the host's",
-                       pair, failed);
+    return fmt::format(
+        "{} cannot access each other's memory ({}): copies between them go through host memory", pair,
+        failed);
   }
   stop_reaching(a, b);
   stop_reaching(b, a);
   constexpr auto kHint =
-      "An IOMMU or PCIe access control (ACS) may be the cause, which the machine's settings turn off";
-  if (!whole()) throw Error(fmt::format("{}: what one copies to the other arrives damaged. {}", pair, kHint));
+      "An IOMMU or PCIe access control (ACS) may be the cause: disable it in the machine's settings";
+  if (!whole()) throw Error(fmt::format("{}: data copied between them arrive damaged. {}", pair, kHint));
   return fmt::format(
-      "{}: what one copies to the other by peer access arrives damaged, so that copies go through the host's "
-      "memory. {}. NCCL does not know of it: NCCL_P2P_DISABLE=1 in the environment tells it",
+      "{}: data copied by peer access arrive damaged, so copies go through host memory. {}. NCCL does not "
+      "detect this: set NCCL_P2P_DISABLE=1 in the environment",
       pair, kHint);
 }
 

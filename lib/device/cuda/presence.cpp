@@ -1,4 +1,4 @@
-// Which GPUs there are.
+// Detects the GPUs of this machine.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -12,16 +12,16 @@ namespace dtrain {
 namespace {
 
 std::string reason_for(cudaError_t status, int driver) {
-  // What cudaGetDeviceCount answers is the same where there is no driver and where it is too old.
+  // cudaGetDeviceCount returns the same error for a missing driver and for one that is too old.
   if (driver == 0) return "no NVIDIA driver";
   if (status == cudaErrorInsufficientDriver) {
-    return fmt::format("the NVIDIA driver is for CUDA {}, this program for {}", cuda::version_text(driver),
-                       cuda::version_text(CUDART_VERSION));
+    return fmt::format("the NVIDIA driver is for CUDA {}, but this program needs {}",
+                       cuda::version_text(driver), cuda::version_text(CUDART_VERSION));
   }
   if (status != cudaSuccess && status != cudaErrorNoDevice)
     return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
-  return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names none that there is"
-                                             : "the NVIDIA driver finds none";
+  return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names no existing GPU"
+                                             : "the NVIDIA driver finds no GPU";
 }
 
 std::string list_gpus(int count) {
@@ -45,7 +45,7 @@ std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, b
   const GpuPresence gpus = gpu_presence();
   if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpus.reason));
   if (device.index >= gpus.count)
-    throw UserError(fmt::format("{}: there is no such GPU, but {}", device.str(), list_gpus(gpus.count)));
+    throw UserError(fmt::format("{}: no such GPU; available: {}", device.str(), list_gpus(gpus.count)));
   return std::make_unique<cuda::CudaContext>(device, deterministic, spin);
 }
 

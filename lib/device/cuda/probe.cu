@@ -4,7 +4,7 @@ namespace dtrain::cuda {
 
 namespace {
 
-/// Compiled for the same GPUs as every other kernel. It is loaded, and never started.
+/// Compiled for the same GPUs as all other kernels. Only loaded, never launched.
 __global__ void probe_kernel() {}
 
 }  // namespace

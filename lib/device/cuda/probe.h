@@ -4,8 +4,8 @@
 
 namespace dtrain::cuda {
 
-/// Loads a kernel of this program on the current GPU, which makes its context. Returns what CUDA says of
-/// that: cudaErrorNoKernelImageForDevice, for instance, where the program has none for this GPU.
+/// Loads a kernel of this program on the current GPU, which creates the GPU's context. Returns CUDA's status,
+/// for example cudaErrorNoKernelImageForDevice if the program was not compiled for this GPU.
 cudaError_t load_probe_kernel();
 
 }  // namespace dtrain::cuda

@@ -6,12 +6,12 @@
 
 namespace dtrain::cuda {
 
-/// As CUDA counts: 13020 is "13.2".
+/// Formats a CUDA version number: 13020 is "13.2".
 inline std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-/// As cuBLASLt, cuDNN 9 and NCCL count: 130100 is "13.1.0", 91900 "9.19.0".
+/// Formats a version number of cuBLASLt, cuDNN 9 or NCCL: 130100 is "13.1.0", 91900 is "9.19.0".
 inline std::string library_version_text(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }

@@ -44,7 +44,7 @@ void use_blocks(const ConfigNode& flat_model, KerasImport& result) {
   FoldedModel folded = fold_blocks(flat_model, result.graph);
   rename_layers(result.parameters, folded.names);
   if (result.training)
-    for (auto& [slot, arrays] : result.training->slots) rename_layers(arrays, folded.names);
+    for (auto& [slot, arrays] : result.training->state.slots) rename_layers(arrays, folded.names);
   result.graph = std::move(folded.graph);
   result.blocks = std::move(folded.uses);
   result.model = without_automatic_names(folded.model, result.graph);
@@ -69,7 +69,8 @@ KerasImport import_keras(const std::string& path, bool with_training,
           "{0}: expected a whole model, found weights alone; write the model in a configuration, and begin "
           "with them (model: {{weights: {{from: {0}}}}})",
           path));
-    result.weights = read_keras_weights(file);
+    if (!file.image().data) result.mapped = std::make_shared<MappedFile>(path);
+    result.weights = read_keras_weights(file, result.mapped);
     kernels.is_flipped = file.facts().backend == "theano";
   }
   const int keras_major = major_version(result.keras_version, layout);
@@ -86,8 +87,9 @@ KerasImport import_keras(const std::string& path, bool with_training,
     const ConfigNode flat_model = result.model;
     result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout, kernels);
     if (with_training)
-      result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,
-                                              result.weights, keras_major);
+      result.training = import_keras_training(
+          {result.training_config, *file_model, result.weights, kernels, keras_major, result.keras_version},
+          imported, result.graph);
     use_blocks(flat_model, result);
     result.left_out = std::move(imported.left_out);
     if (kernels.is_keras_1 && has_convolution(result.graph))

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/node.h"
+#include "data/files/mapped_file.h"
 #include "interop/keras/import_training.h"
 #include "interop/keras/weights.h"
 #include "nn/graph.h"
@@ -22,7 +24,9 @@ struct KerasImport {
   Graph graph;
   std::map<std::string, KerasWeight> parameters;  ///< by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
-  std::vector<std::string> blocks;           ///< see FoldedModel::uses
+  std::vector<std::string> blocks;  ///< see FoldedModel::uses
+  /// An .h5 file whose arrays are in the mapped memory: to be checked once they were read; null for others.
+  std::shared_ptr<const MappedFile> mapped;
   std::vector<int> towers;                   ///< of wrappers that were removed (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel
   Json training_config;                      ///< as KerasFileFacts

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <optional>
 #include <set>
 
@@ -142,6 +143,7 @@ class Importer {
   /// The names of a value in either order of axes; "" for an order in which it is not written yet.
   struct ValueNames {
     std::string as_in_file, channels_last;
+    bool is_volume = false;  // of three axes beside the channels; known where channels come last
   };
 
   ValueNames& names_of(const Value& value) {
@@ -156,13 +158,25 @@ class Importer {
     std::string& wanted = wants_last ? names.channels_last : names.as_in_file;
     const std::string& other = wants_last ? names.as_in_file : names.channels_last;
     if (!wanted.empty()) return wanted;
+    const std::vector<const char*> last =
+        names.is_volume ? std::vector{"2", "3", "4", "1"} : std::vector{"2", "3", "1"};
+    const std::vector<const char*> first =
+        names.is_volume ? std::vector{"4", "1", "2", "3"} : std::vector{"3", "1", "2"};
     std::vector<ConfigNode> dims;
-    for (const char* dim : wants_last ? std::array{"2", "3", "1"} : std::array{"3", "1", "2"})
-      dims.push_back(ConfigNode::scalar(dim));
+    for (const char* dim : wants_last ? last : first) dims.push_back(ConfigNode::scalar(dim));
     const std::string name = unique_name(other + (wants_last ? "_channels_last" : "_channels_first"));
     add_layer("permute", ConfigNode::mapping({ConfigNode::entry("dims", ConfigNode::sequence(dims))}), name,
               {other});
     return wanted = name;
+  }
+
+  /// Whether a layer that reads its inputs with channels last reads volumes.
+  bool reads_volumes(const Call& call) {
+    const std::string& name = call.layer->class_name;
+    return name.ends_with("3D") ||
+           (!name.ends_with("2D") &&
+            std::any_of(call.inputs.begin(), call.inputs.end(),
+                        [&](const Value& input) { return names_of(input).is_volume; }));
   }
 
   static bool is_channels_first(const KerasModelLayer& layer) {
@@ -188,12 +202,17 @@ class Importer {
   Axes axes_of(const Call& call) {
     const KerasModelLayer& layer = *call.layer;
     if (is_channels_first(layer)) return Axes::channels_last;
+    const bool is_prelu = layer.class_name == "PReLU";
+    // All calls of a layer have its weights, whose axes follow from the first call.
+    if (is_prelu && result_.names.contains(&layer))
+      return result_.moved_channels.contains(&layer) ? Axes::channels_last : Axes::as_in_file;
     const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
       return !names_of(input).channels_last.empty();
     });
     if (!has_last) return Axes::as_in_file;
-    const bool moves = is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
-                                                      layer.class_name.starts_with("BatchNormalization"));
+    const bool moves =
+        is_prelu || (is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
+                                                    layer.class_name.starts_with("BatchNormalization")));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
@@ -203,6 +222,24 @@ class Importer {
     const Json* keeps = value_at(layer.config, "keepdims");
     const bool is_global = layer.class_name.starts_with("Global");
     return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
+  }
+
+  /// Returns a PReLU's options for values whose channels are last, from those for channels that come first.
+  static ConfigNode with_channels_last(const ConfigNode& options, bool is_volume) {
+    const ConfigNode* shared = options.find("shared_axes");
+    if (!shared) return options;
+    const auto axis = [&](const ConfigNode& written) {
+      int number = 0;
+      const std::string& text = written.text();
+      std::from_chars(text.data(), text.data() + text.size(), number);
+      const int last = is_volume ? 4 : 3;
+      if (number < 1 || number > last) return written;
+      return ConfigNode::scalar(fmt::format("{}", number == 1 ? last : number - 1));
+    };
+    if (!shared->is_sequence()) return options.with("shared_axes", axis(*shared));
+    std::vector<ConfigNode> axes;
+    for (const ConfigNode& written : shared->items()) axes.push_back(axis(written));
+    return options.with("shared_axes", ConfigNode::sequence(std::move(axes)));
   }
 
   void add_layer(const std::string& kind, ConfigNode options, const std::string& name,
@@ -217,6 +254,9 @@ class Importer {
     const Call& call = calls_[number];
     const auto& [kind, own_options] = written_[call.layer];
     const Axes axes = axes_of(call);
+    const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
+    if (axes == Axes::channels_last)
+      for (const Value& input : call.inputs) names_of(input).is_volume = is_volume;
     std::vector<std::string> inputs;
     for (const Value& input : call.inputs) inputs.push_back(read(input, axes));
     const auto [first, is_first] = result_.names.emplace(call.layer, "");
@@ -227,16 +267,18 @@ class Importer {
     ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
     if (kind == "concatenate" && axes == Axes::channels_last)
       options = options.with("axis", ConfigNode::scalar("-1"));
+    if (kind == "prelu" && axes == Axes::channels_last) options = with_channels_last(options, is_volume);
     if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
     if (is_first && !call.layer->trainable && has_weights(kind))
       options = options.with("trainable", ConfigNode::scalar("false"));
     add_layer(kind, options, name, inputs);
     const bool is_image = axes == Axes::channels_last && gives_image(*call.layer);
     (is_image ? call_values_[number].channels_last : call_values_[number].as_in_file) = name;
+    call_values_[number].is_volume = is_volume;
   }
 
   void write(const std::vector<Value>& outputs) {
-    for (const std::string& name : input_names_) input_values_.push_back({name, ""});
+    for (const std::string& name : input_names_) input_values_.push_back({name, "", false});
     call_values_.resize(calls_.size());
     above_ = input_names_.size() == 1 ? input_names_.front() : "";
     for (size_t i = 0; i < calls_.size(); ++i)

@@ -18,7 +18,8 @@ struct ImportedModel {
   /// The names in `model` of the layers that are no models, by their place in the tree of Keras's. A layer
   /// that is called several times has the name of its first call, whose weights it has.
   std::map<const KerasModelLayer*, std::string> names;
-  /// Layers that work along the channels of images whose channels came first in the file. They are last here.
+  /// Layers whose options or weights go by the axes of images whose channels came first in the file. They are
+  /// last here.
   std::set<const KerasModelLayer*> moved_channels;
   /// Settings that the model lost, which do not change its predictions: "dense_1: kernel_regularizer: L2".
   std::vector<std::string> left_out;

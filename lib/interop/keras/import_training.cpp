@@ -2,41 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "interop/keras/import_metrics.h"
 #include "interop/keras/json.h"
-#include "interop/keras/layer_reader.h"
-#include "nn/loss.h"
+#include "interop/keras/serialized.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
 namespace dtrain {
 
 namespace {
-
-/// The class or function, and the options, of an object that Keras serialized.
-struct Serialized {
-  std::string name;
-  Json options = Json::object();
-};
-
-Serialized read_object(const Json& written) {
-  if (written.is_string()) return {written.as_string()};
-  Serialized object{text_at(written, "class_name")};
-  const Json* config = value_at(written, "config");
-  if (config && config->is_string()) object.name = config->as_string();
-  if (config && config->is_object()) object.options = *config;
-  return object;
-}
-
-ConfigNode kind_with(const std::string& name, std::vector<ConfigNode::Entry> options) {
-  if (options.empty()) return ConfigNode::scalar(name);
-  return ConfigNode::mapping({ConfigNode::entry(name, ConfigNode::mapping(std::move(options)))});
-}
 
 /// Keras's names of the options of schedules, and dtrain's.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kScheduleOptions{
@@ -45,106 +25,183 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSchedule
      {"decay_steps", "steps"},
      {"warmup_target", "initial"}}};
 
+bool has_value(const Json& value, double number) {
+  return value.is_number() && value.as_double() == number;
+}
+
+/// Whether an option of a loss changes nothing. A mean over all rows is a mean by their weights in dtrain,
+/// too.
+bool is_usual_of_loss(const std::string& key, const Json& value) {
+  constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
+                                                   "mean_with_sample_weight"};
+  if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
+  if (key == "axis") return has_value(value, -1);
+  return key == "reduction" && value.is_string() &&
+         std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
+}
+
+/// Whether an option of an optimizer changes nothing.
+bool is_usual_of_optimizer(const std::string& key, const Json& value) {
+  if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
+  return key == "name" || key == "is_legacy_optimizer" || key == "jit_compile" || key == "ema_momentum" ||
+         key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
+}
+
 class TrainingReader {
  public:
-  TrainingReader(const Json& config, int keras_major) : config_(config), keras_major_(keras_major) {}
+  TrainingReader(const Json& config, const KerasWriter& writer, std::vector<KerasOutput> outputs)
+      : config_(config), writer_(writer), outputs_(std::move(outputs)) {}
 
-  /// The `train:` part. `outputs`: the names of the model's outputs.
-  ConfigNode read(const std::vector<std::string>& outputs) {
-    const Json* optimizer = value_at(config_, keras_major_ < 3 ? "optimizer_config" : "optimizer");
-    if (!optimizer) optimizer = value_at(config_, "optimizer_config");
+  /// The `train:` part. Throws UserError with all that dtrain cannot express.
+  ConfigNode read() {
+    const Json* optimizer = value_at(config_, "optimizer_config");  // in .h5 files
+    if (!optimizer) optimizer = value_at(config_, "optimizer");
     const Json* loss = value_at(config_, "loss");
-    std::vector<ConfigNode::Entry> train;
-    if (loss) train.push_back(ConfigNode::entry("loss", read_losses(*loss, outputs)));
-    if (!loss) problems_.emplace_back("the file has no loss");
-    if (optimizer) train.push_back(ConfigNode::entry("optimizer", read_optimizer(*optimizer, train)));
-    if (!optimizer) problems_.emplace_back("the file has no optimizer");
-    if (const Json* weights = value_at(config_, "loss_weights"); weights && weights->dump() != "[]")
-      problems_.push_back(fmt::format("has loss_weights: {}", weights->dump()));
+    if (loss) add("loss", read_losses(*loss));
+    if (!loss) add_problem("the file has no loss");
+    if (optimizer) add("optimizer", read_optimizer(read_keras_object(*optimizer)));
+    if (!optimizer) add_problem("the file has no optimizer");
     if (!problems_.empty())
       throw UserError(
           fmt::format("dtrain cannot express the file's training (import it without --with-optimizer):\n  {}",
                       fmt::join(problems_, "\n  ")));
-    return ConfigNode::mapping(std::move(train));
+    for (const char* key : {"metrics", "weighted_metrics"})
+      if (const Json* written = value_at(config_, key))
+        add(key, import_keras_metrics(*written, outputs_, writer_, left_out_));
+    if (const Json* mode = value_at(config_, "sample_weight_mode"))
+      left_out_.push_back(fmt::format("sample_weight_mode: {}", mode->dump()));
+    return ConfigNode::mapping(std::move(train_));
   }
 
-  const std::string& optimizer() const { return optimizer_; }
-  bool has_schedule() const { return has_schedule_; }
+  bool is_since_2_11() const { return is_since_2_11_; }
+  std::vector<std::string> take_left_out() { return std::move(left_out_); }
 
  private:
-  ConfigNode read_losses(const Json& loss, const std::vector<std::string>& outputs) {
-    const bool is_object = value_at(loss, "class_name") != nullptr;
-    if (loss.is_array() && loss.items().size() == 1) return read_loss(loss.items().front());
-    if (loss.is_string() || is_object) return read_loss(loss);
+  void add(const char* key, ConfigNode value) {
+    if (!value.is_null()) train_.push_back(ConfigNode::entry(key, std::move(value)));
+  }
+  /// Outputs may share a loss, and its problems.
+  void add_problem(std::string problem) {
+    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
+      problems_.push_back(std::move(problem));
+  }
+
+  /// One loss if it is that of all outputs, else a mapping from their names.
+  ConfigNode read_losses(const Json& written) {
     std::vector<ConfigNode::Entry> losses;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Json* one =
-          loss.is_array() && i < loss.items().size() ? &loss.items()[i] : value_at(loss, outputs[i].c_str());
-      if (one) losses.push_back(ConfigNode::entry(outputs[i], read_loss(*one)));
-      if (!one) problems_.push_back(fmt::format("the output '{}' has no loss", outputs[i]));
+    bool are_equal = true;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const Json* loss = said_of(written, outputs_, i);
+      if (!loss) add_problem(fmt::format("the output '{}' has no loss", outputs_[i].name));
+      if (!loss) continue;
+      const ConfigNode node = read_loss(read_keras_object(*loss), weight_of(i));
+      Diagnostics mistakes;
+      if (!node.is_null()) outputs_[i].loss = registry<Loss>().parse(node, mistakes);
+      for (const Diagnostics::Item& item : mistakes.items()) add_problem(item.message);
+      losses.push_back(ConfigNode::entry(outputs_[i].name, node));
+      are_equal = are_equal && node.to_yaml() == losses.front().second.to_yaml();
     }
-    return ConfigNode::mapping(std::move(losses));
+    if (losses.empty()) return {};
+    return are_equal ? losses.front().second : ConfigNode::mapping(std::move(losses));
   }
 
-  ConfigNode read_loss(const Json& written) {
-    const Serialized object = read_object(written);
-    const std::string kind = registry<Loss>().canonical(object.name);
+  Json weight_of(size_t output) {
+    const Json* weights = value_at(config_, "loss_weights");
+    if (!weights || weights->dump() == "[]") return 1;
+    if (weights->is_number()) return *weights;
+    const bool is_short = weights->is_array() && weights->items().size() != outputs_.size();
+    const Json* weight = said_of(*weights, outputs_, output);
+    if (is_short || (weight && !weight->is_number()))
+      add_problem(fmt::format("has loss_weights: {}; expected a number for each output", weights->dump()));
+    return weight && weight->is_number() ? *weight : Json(1);
+  }
+
+  ConfigNode read_loss(const KerasObject& object, const Json& weight) {
+    const std::string kind = object.kind_in(registry<Loss>());
     if (kind.empty()) {
-      problems_.push_back(fmt::format("dtrain has no loss {}", object.name));
+      add_problem(fmt::format("dtrain has no loss {}", object.shown()));
       return {};
     }
-    const std::vector<std::string> fields = registry<Loss>().fields(kind);
-    std::vector<ConfigNode::Entry> options;
+    KindOptions options(registry<Loss>(), kind, registry<Loss>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
-      const bool is_usual =
-          key == "name" || key == "dtype" || key == "fn" ||
-          (key == "axis" && value.is_int() && value.as_int() == -1) || value.is_null() ||
-          (key == "reduction" && value.is_string() &&
-           (value.as_string().starts_with("sum_over_batch") || value.as_string() == "auto"));
-      if (is_usual) continue;
-      if (std::find(fields.begin(), fields.end(), key) == fields.end())
-        problems_.push_back(fmt::format("the loss {} has {}: {}", object.name, key, value.dump()));
-      else if (!(value.is_bool() && !value.as_bool()) && !(value.is_number() && value.as_double() == 0))
-        options.push_back(ConfigNode::entry(key, config_of_json(value)));
+      if (is_usual_of_loss(key, value)) continue;
+      if (options.has(key))
+        options.add(key, value);
+      else
+        add_problem(fmt::format("the loss {} has {}: {}", object.shown(), key, value.dump()));
     }
-    return kind_with(kind, std::move(options));
+    options.add("weight", weight);
+    return options.node();
   }
 
-  ConfigNode read_optimizer(const Json& written, std::vector<ConfigNode::Entry>& train) {
-    const Serialized object = read_object(written);
-    optimizer_ = registry<Optimizer>().canonical(object.name);
-    if (optimizer_.empty()) {
-      problems_.push_back(fmt::format("dtrain has no optimizer {}", object.name));
+  ConfigNode read_optimizer(const KerasObject& object) {
+    const std::string kind = object.kind_in(registry<Optimizer>());
+    if (kind.empty()) {
+      add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    const std::vector<std::string> fields = registry<Optimizer>().fields(optimizer_);
-    std::vector<ConfigNode::Entry> options;
+    is_since_2_11_ = writer_.major >= 3 || object.options.find("use_ema") != nullptr;
+    KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
-      if (value.is_null() || (value.is_bool() && !value.as_bool()) || key == "name" ||
-          key == "is_legacy_optimizer" || key == "jit_compile" || key == "ema_momentum")
-        continue;
+      if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw's default is another
+      if (is_usual_of_optimizer(key, value) || key == "decay") continue;
       if (key == "learning_rate" || key == "lr")
-        options.push_back(ConfigNode::entry("learning_rate", read_rate(value)));
-      else if (key == "global_clipnorm")
-        train.push_back(ConfigNode::entry("clip_norm", config_of_json(value)));
+        options.add("learning_rate", read_rate(value, value_at(object.options, "decay")));
+      else if (key == "global_clipnorm" || (key == "clipnorm" && writer_.is_alone))
+        add("clip_norm", option_of_keras(value));
       else if (key == "clipvalue")
-        train.push_back(ConfigNode::entry("clip_value", config_of_json(value)));
-      else if (std::find(fields.begin(), fields.end(), key) != fields.end())
-        options.push_back(ConfigNode::entry(key, config_of_json(value)));
-      else if (!(key == "decay" && value.is_number() && value.as_double() == 0))
-        problems_.push_back(fmt::format("the optimizer {} has {}: {}", object.name, key, value.dump()));
+        add("clip_value", option_of_keras(value));
+      else if (options.has(key))
+        add_option(options, key, value, object.options);
+      else
+        add_problem(fmt::format("the optimizer {} has {}: {}{}", object.name, key, value.dump(),
+                                key == "clipnorm"
+                                    ? ", which clips the gradient of each weight by itself; dtrain "
+                                      "clips the whole gradient (global_clipnorm)"
+                                    : ""));
     }
-    return kind_with(optimizer_, std::move(options));
+    if (!writer_.is_alone && value_at(object.options, "global_clipnorm") &&
+        value_at(object.options, "clipvalue"))
+      add_problem(fmt::format(
+          "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
+    // Keras 1 to 2.2 begin at 0.
+    if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
+      options.add("initial_accumulator_value", Json(0));
+    return options.node();
   }
 
-  ConfigNode read_rate(const Json& written) {
-    if (written.is_number()) return config_of_json(written);
-    const Serialized object = read_object(written);
-    const std::string kind = registry<Schedule>().canonical(object.name);
-    has_schedule_ = true;
-    const std::vector<std::string> fields =
-        kind.empty() ? std::vector<std::string>() : registry<Schedule>().fields(kind);
-    std::vector<ConfigNode::Entry> options;
+  /// Keras 1 to 2.10 divide by root + epsilon, dtrain by the root of square + epsilon. With the square of
+  /// epsilon it comes to nearly the same.
+  void add_option(KindOptions& options, const std::string& key, const Json& value, const Json& all) {
+    const Json* momentum = value_at(all, "momentum");
+    const bool is_beside_root = key == "epsilon" && !is_since_2_11_ && value.is_number() &&
+                                (options.kind() == "adagrad" ||
+                                 (options.kind() == "rmsprop" && (!momentum || has_value(*momentum, 0))));
+    if (!is_beside_root) return options.add(key, value);
+    const double epsilon = value.as_double();
+    options.add(key, Json(epsilon * epsilon));
+    left_out_.push_back(
+        fmt::format("the place of {}'s epsilon: this Keras adds {:g} to the root, dtrain {:g} below it",
+                    options.kind(), epsilon, epsilon * epsilon));
+  }
+
+  /// `decay`: the option of the optimizers of Keras 1 to 2.10; null (the pointer) for others.
+  ConfigNode read_rate(const Json& written, const Json* decay) {
+    const bool decays = decay && !has_value(*decay, 0);
+    if (written.is_number() && decays)
+      return ConfigNode::mapping({ConfigNode::entry(
+          "inverse_time_decay",
+          ConfigNode::mapping({ConfigNode::entry("initial", option_of_keras(written)),
+                               ConfigNode::entry("decay_steps", ConfigNode::scalar("1")),
+                               ConfigNode::entry("decay_rate", option_of_keras(*decay))}))});
+    if (written.is_number()) return option_of_keras(written);
+    if (decays) add_problem(fmt::format("the optimizer has a schedule and decay: {}", decay->dump()));
+    return read_schedule(read_keras_object(written), written);
+  }
+
+  ConfigNode read_schedule(const KerasObject& object, const Json& written) {
+    const std::string kind = object.kind_in(registry<Schedule>());
+    KindOptions options(registry<Schedule>(), kind);
     bool is_known = !kind.empty();
     const bool warms_up = value_at(object.options, "warmup_target") != nullptr;
     for (const auto& [key, value] : object.options.entries()) {
@@ -152,94 +209,67 @@ class TrainingReader {
       const auto renamed =
           std::find_if(kScheduleOptions.begin(), kScheduleOptions.end(),
                        [&, name = std::string_view(key)](const auto& one) { return one.first == name; });
-      std::string own = renamed == kScheduleOptions.end() ? key : std::string(renamed->second);
-      if (key == "decay_steps" && kind == "exponential_decay") own = key;
+      std::string own =
+          renamed == kScheduleOptions.end() || options.has(key) ? key : std::string(renamed->second);
       if (key == "initial_learning_rate" && warms_up) own = "warmup_initial";
-      is_known = is_known && std::find(fields.begin(), fields.end(), own) != fields.end();
-      options.push_back(ConfigNode::entry(own, config_of_json(value)));
+      is_known = is_known && options.has(own);
+      options.add(own, value);
     }
-    if (!is_known) problems_.push_back(fmt::format("dtrain has no schedule {}", written.dump()));
-    return kind_with(kind.empty() ? "constant" : kind, std::move(options));
+    if (!is_known) add_problem(fmt::format("dtrain has no schedule {}", written.dump()));
+    return is_known ? options.node() : ConfigNode();
   }
 
   const Json& config_;
-  int keras_major_;
-  std::string optimizer_;
-  bool has_schedule_ = false;
-  std::vector<std::string> problems_;
+  KerasWriter writer_;
+  std::vector<KerasOutput> outputs_;
+  bool is_since_2_11_ = false;
+  std::vector<ConfigNode::Entry> train_;
+  std::vector<std::string> problems_, left_out_;
 };
 
-/// The trained weights in the order of Keras's trainable_variables.
-void add_trained(const KerasModel& model, const ImportedModel& imported,
-                 const std::map<std::string, const GraphNode*>& nodes, std::vector<std::string>& weights) {
-  for (const KerasModelLayer& layer : model.layers) {
-    if (layer.model) add_trained(*layer.model, imported, nodes, weights);
-    const auto name = imported.names.find(&layer);
-    const auto node = name == imported.names.end() ? nodes.end() : nodes.find(name->second);
-    if (layer.model || node == nodes.end() || !layer.trainable) continue;
-    for (const ParameterSpec& parameter : node->second->parameters) {
-      std::string path = name->second + "/" + parameter.name;
-      const bool is_known = std::find(weights.begin(), weights.end(), path) != weights.end();
-      if (!parameter.moving_average && !is_known) weights.push_back(std::move(path));
-    }
+std::vector<KerasOutput> outputs_of(const KerasModel& file_model, const Graph& graph) {
+  std::vector<KerasOutput> outputs;
+  for (const ValueRef& value : graph.outputs) {
+    const std::string& name = graph.layer_name(value.node);
+    const size_t i = outputs.size();
+    outputs.push_back({name, name, graph.spec(value)});
+    if (i < file_model.outputs.size())
+      outputs[i].keras_name = file_model.layers[static_cast<size_t>(file_model.outputs[i].layer)].name;
   }
-}
-
-/// The slots in the order in which Keras makes them (exported_training.cpp writes them so).
-void take_slots(const std::string& optimizer, std::vector<std::string> slots,
-                const std::vector<std::string>& trained, const std::vector<KerasWeight>& arrays, size_t first,
-                ImportedTraining& result) {
-  if (optimizer == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
-  const bool by_weight = optimizer == "adam" || optimizer == "adamw" || optimizer == "lamb";
-  size_t next = first;
-  const auto take = [&](const std::string& slot, const std::string& weight) {
-    result.slots[slot][weight] = &arrays[next++];
-  };
-  if (by_weight)
-    for (const std::string& weight : trained)
-      for (const std::string& slot : slots) take(slot, weight);
-  else
-    for (const std::string& slot : slots)
-      for (const std::string& weight : trained) take(slot, weight);
+  return outputs;
 }
 
 }  // namespace
 
-ImportedTraining import_keras_training(const Json& training_config, const KerasModel& file_model,
-                                       const ImportedModel& imported, const Graph& graph,
-                                       const KerasWeights& weights, int keras_major) {
-  if (training_config.is_null())
+ImportedTraining import_keras_training(const KerasTrainingFile& file, const ImportedModel& imported,
+                                       const Graph& graph) {
+  if (file.config.is_null())
     throw UserError("the file was not compiled: it has no optimizer; import it without --with-optimizer");
   ImportedTraining result;
-  std::vector<std::string> outputs;
-  for (const ValueRef& output : graph.outputs) outputs.push_back(graph.layer_name(output.node));
-  TrainingReader reader(training_config, keras_major);
-  result.train = reader.read(outputs);
-  result.left_out.emplace_back("the metrics");
+  TrainingReader reader(file.config, KerasWriter::of(file.keras_major, file.keras_version),
+                        outputs_of(file.model, graph));
+  result.train = reader.read();
+  result.left_out = reader.take_left_out();
   Diagnostics mistakes;
   const Configured<Optimizer> optimizer =
       registry<Optimizer>().parse(*result.train.find("optimizer"), mistakes);
   mistakes.throw_if_errors();
-
-  std::map<std::string, const GraphNode*> nodes;
-  for (const GraphNode& node : graph.nodes)
-    if (!node.is_activation_of_previous) nodes.emplace(node.name, &node);
-  std::vector<std::string> trained, slots;
-  add_trained(file_model, imported, nodes, trained);
-  for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
-  const std::vector<KerasWeight>& arrays = weights.optimizer;
-  const size_t first = reader.has_schedule() ? 1 : 2;
-  const bool is_read = keras_major >= 3 && arrays.size() == first + slots.size() * trained.size() &&
-                       arrays.front().integer.has_value();
-  if (!is_read) {
-    result.left_out.push_back(arrays.empty() || keras_major < 3
-                                  ? "the optimizer's state, which is read from files of Keras 3 only"
-                                  : fmt::format("the optimizer's state: expected {} arrays, found {}",
-                                                first + slots.size() * trained.size(), arrays.size()));
-    return result;
-  }
-  result.iteration = *arrays.front().integer;
-  take_slots(reader.optimizer(), slots, trained, arrays, first, result);
+  const std::vector<TrainedWeight> trained = trained_weights(file.model, imported, graph);
+  const std::vector<KerasWeight>& arrays = file.weights.optimizer;
+  auto state = read_optimizer_state(arrays, optimizer, reader.is_since_2_11(), trained, file.kernels);
+  if (!state)
+    result.left_out.push_back(
+        arrays.empty() ? std::string("the optimizer's state, which the file does not have")
+                       : fmt::format("the optimizer's state: {} arrays are not those of {} for {} weights",
+                                     arrays.size(), optimizer.name, trained.size()));
+  else if (!state->iteration)
+    result.left_out.push_back(
+        fmt::format("the number of steps, which this Keras does not save with {}", optimizer.name));
+  if (state) result.state = std::move(*state);
+  for (auto& [slot, by_weight] : result.state.slots)
+    for (const KerasModelLayer* layer : imported.moved_channels)
+      if (const auto alpha = by_weight.find(imported.names.at(layer) + "/alpha"); alpha != by_weight.end())
+        alpha->second = with_channels_last(alpha->second);
   return result;
 }
 

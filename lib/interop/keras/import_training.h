@@ -2,30 +2,36 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "config/node.h"
-#include "interop/keras/import_model.h"
-#include "interop/keras/weights.h"
+#include "interop/keras/optimizer_state.h"
 
 namespace dtrain {
 
 struct ImportedTraining {
-  ConfigNode train;       ///< loss, optimizer and clipping
-  int64_t iteration = 0;  ///< steps done
-  /// The optimizer's slots, each an array by "<layer>/<weight>"; none if the file has no state of a kind that
-  /// is read. They refer to the weights.
-  std::map<std::string, std::map<std::string, const KerasWeight*>> slots;
-  std::vector<std::string> left_out;  ///< "the metrics", "the optimizer's state, ..."
+  ConfigNode train;      ///< loss, metrics, optimizer and clipping
+  OptimizerState state;  ///< no slots if the file has no state
+  /// "the metric my_metric: dtrain has none of this name", "the optimizer's state: ..."
+  std::vector<std::string> left_out;
 };
 
-/// Translates Keras 2's training_config or Keras 3's compile_config. The optimizer's state is read from files
-/// of Keras 3 only. Throws UserError for an optimizer, schedule or loss that dtrain cannot express, all such
-/// at once. `file_model` and `graph` are those of match_weights().
-ImportedTraining import_keras_training(const Json& training_config, const KerasModel& file_model,
-                                       const ImportedModel& imported, const Graph& graph,
-                                       const KerasWeights& weights, int keras_major);
+/// A file whose training is imported.
+struct KerasTrainingFile {
+  const Json&
+      config;  ///< Keras 1's and 2's training_config or Keras 3's compile_config; null if not compiled
+  const KerasModel& model;  ///< as the file has it
+  const KerasWeights& weights;
+  KernelLayout kernels;
+  int keras_major = 3;
+  const std::string& keras_version;
+};
+
+/// Translates loss, loss weights, metrics and the optimizer with its state. Throws UserError for an
+/// optimizer, schedule or loss that dtrain cannot express, all such at once. `imported` and `graph` are those
+/// of match_weights().
+ImportedTraining import_keras_training(const KerasTrainingFile& file, const ImportedModel& imported,
+                                       const Graph& graph);
 
 }  // namespace dtrain

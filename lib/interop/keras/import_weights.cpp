@@ -206,6 +206,8 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
       const bool is_kernel = parameter.name == "kernel" && std::count(shape.begin(), shape.end(), 0) == 0 &&
                              shape.elements() == parameter.shape.elements();
       KerasWeight array = is_kernel ? restored_kernel(*layer, *arrays[i], kernels) : *arrays[i];
+      if (parameter.name == "alpha" && imported.moved_channels.contains(layer))
+        array = with_channels_last(array);
       if (!array.values || array.shape != parameter.shape)
         problems.push_back(fmt::format("{}/{}: expected {}, found {} ('{}')", name, parameter.name,
                                        parameter.shape.str(), array.shape.str(), array.name));

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "interop/keras/json.h"
-#include "interop/permuted.h"
 
 namespace dtrain {
 
@@ -68,6 +67,7 @@ std::string keras_2_option(const std::string& class_name, const std::string& key
                                   {"W_regularizer", "embeddings_regularizer"},
                                   {"init", "embeddings_initializer"},
                                   {"input_dtype", "dtype"}};
+  if (class_name == "PReLU" && key == "init") return "alpha_initializer";
   return renamed(class_name == "Embedding" ? kOfEmbedding : kOptions, key);
 }
 
@@ -172,15 +172,6 @@ class Renamer {
   std::string data_format_;
 };
 
-KerasWeight with_axes(const KerasWeight& kernel, const std::vector<int64_t>& axes) {
-  KerasWeight result = kernel;
-  result.shape = permuted(kernel.shape, axes);
-  const std::span<const float> values{kernel.values.get(), static_cast<size_t>(kernel.shape.elements())};
-  const auto moved = std::make_shared<std::vector<float>>(permuted(values, kernel.shape, axes));
-  result.values = {moved, moved->data()};
-  return result;
-}
-
 /// Reverses an array along its first `axes` axes.
 KerasWeight flipped(const KerasWeight& kernel, size_t axes) {
   int64_t windows = 1;
@@ -219,11 +210,11 @@ Json with_keras_2_names(const Json& model_config) {
 
 KerasWeight restored_kernel(const KerasModelLayer& layer, const KerasWeight& kernel,
                             const KernelLayout& layout) {
-  constexpr std::array<std::string_view, 3> kConvolutions{"Conv1D", "Conv2D", "Conv2DTranspose"};
+  constexpr std::array<std::string_view, 4> kConvolutions{"Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"};
   if (std::count(kConvolutions.begin(), kConvolutions.end(), layer.class_name) == 0 || !kernel.values)
     return kernel;
   const KerasWeight moved = layout.is_keras_1 ? with_keras_2_axes(layer, kernel) : kernel;
-  const size_t window = layer.class_name == "Conv1D" ? 1 : 2;
+  const size_t window = layer.class_name == "Conv1D" ? 1 : layer.class_name == "Conv3D" ? 3 : 2;
   return layout.is_flipped && moved.shape.rank() == window + 2 ? flipped(moved, window) : moved;
 }
 

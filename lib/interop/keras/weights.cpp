@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "checkpoint/names_attribute.h"
+#include "data/files/mapped_file.h"
 #include "hdf5/hdf5_storage.h"
 #include "interop/keras/open_file.h"
+#include "interop/permuted.h"
 
 namespace dtrain {
 
@@ -36,22 +39,38 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   check_chunk_index(dataset, where);
 }
 
-/// The place of an array of float32 in the memory of an archive's weights; null if the array has to be read.
-std::shared_ptr<const float[]> in_image(const OpenKerasFile& file, hid_t dataset, hid_t type, size_t bytes) {
-  const Bytes& image = file.image();
+/// An open file and, perhaps, its bytes in memory: those of an archive's weights, or a mapped file.
+struct Source {
+  const OpenKerasFile& file;
+  std::shared_ptr<const void> owner;  ///< of the bytes
+  std::span<const std::byte> bytes;
+
+  Source(const OpenKerasFile& open, const std::shared_ptr<const MappedFile>& mapped) : file(open) {
+    if (open.image().data) {
+      owner = open.image().data;
+      bytes = open.image().span();
+    } else if (mapped) {
+      owner = mapped;
+      bytes = {mapped->data(), mapped->size()};
+    }
+  }
+};
+
+/// The place of an array of float32 in the source's bytes; null if the array has to be read.
+std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hid_t type, size_t bytes) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
-  if (!image.data || bytes == 0 || H5Pget_layout(properties) != H5D_CONTIGUOUS ||
+  if (!source.owner || bytes == 0 || H5Pget_layout(properties) != H5D_CONTIGUOUS ||
       H5Tequal(type, H5T_IEEE_F32LE) <= 0)
     return nullptr;
   const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF || offset > image.size || bytes > image.size - offset) return nullptr;
-  const std::byte* first = image.data.get() + offset;
+  const size_t size = source.bytes.size();
+  if (offset == HADDR_UNDEF || offset > size || bytes > size - offset) return nullptr;
+  const std::byte* first = source.bytes.data() + offset;
   if (reinterpret_cast<uintptr_t>(first) % alignof(float) != 0) return nullptr;
-  return {image.data, reinterpret_cast<const float*>(first)};
+  return {source.owner, reinterpret_cast<const float*>(first)};
 }
 
-KerasWeight read_array(const OpenKerasFile& file, hid_t group, const std::string& name,
-                       const std::string& where) {
+KerasWeight read_array(const Source& source, hid_t group, const std::string& name, const std::string& where) {
   refuse_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
@@ -67,7 +86,7 @@ KerasWeight read_array(const OpenKerasFile& file, hid_t group, const std::string
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_FLOAT && (kind != H5T_INTEGER || elements != 1)) return weight;
   check_is_stored(dataset, elements * static_cast<double>(H5Tget_size(type)), where);
-  check_first_chunk(dataset, where, file.heap().file_bytes());
+  check_first_chunk(dataset, where, source.file.heap().file_bytes());
   if (kind == H5T_INTEGER) {
     int64_t number = 0;
     checked(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number), doing);
@@ -75,7 +94,7 @@ KerasWeight read_array(const OpenKerasFile& file, hid_t group, const std::string
     return weight;
   }
   const auto count = static_cast<size_t>(elements);
-  weight.values = in_image(file, dataset, type, count * sizeof(float));
+  weight.values = in_memory(source, dataset, type, count * sizeof(float));
   if (weight.values) return weight;
   auto values = std::make_shared_for_overwrite<float[]>(count);
   if (count > 0)
@@ -102,18 +121,20 @@ std::vector<std::string> names_of_links(hid_t group, const std::string& path) {
 }
 
 /// The weights that a group lists in its attribute weight_names.
-std::vector<KerasWeight> read_listed(const OpenKerasFile& file, hid_t group, const std::string& what) {
+std::vector<KerasWeight> read_listed(const Source& source, hid_t group, const std::string& what) {
+  const OpenKerasFile& file = source.file;
   const std::vector<std::string> names = NamesAttribute(group, file.path(), file.heap()).read("weight_names");
   refuse_twice(names, fmt::format("{}: weight_names of '{}'", file.path(), what));
   std::vector<KerasWeight> weights;
   for (const std::string& name : names)
     weights.push_back(
-        read_array(file, group, name, fmt::format("{}: '{}' of '{}'", file.path(), name, what)));
+        read_array(source, group, name, fmt::format("{}: '{}' of '{}'", file.path(), name, what)));
   return weights;
 }
 
-KerasWeights read_layers(const OpenKerasFile& file) {
+KerasWeights read_layers(const Source& source) {
   KerasWeights result;
+  const OpenKerasFile& file = source.file;
   const std::string& path = file.path();
   const Hdf5Handle root = file.open_weights();
   const std::vector<std::string> names = NamesAttribute(root, path, file.heap()).read("layer_names");
@@ -122,20 +143,20 @@ KerasWeights read_layers(const OpenKerasFile& file) {
     refuse_links(root, path, name);
     const Hdf5Handle group(H5Gopen2(root, name.c_str(), H5P_DEFAULT));
     if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, name));
-    result.groups.push_back({name, name, read_listed(file, group, name)});
+    result.groups.push_back({name, name, read_listed(source, group, name)});
   }
   constexpr const char* kOptimizer = "optimizer_weights";
   if (H5Lexists(file.file(), kOptimizer, H5P_DEFAULT) <= 0) return result;
   refuse_links(file.file(), path, kOptimizer);
   const Hdf5Handle optimizer(H5Gopen2(file.file(), kOptimizer, H5P_DEFAULT), "read " + path);
-  result.optimizer = read_listed(file, optimizer, kOptimizer);
+  result.optimizer = read_listed(source, optimizer, kOptimizer);
   return result;
 }
 
 /// Reads the groups named `vars`, wherever they are, and the numbered arrays in each.
 class VarsReader {
  public:
-  explicit VarsReader(const OpenKerasFile& file) : file_(file) {}
+  explicit VarsReader(const Source& source) : source_(source), file_(source.file) {}
 
   KerasWeights read() {
     visit(file_.file(), "", 0);
@@ -179,7 +200,7 @@ class VarsReader {
     std::vector<KerasWeight> weights;
     for (const auto& [number, name] : numbered)
       weights.push_back(
-          read_array(file_, group, name, fmt::format("{}: {}/vars/{}", file_.path(), path, name)));
+          read_array(source_, group, name, fmt::format("{}: {}/vars/{}", file_.path(), path, name)));
     if (path == "optimizer") {
       result_.optimizer = std::move(weights);
       return;
@@ -189,6 +210,7 @@ class VarsReader {
     result_.groups.push_back({path, layer.empty() ? "" : layer.front(), std::move(weights)});
   }
 
+  const Source& source_;
   const OpenKerasFile& file_;
   KerasWeights result_;
   size_t links_ = 0;
@@ -196,9 +218,26 @@ class VarsReader {
 
 }  // namespace
 
-KerasWeights read_keras_weights(const OpenKerasFile& file) {
+KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes) {
+  KerasWeight result = weight;
+  result.shape = permuted(weight.shape, axes);
+  const std::span<const float> values{weight.values.get(), static_cast<size_t>(weight.shape.elements())};
+  const auto moved = std::make_shared<std::vector<float>>(permuted(values, weight.shape, axes));
+  result.values = {moved, moved->data()};
+  return result;
+}
+
+KerasWeight with_channels_last(const KerasWeight& array) {
+  std::vector<int64_t> axes;
+  for (size_t axis = 1; axis < array.shape.rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+  axes.push_back(0);
+  return array.values && array.shape.rank() > 1 ? with_axes(array, axes) : array;
+}
+
+KerasWeights read_keras_weights(const OpenKerasFile& file, const std::shared_ptr<const MappedFile>& mapped) {
+  const Source source(file, mapped);
   try {
-    return file.layout() == KerasLayout::layers ? read_layers(file) : VarsReader(file).read();
+    return file.layout() == KerasLayout::layers ? read_layers(source) : VarsReader(source).read();
   } catch (const UserError&) {
     throw;
   } catch (const Error& error) {  // libhdf5's: the file is at fault

@@ -11,6 +11,7 @@
 
 namespace dtrain {
 
+class MappedFile;
 class OpenKerasFile;
 
 struct KerasWeight {
@@ -34,8 +35,17 @@ struct KerasWeights {
   std::vector<KerasWeight> optimizer;
 };
 
-/// Reads all arrays. Throws UserError, with the path, what was expected and what was found, for damaged files
-/// and for those that would take more memory than their data warrant.
-KerasWeights read_keras_weights(const OpenKerasFile& file);
+/// Returns the array where axis i is axis `axes[i]` of `weight`, which has values.
+KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes);
+
+/// Returns an array for images of [height, width, channels], from one for [channels, height, width].
+KerasWeight with_channels_last(const KerasWeight& weight);
+
+/// Reads all arrays. Those that lie in an .h5 file as they are wanted stay where it is `mapped`, if it is
+/// given; whoever reads them calls MappedFile::check() afterwards. Throws UserError, with the path, what was
+/// expected and what was found, for damaged files and for those that would take more memory than their data
+/// warrant.
+KerasWeights read_keras_weights(const OpenKerasFile& file,
+                                const std::shared_ptr<const MappedFile>& mapped = nullptr);
 
 }  // namespace dtrain

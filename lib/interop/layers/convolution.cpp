@@ -12,20 +12,30 @@ namespace dtrain {
 
 namespace {
 
-std::vector<int64_t> pair_of(const Size2& size) {
-  return {size.height, size.width};
+/// Of an image, or a volume, of this shape.
+std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& padding, const Shape& image) {
+  return {{"kernel_shape", axes_of(window.size, image)},
+          {"strides", axes_of(window.strides, image)},
+          {"dilations", axes_of(window.dilation, image)},
+          {"pads", pads_of(padding, image)}};
 }
 
-/// The beginnings of all axes, then their ends.
-std::vector<int64_t> onnx_pads(const Padding2& padding) {
-  return {padding.top, padding.left, padding.bottom, padding.right};
+/// The window of a layer's options, over its input.
+template <class FormatLayer>
+Window window_of(const FormatLayer& layer) {
+  return convolution_window(layer.options(), layer.input_spec().shape);
 }
 
-std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding2& padding) {
-  return {{"kernel_shape", pair_of(window.size)},
-          {"strides", pair_of(window.strides)},
-          {"dilations", pair_of(window.dilation)},
-          {"pads", onnx_pads(padding)}};
+/// The attributes of that window, whose padding is the input's.
+std::vector<OnnxAttribute> onnx_window(const OnnxLayer& layer, const Window& window) {
+  const Shape& image = layer.input_spec().shape;
+  return onnx_window(window, padding_of(window, image), image);
+}
+
+/// The axes of a kernel, whose filters come last in Keras, with the filters and the channels first.
+std::vector<int64_t> kernel_axes(const Shape& image) {
+  if (image.rank() == 4) return {4, 3, 0, 1, 2};
+  return {3, 2, 0, 1};
 }
 
 void add_onnx_convolution(OnnxLayer& layer, const std::string& op, const std::string& kernel,
@@ -35,16 +45,16 @@ void add_onnx_convolution(OnnxLayer& layer, const std::string& op, const std::st
   layer.set_output(layer.add(op, std::move(inputs), std::move(attributes)), ExportLayout::channels_first);
 }
 
-void conv2d_to_onnx(OnnxLayer& layer) {
-  const Window window = convolution_window(layer.options());
-  add_onnx_convolution(layer, "Conv", layer.parameter("kernel", {3, 2, 0, 1}),
-                       onnx_window(window, padding_of(window, layer.input_spec().shape)));
+void conv_to_onnx(OnnxLayer& layer) {
+  const Window window = window_of(layer);
+  add_onnx_convolution(layer, "Conv", layer.parameter("kernel", kernel_axes(layer.input_spec().shape)),
+                       onnx_window(layer, window));
 }
 
 void depthwise_conv2d_to_onnx(OnnxLayer& layer) {
-  const Window window = convolution_window(layer.options());
+  const Window window = window_of(layer);
   const int64_t channels = layer.input_spec().shape[2], filters = layer.output_spec().shape[2];
-  std::vector<OnnxAttribute> attributes = onnx_window(window, padding_of(window, layer.input_spec().shape));
+  std::vector<OnnxAttribute> attributes = onnx_window(layer, window);
   attributes.emplace_back("group", channels);
   add_onnx_convolution(
       layer, "Conv",
@@ -53,19 +63,21 @@ void depthwise_conv2d_to_onnx(OnnxLayer& layer) {
 }
 
 void conv2d_transpose_to_onnx(OnnxLayer& layer) {
-  const Window window = convolution_window(layer.options());
+  const Window window = window_of(layer);
   const TransposePadding padding =
       transpose_padding(window, layer.input_spec().shape, layer.output_spec().shape);
-  std::vector<OnnxAttribute> attributes = onnx_window(window, padding.cut);
-  attributes.emplace_back("output_padding", pair_of(padding.extra));
+  std::vector<OnnxAttribute> attributes = onnx_window(window, padding.cut, layer.input_spec().shape);
+  attributes.emplace_back("output_padding", axes_of(padding.extra, layer.input_spec().shape));
   add_onnx_convolution(layer, "ConvTranspose", layer.parameter("kernel", {3, 2, 0, 1}),
                        std::move(attributes));
 }
 
 /// The module's arguments behind its channels; `further`: groups and the like.
 std::string torch_arguments(const TorchLayer& layer, const Window& window, const std::string& further) {
-  return fmt::format("{}, stride={}, dilation={}{}{}", torch_size(window.size), torch_size(window.strides),
-                     torch_size(window.dilation), further, layer.has_parameter("bias") ? "" : ", bias=False");
+  const Shape& image = layer.input_spec().shape;
+  return fmt::format("{}, stride={}, dilation={}{}{}", torch_size(axes_of(window.size, image)),
+                     torch_size(axes_of(window.strides, image)), torch_size(axes_of(window.dilation, image)),
+                     further, layer.has_parameter("bias") ? "" : ", bias=False");
 }
 
 void add_torch_convolution(TorchLayer& layer, const Window& window) {
@@ -75,16 +87,17 @@ void add_torch_convolution(TorchLayer& layer, const Window& window) {
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
 }
 
-void conv2d_to_torch(TorchLayer& layer) {
-  const Window window = convolution_window(layer.options());
-  layer.set_module(fmt::format("nn.Conv2d({}, {}, {})", layer.input_spec().shape[2],
-                               layer.output_spec().shape[2], torch_arguments(layer, window, "")));
-  layer.weight("weight", "kernel", {3, 2, 0, 1});
+void conv_to_torch(TorchLayer& layer) {
+  const Window window = window_of(layer);
+  const Shape& image = layer.input_spec().shape;
+  layer.set_module(fmt::format("nn.Conv{}({}, {}, {})", dimensions_of(image), image.back(),
+                               layer.output_spec().shape.back(), torch_arguments(layer, window, "")));
+  layer.weight("weight", "kernel", kernel_axes(image));
   add_torch_convolution(layer, window);
 }
 
 void depthwise_conv2d_to_torch(TorchLayer& layer) {
-  const Window window = convolution_window(layer.options());
+  const Window window = window_of(layer);
   const int64_t channels = layer.input_spec().shape[2], filters = layer.output_spec().shape[2];
   layer.set_module(fmt::format("nn.Conv2d({}, {}, {})", channels, filters,
                                torch_arguments(layer, window, fmt::format(", groups={}", channels))));
@@ -95,17 +108,18 @@ void depthwise_conv2d_to_torch(TorchLayer& layer) {
 
 /// PyTorch cuts the same off both sides; a slice cuts what is asked for.
 void conv2d_transpose_to_torch(TorchLayer& layer) {
-  const Window window = convolution_window(layer.options());
+  const Window window = window_of(layer);
   const Shape& output = layer.output_spec().shape;
   const TransposePadding padding = transpose_padding(window, layer.input_spec().shape, output);
-  const std::string extra = fmt::format(", output_padding={}", torch_size(padding.extra));
+  const std::string extra =
+      fmt::format(", output_padding={}", torch_size(axes_of(padding.extra, layer.input_spec().shape)));
   layer.set_module(fmt::format("nn.ConvTranspose2d({}, {}, {})", layer.input_spec().shape[2], output[2],
                                torch_arguments(layer, window, extra)));
   layer.weight("weight", "kernel", {3, 2, 0, 1});
   if (layer.has_parameter("bias")) layer.weight("bias", "bias");
-  const Padding2& cut = padding.cut;
+  const Padding3& cut = padding.cut;
   const std::string slice =
-      cut == Padding2{}
+      cut == Padding3{}
           ? ""
           : fmt::format("[:, :, {}:{}, {}:{}]", cut.top, cut.top + output[0], cut.left, cut.left + output[1]);
   layer.set_output(
@@ -114,10 +128,10 @@ void conv2d_transpose_to_torch(TorchLayer& layer) {
 }
 
 void separable_conv2d_to_onnx(OnnxLayer& layer) {
-  const Window window = convolution_window(layer.options());
+  const Window window = window_of(layer);
   const int64_t channels = layer.input_spec().shape[2];
   const int64_t between = channels * layer.options().at("depth_multiplier").as_int();
-  std::vector<OnnxAttribute> attributes = onnx_window(window, padding_of(window, layer.input_spec().shape));
+  std::vector<OnnxAttribute> attributes = onnx_window(layer, window);
   attributes.emplace_back("group", channels);
   const std::string depthwise =
       layer.parameter("depthwise_kernel", {2, 3, 0, 1}, {between, 1, window.size.height, window.size.width});
@@ -130,15 +144,17 @@ void separable_conv2d_to_onnx(OnnxLayer& layer) {
 
 /// Two convolutions, one after the other.
 void separable_conv2d_to_torch(TorchLayer& layer) {
-  const Window window = convolution_window(layer.options());
-  const int64_t channels = layer.input_spec().shape[2], filters = layer.output_spec().shape[2];
+  const Window window = window_of(layer);
+  const Shape& image = layer.input_spec().shape;
+  const int64_t channels = image[2], filters = layer.output_spec().shape[2];
   const int64_t between = channels * layer.options().at("depth_multiplier").as_int();
   const bool has_bias = layer.has_parameter("bias");
   layer.set_module(
       fmt::format("nn.Sequential(nn.Conv2d({}, {}, {}, stride={}, dilation={}, groups={}, bias=False), "
                   "nn.Conv2d({}, {}, 1{}))",
-                  channels, between, torch_size(window.size), torch_size(window.strides),
-                  torch_size(window.dilation), channels, between, filters, has_bias ? "" : ", bias=False"));
+                  channels, between, torch_size(axes_of(window.size, image)),
+                  torch_size(axes_of(window.strides, image)), torch_size(axes_of(window.dilation, image)),
+                  channels, between, filters, has_bias ? "" : ", bias=False"));
   layer.weight("0.weight", "depthwise_kernel", {2, 3, 0, 1},
                {between, 1, window.size.height, window.size.width});
   layer.weight("1.weight", "pointwise_kernel", {3, 2, 0, 1});
@@ -161,8 +177,15 @@ void add_convolution_formats(std::vector<LayerFormats>& table) {
       .kind = "conv2d",
       .to_keras = keras_image_layer("Conv2D"),
       .from_keras = image_options_of_keras("conv2d"),
-      .onnx = conv2d_to_onnx,
-      .torch = conv2d_to_torch,
+      .onnx = conv_to_onnx,
+      .torch = conv_to_torch,
+  });
+  table.push_back({
+      .kind = "conv3d",
+      .to_keras = keras_image_layer("Conv3D"),
+      .from_keras = image_options_of_keras("conv3d"),
+      .onnx = conv_to_onnx,
+      .torch = conv_to_torch,
   });
   table.push_back({
       .kind = "depthwise_conv2d",

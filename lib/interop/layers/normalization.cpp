@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -53,10 +55,11 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
 void batch_normalization_to_torch(TorchLayer& layer) {
   const Shape& shape = layer.input_spec().shape;
   const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
-  if (shape.rank() > 3)
+  if (shape.rank() > 4)
     throw UserError(fmt::format("batch_normalization '{}': PyTorch has none for samples of {} axes",
                                 layer.node().name, shape.rank()));
-  layer.set_module(fmt::format("nn.BatchNorm{}d({}, eps={}{})", shape.rank() == 3 ? 2 : 1, shape.back(),
+  const size_t axes = std::max<size_t>(shape.rank(), 2) - 1;
+  layer.set_module(fmt::format("nn.BatchNorm{}d({}, eps={}{})", axes, shape.back(),
                                layer.options().at("epsilon").as_double(), is_affine ? "" : ", affine=False"));
   if (is_affine) {
     layer.weight_or("weight", "gamma", {shape.back()}, 1);

@@ -11,6 +11,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_pooling_formats(table);
     add_normalization_formats(table);
     add_activation_formats(table);
+    add_prelu_formats(table);
     add_shape_formats(table);
     add_sequence_formats(table);
     add_merge_formats(table);

@@ -2,6 +2,7 @@
 
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
 #include "interop/onnx/builder.h"
@@ -19,13 +20,11 @@ Window sequence_window(const Json& options) {
     return value && value->is_int() ? value->as_int() : otherwise;
   };
   const int64_t size = length("kernel_size", length("pool_size", 1));
-  return {{1, size},
-          {1, length("strides", options.find("pool_size") ? size : 1)},
-          {1, length("dilation_rate", 1)},
-          options.at("padding").as_string() == "same" ? Border::same : Border::valid};
+  return {Size2{1, size}, Size2{1, length("strides", options.find("pool_size") ? size : 1)},
+          Size2{1, length("dilation_rate", 1)}, border_of(options)};
 }
 
-Padding2 sequence_padding(const Window& window, const TensorSpec& input) {
+Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
@@ -34,78 +33,57 @@ std::pair<int64_t, int64_t> ends_of(const Json& written) {
   return {written.items().at(0).as_int(), written.items().at(1).as_int()};
 }
 
-/// The input as an image of height 1, channels first: [batch, channels, 1, length].
-std::string onnx_image(OnnxLayer& layer) {
-  return layer.add("Reshape",
-                   {layer.input(0, ExportLayout::channels_first),
-                    layer.integers({0, layer.input_spec().shape[1], 1, layer.input_spec().shape[0]})});
+/// The layer's output is what one operator makes of its input, [batch, channels, length].
+void set_onnx_sequence(OnnxLayer& layer, const std::string& op, std::vector<std::string> further_inputs,
+                       std::vector<OnnxAttribute> attributes = {}) {
+  std::vector<std::string> inputs = {layer.input(0, ExportLayout::channels_first)};
+  inputs.insert(inputs.end(), further_inputs.begin(), further_inputs.end());
+  layer.set_output(layer.add(op, std::move(inputs), std::move(attributes)), ExportLayout::channels_first);
 }
 
-/// The layer's output is this image of height 1.
-void set_onnx_sequence(OnnxLayer& layer, const std::string& image) {
-  const Shape& shape = layer.output_spec().shape;
-  layer.set_output(layer.add("Reshape", {image, layer.integers({0, shape[1], shape[0]})}),
-                   ExportLayout::channels_first);
-}
-
-std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding2& padding) {
-  return {{"kernel_shape", std::vector<int64_t>{1, window.size.width}},
-          {"strides", std::vector<int64_t>{1, window.strides.width}},
-          {"pads", std::vector<int64_t>{0, padding.left, 0, padding.right}}};
+std::vector<OnnxAttribute> sequence_attributes(const Window& window, const Padding3& padding) {
+  return {{"kernel_shape", std::vector<int64_t>{window.size.width}},
+          {"strides", std::vector<int64_t>{window.strides.width}},
+          {"pads", std::vector<int64_t>{padding.left, padding.right}}};
 }
 
 void conv1d_to_onnx(OnnxLayer& layer) {
   const Window window = sequence_window(layer.options());
-  const int64_t channels = layer.input_spec().shape[1], filters = layer.output_spec().shape[1];
-  std::vector<OnnxAttribute> attributes = onnx_window(window, sequence_padding(window, layer.input_spec()));
-  attributes.emplace_back("dilations", std::vector<int64_t>{1, window.dilation.width});
-  std::vector<std::string> inputs = {
-      onnx_image(layer), layer.parameter("kernel", {2, 1, 0}, {filters, channels, 1, window.size.width})};
+  std::vector<OnnxAttribute> attributes =
+      sequence_attributes(window, sequence_padding(window, layer.input_spec()));
+  attributes.emplace_back("dilations", std::vector<int64_t>{window.dilation.width});
+  std::vector<std::string> inputs = {layer.parameter("kernel", {2, 1, 0})};
   if (layer.has_parameter("bias")) inputs.push_back(layer.parameter("bias"));
-  set_onnx_sequence(layer, layer.add("Conv", std::move(inputs), std::move(attributes)));
+  set_onnx_sequence(layer, "Conv", std::move(inputs), std::move(attributes));
 }
 
 std::function<void(OnnxLayer&)> pooling1d_to_onnx(const std::string& op) {
   return [op](OnnxLayer& layer) {
     const Window window = sequence_window(layer.options());
-    std::vector<OnnxAttribute> attributes = onnx_window(window, sequence_padding(window, layer.input_spec()));
+    std::vector<OnnxAttribute> attributes =
+        sequence_attributes(window, sequence_padding(window, layer.input_spec()));
     if (op == "AveragePool") attributes.emplace_back("count_include_pad", int64_t{0});
-    set_onnx_sequence(layer, layer.add(op, {onnx_image(layer)}, std::move(attributes)));
-  };
-}
-
-std::function<void(OnnxLayer&)> global_pooling1d_to_onnx(const std::string& op) {
-  return [op](OnnxLayer& layer) {
-    const std::string pooled = layer.add(op, {onnx_image(layer)});
-    if (layer.output_spec().shape.rank() > 1) return set_onnx_sequence(layer, pooled);
-    layer.set_output(layer.add("Flatten", {pooled}, {{"axis", int64_t{1}}}), ExportLayout::channels_last);
+    set_onnx_sequence(layer, op, {}, std::move(attributes));
   };
 }
 
 void padding1d_to_onnx(OnnxLayer& layer) {
   const auto [before, after] = ends_of(layer.options().at("padding"));
-  const std::string pads = layer.integers({0, 0, 0, before, 0, 0, 0, after});
-  set_onnx_sequence(layer, layer.add("Pad", {onnx_image(layer), pads}));
+  set_onnx_sequence(layer, "Pad", {layer.integers({0, 0, before, 0, 0, after})});
 }
 
 void cropping1d_to_onnx(OnnxLayer& layer) {
   const auto [before, after] = ends_of(layer.options().at("cropping"));
   const std::string end = layer.integers({layer.input_spec().shape[0] - after});
-  set_onnx_sequence(
-      layer, layer.add("Slice", {onnx_image(layer), layer.integers({before}), end, layer.integers({3})}));
+  set_onnx_sequence(layer, "Slice", {layer.integers({before}), end, layer.integers({2})});
 }
 
 void upsampling1d_to_onnx(OnnxLayer& layer) {
-  const std::string scales =
-      layer.float32({1, 1, 1, static_cast<float>(layer.options().at("size").as_int())});
-  set_onnx_sequence(layer, layer.add("Resize", {onnx_image(layer), "", scales},
-                                     {{"mode", std::string("nearest")},
-                                      {"coordinate_transformation_mode", std::string("asymmetric")},
-                                      {"nearest_mode", std::string("floor")}}));
+  set_onnx_resized(layer, {layer.options().at("size").as_int()}, false);
 }
 
 /// The input with channels first and `value` at its ends.
-std::string torch_padded_sequence(TorchLayer& layer, const Padding2& padding, const char* value) {
+std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, const char* value) {
   const std::string x = layer.input(0, ExportLayout::channels_first);
   if (padding.left == 0 && padding.right == 0) return x;
   return fmt::format("F.pad({}, ({}, {}), value={})", x, padding.left, padding.right, value);
@@ -133,12 +111,11 @@ void max_pooling1d_to_torch(TorchLayer& layer) {
 
 void average_pooling1d_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
-  const Padding2 padding = sequence_padding(window, layer.input_spec());
-  layer.set_output(
-      layer.add(fmt::format("average_pool({}.unsqueeze(2), {}, {}, {}).squeeze(2)",
-                            layer.input(0, ExportLayout::channels_first), torch_size(window.size),
-                            torch_size(window.strides), torch_sides(padding))),
-      ExportLayout::channels_first);
+  const Padding3 padding = sequence_padding(window, layer.input_spec());
+  layer.set_output(layer.add(fmt::format("average_pool({}, {}, {}, ({}, {}))",
+                                         layer.input(0, ExportLayout::channels_first), window.size.width,
+                                         window.strides.width, padding.left, padding.right)),
+                   ExportLayout::channels_first);
 }
 
 std::function<void(TorchLayer&)> global_pooling1d_to_torch(const std::string& function) {
@@ -199,9 +176,9 @@ void add_sequence_formats(std::vector<LayerFormats>& table) {
   add("conv1d", "Conv1D", conv1d_to_onnx, conv1d_to_torch);
   add("max_pooling1d", "MaxPooling1D", pooling1d_to_onnx("MaxPool"), max_pooling1d_to_torch);
   add("average_pooling1d", "AveragePooling1D", pooling1d_to_onnx("AveragePool"), average_pooling1d_to_torch);
-  add("global_max_pooling1d", "GlobalMaxPooling1D", global_pooling1d_to_onnx("GlobalMaxPool"),
+  add("global_max_pooling1d", "GlobalMaxPooling1D", global_pooling_to_onnx("GlobalMaxPool"),
       global_pooling1d_to_torch("amax"));
-  add("global_average_pooling1d", "GlobalAveragePooling1D", global_pooling1d_to_onnx("GlobalAveragePool"),
+  add("global_average_pooling1d", "GlobalAveragePooling1D", global_pooling_to_onnx("GlobalAveragePool"),
       global_pooling1d_to_torch("mean"));
   // Keras has no data_format for these.
   const auto without_format = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,

@@ -3,6 +3,7 @@
 
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
 #include "interop/onnx/builder.h"
@@ -13,21 +14,34 @@ namespace dtrain {
 
 namespace {
 
-/// Padding and cropping apply to images. ONNX's pads list all four axes, channels first.
+/// ONNX's `pads` list the padding at the start of all axes, channels first, then at their ends.
 void padding_to_onnx(OnnxLayer& layer) {
-  const Padding2 sides = sides_of(layer.options().at("padding"));
-  const std::string pads = layer.integers({0, 0, sides.top, sides.left, 0, 0, sides.bottom, sides.right});
+  const Shape& image = layer.input_spec().shape;
+  std::vector<int64_t> ends = pads_of(sides_of(layer.options().at("padding")), image);
+  ends.insert(ends.begin() + std::ssize(ends) / 2, {0, 0});
+  ends.insert(ends.begin(), {0, 0});
+  const std::string pads = layer.integers(ends);
   layer.set_output(layer.add("Pad", {layer.input(0, ExportLayout::channels_first), pads}),
                    ExportLayout::channels_first);
 }
 
+/// What a cropping keeps along each axis of an image, or of a volume.
+std::vector<std::pair<int64_t, int64_t>> kept_of(const Json& options, const Shape& image) {
+  const std::vector<int64_t> cut = pads_of(sides_of(options.at("cropping")), image);
+  std::vector<std::pair<int64_t, int64_t>> kept;
+  for (size_t i = 0; i < cut.size() / 2; ++i) kept.emplace_back(cut[i], image[i] - cut[cut.size() / 2 + i]);
+  return kept;
+}
+
 void cropping_to_onnx(OnnxLayer& layer) {
-  const Padding2 sides = sides_of(layer.options().at("cropping"));
-  const Shape& image = layer.input_spec().shape;
-  const std::string starts = layer.integers({sides.top, sides.left});
-  const std::string ends = layer.integers({image[0] - sides.bottom, image[1] - sides.right});
-  layer.set_output(layer.add("Slice", {layer.input(0, ExportLayout::channels_first), starts, ends,
-                                       layer.integers({2, 3})}),
+  std::vector<int64_t> starts, ends, axes;
+  for (const auto& [start, end] : kept_of(layer.options(), layer.input_spec().shape)) {
+    starts.push_back(start);
+    ends.push_back(end);
+    axes.push_back(std::ssize(axes) + 2);
+  }
+  layer.set_output(layer.add("Slice", {layer.input(0, ExportLayout::channels_first), layer.integers(starts),
+                                       layer.integers(ends), layer.integers(axes)}),
                    ExportLayout::channels_first);
 }
 
@@ -52,12 +66,11 @@ void padding_to_torch(TorchLayer& layer) {
 }
 
 void cropping_to_torch(TorchLayer& layer) {
-  const Padding2 sides = sides_of(layer.options().at("cropping"));
-  const Shape& image = layer.input_spec().shape;
-  layer.set_output(
-      layer.add(fmt::format("{}[:, :, {}:{}, {}:{}]", layer.input(0, ExportLayout::channels_first), sides.top,
-                            image[0] - sides.bottom, sides.left, image[1] - sides.right)),
-      ExportLayout::channels_first);
+  std::string slice = "[:, :";
+  for (const auto& [start, end] : kept_of(layer.options(), layer.input_spec().shape))
+    slice += fmt::format(", {}:{}", start, end);
+  layer.set_output(layer.add(layer.input(0, ExportLayout::channels_first) + slice + "]"),
+                   ExportLayout::channels_first);
 }
 
 /// Converts both flatten and reshape.
@@ -101,49 +114,49 @@ void repeat_vector_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
+/// Whether an upsampling interpolates. upsampling3d has no such option.
+bool is_bilinear(const Json& options) {
+  const Json* interpolation = options.find("interpolation");
+  return interpolation && interpolation->as_string() == "bilinear";
+}
+
+/// How many times an upsampling repeats each axis.
+template <class FormatLayer>
+std::vector<int64_t> times_of(const FormatLayer& layer) {
+  const Shape& image = layer.input_spec().shape;
+  return axes_of(size_of(layer.options().at("size"), image), image);
+}
+
 void upsampling_to_onnx(OnnxLayer& layer) {
-  const Size2 size = size_of(layer.options().at("size"));
-  const std::string scales =
-      layer.float32({1, 1, static_cast<float>(size.height), static_cast<float>(size.width)});
-  layer.set_output(layer.add("Resize", {layer.input(0, ExportLayout::channels_first), "", scales},
-                             {{"mode", std::string("nearest")},
-                              {"coordinate_transformation_mode", std::string("asymmetric")},
-                              {"nearest_mode", std::string("floor")}}),
-                   ExportLayout::channels_first);
+  set_onnx_resized(layer, times_of(layer), is_bilinear(layer.options()));
 }
 
 void upsampling_to_torch(TorchLayer& layer) {
-  const Size2 size = size_of(layer.options().at("size"));
-  layer.set_output(
-      layer.add(fmt::format("{}.repeat_interleave({}, 2).repeat_interleave({}, 3)",
-                            layer.input(0, ExportLayout::channels_first), size.height, size.width)),
-      ExportLayout::channels_first);
+  std::string x = layer.input(0, ExportLayout::channels_first);
+  int axis = 2;
+  for (const int64_t times : times_of(layer)) x += fmt::format(".repeat_interleave({}, {})", times, axis++);
+  layer.set_output(layer.add(x), ExportLayout::channels_first);
 }
 
 }  // namespace
 
 void add_shape_formats(std::vector<LayerFormats>& table) {
-  table.push_back({
-      .kind = "zero_padding2d",
-      .to_keras = keras_image_layer("ZeroPadding2D"),
-      .from_keras = image_options_of_keras("zero_padding2d"),
-      .onnx = padding_to_onnx,
-      .torch = padding_to_torch,
-  });
-  table.push_back({
-      .kind = "cropping2d",
-      .to_keras = keras_image_layer("Cropping2D"),
-      .from_keras = image_options_of_keras("cropping2d"),
-      .onnx = cropping_to_onnx,
-      .torch = cropping_to_torch,
-  });
-  table.push_back({
-      .kind = "upsampling2d",
-      .to_keras = keras_image_layer("UpSampling2D"),
-      .from_keras = image_options_of_keras("upsampling2d"),
-      .onnx = upsampling_to_onnx,
-      .torch = upsampling_to_torch,
-  });
+  const auto add = [&](const char* kind, const char* keras, void (*onnx)(OnnxLayer&),
+                       void (*torch)(TorchLayer&)) {
+    table.push_back({
+        .kind = kind,
+        .to_keras = keras_image_layer(keras),
+        .from_keras = image_options_of_keras(kind),
+        .onnx = onnx,
+        .torch = torch,
+    });
+  };
+  add("zero_padding2d", "ZeroPadding2D", padding_to_onnx, padding_to_torch);
+  add("zero_padding3d", "ZeroPadding3D", padding_to_onnx, padding_to_torch);
+  add("cropping2d", "Cropping2D", cropping_to_onnx, cropping_to_torch);
+  add("cropping3d", "Cropping3D", cropping_to_onnx, cropping_to_torch);
+  add("upsampling2d", "UpSampling2D", upsampling_to_onnx, upsampling_to_torch);
+  add("upsampling3d", "UpSampling3D", upsampling_to_onnx, upsampling_to_torch);
   table.push_back({
       .kind = "flatten",
       .to_keras = keras_image_layer("Flatten"),

@@ -41,6 +41,7 @@ const OnnxOperator& onnx_operator(const std::string& name) {
     add_onnx_products(table);
     add_onnx_windows(table);
     add_onnx_shapes(table);
+    add_onnx_resize(table);
     return std::map<std::string, OnnxOperator>(table.begin(), table.end());
   }();
   const auto found = operators.find(name);

@@ -45,5 +45,6 @@ void add_onnx_elementwise(std::vector<std::pair<std::string, OnnxOperator>>& tab
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_windows(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table);
+void add_onnx_resize(std::vector<std::pair<std::string, OnnxOperator>>& table);
 
 }  // namespace dtrain

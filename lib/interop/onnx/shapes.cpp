@@ -103,41 +103,30 @@ OnnxArray slice(const OnnxCall& call) {
   return result;
 }
 
+/// An array of another shape, whose element at `place` is that of `array` at from(axis, place[axis]) along
+/// each axis.
+template <class From>
+OnnxArray gathered(const OnnxArray& array, const Shape& shape, const From& from) {
+  OnnxArray result(shape);
+  for (size_t i = 0; i < result.values.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    int64_t place = 0, stride = 1;
+    for (size_t axis = shape.rank(); axis-- > 0;) {
+      place += from(axis, rest % shape[axis]) * stride;
+      rest /= shape[axis];
+      stride *= array.shape[axis];
+    }
+    result.values[i] = array.values[static_cast<size_t>(place)];
+  }
+  return result;
+}
+
 /// Repeats an array along its axes.
 OnnxArray tile(const OnnxCall& call) {
   const OnnxArray& array = call.input(0);
   Shape shape = array.shape;
   for (size_t i = 0; i < shape.rank(); ++i) shape[i] *= call.input(1).integers[i];
-  OnnxArray result(shape);
-  for (size_t i = 0; i < result.values.size(); ++i) {
-    auto rest = static_cast<int64_t>(i);
-    int64_t from = 0, stride = 1;
-    for (size_t axis = shape.rank(); axis-- > 0;) {
-      from += rest % shape[axis] % array.shape[axis] * stride;
-      rest /= shape[axis];
-      stride *= array.shape[axis];
-    }
-    result.values[i] = array.values[static_cast<size_t>(from)];
-  }
-  return result;
-}
-
-/// Images, channels first, by whole factors: each pixel several times.
-OnnxArray resize(const OnnxCall& call) {
-  const OnnxArray& image = call.input(0);
-  if (call.text("mode", "nearest") != "nearest") throw std::logic_error("Resize: only nearest is known");
-  const auto down = static_cast<int64_t>(call.input(2).values[2]);
-  const auto across = static_cast<int64_t>(call.input(2).values[3]);
-  const int64_t rows = image.shape[2], columns = image.shape[3];
-  OnnxArray result({image.shape[0], image.shape[1], rows * down, columns * across});
-  for (int64_t i = 0; i < static_cast<int64_t>(result.values.size()); ++i) {
-    const int64_t column = i % (columns * across) / across;
-    const int64_t row = i / (columns * across) % (rows * down) / down;
-    const int64_t plane = i / (columns * across * rows * down);
-    result.values[static_cast<size_t>(i)] =
-        image.values[static_cast<size_t>((plane * rows + row) * columns + column)];
-  }
-  return result;
+  return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
 /// Rows by their numbers.
@@ -164,7 +153,6 @@ void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table) {
   table.emplace_back("Slice", slice);
   table.emplace_back("Gather", gather);
   table.emplace_back("Tile", tile);
-  table.emplace_back("Resize", resize);
 }
 
 }  // namespace dtrain

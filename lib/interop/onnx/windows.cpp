@@ -1,4 +1,4 @@
-// Operators that slide a window over images of one or two axes, channels first.
+// Operators that slide a window over images of one, two or three axes, channels first.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -20,11 +20,12 @@ struct Axis {
   }
 };
 
-/// Rows and columns; a sequence is an image of one row.
+/// Planes, rows and columns; an image has one plane, and a sequence one row.
 struct Axes {
-  Axis rows, columns;
-  int64_t in() const { return rows.in * columns.in; }
-  int64_t out() const { return rows.out * columns.out; }
+  Axis planes, rows, columns;
+  int64_t in() const { return planes.in * rows.in * columns.in; }
+  int64_t out() const { return planes.out * rows.out * columns.out; }
+  int64_t size() const { return planes.size * rows.size * columns.size; }  ///< the window's elements
 };
 
 int64_t attribute_or(const std::vector<int64_t>& values, size_t at, int64_t otherwise) {
@@ -51,25 +52,34 @@ Axes window_axes(const OnnxCall& call, const Shape& kernel, bool is_transposed) 
                   : (one.in + one.before + after - spread) / one.stride + 1;
     return one;
   };
-  return rank == 1 ? Axes{Axis{}, axis(0)} : Axes{axis(0), axis(1)};
+  Axes axes;
+  axes.columns = axis(rank - 1);
+  if (rank > 1) axes.rows = axis(rank - 2);
+  if (rank > 2) axes.planes = axis(rank - 3);
+  return axes;
 }
 
 Shape shape_with(const OnnxCall& call, const Axes& axes, int64_t channels) {
   const Shape& image = call.input(0).shape;
-  if (image.rank() == 3) return {image[0], channels, axes.columns.out};
-  return {image[0], channels, axes.rows.out, axes.columns.out};
+  std::vector<int64_t> extents = {image[0], channels};
+  if (image.rank() > 4) extents.push_back(axes.planes.out);
+  if (image.rank() > 3) extents.push_back(axes.rows.out);
+  extents.push_back(axes.columns.out);
+  return Shape(extents);
 }
 
-/// Calls `add(to, from)` for every pair of pixels that element (r, c) of the window connects: places in the
+/// Calls `add(to, from)` for every pair of pixels that element `k` of the window connects: places in the
 /// output and the input of a convolution.
 template <class Add>
-void for_each_pixel(const Axes& axes, int64_t r, int64_t c, Add&& add) {
-  for (int64_t i = 0; i < axes.rows.out; ++i) {
-    const int64_t row = axes.rows.source(i, r);
-    if (row < 0) continue;
-    for (int64_t j = 0; j < axes.columns.out; ++j) {
-      const int64_t column = axes.columns.source(j, c);
-      if (column >= 0) add(i * axes.columns.out + j, row * axes.columns.in + column);
+void for_each_pixel(const Axes& axes, int64_t k, Add&& add) {
+  const auto& [planes, rows, columns] = axes;
+  const int64_t c = k % columns.size, r = k / columns.size % rows.size, p = k / columns.size / rows.size;
+  for (int64_t line = 0; line < planes.out * rows.out; ++line) {
+    const int64_t plane = planes.source(line / rows.out, p), row = rows.source(line % rows.out, r);
+    if (plane < 0 || row < 0) continue;
+    for (int64_t j = 0; j < columns.out; ++j) {
+      const int64_t column = columns.source(j, c);
+      if (column >= 0) add(line * columns.out + j, (plane * rows.in + row) * columns.in + column);
     }
   }
 }
@@ -92,10 +102,9 @@ OnnxArray convolution(const OnnxCall& call) {
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t channel = f / (filters / groups) * channels + c;
         const float* from = image.values.data() + (n * channels * groups + channel) * axes.in();
-        const float* weights = kernel.values.data() + (f * channels + c) * axes.rows.size * axes.columns.size;
-        for (int64_t i = 0; i < axes.rows.size; ++i)
-          for (int64_t j = 0; j < axes.columns.size; ++j, ++weights)
-            for_each_pixel(axes, i, j, [&](int64_t a, int64_t b) { to[a] += *weights * from[b]; });
+        const float* weights = kernel.values.data() + (f * channels + c) * axes.size();
+        for (int64_t k = 0; k < axes.size(); ++k)
+          for_each_pixel(axes, k, [&](int64_t a, int64_t b) { to[a] += weights[k] * from[b]; });
       }
     }
   add_bias(call, result, axes.out());
@@ -108,6 +117,7 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   const int64_t channels = kernel.shape[0], filters = kernel.shape[1];
   OnnxArray result(shape_with(call, axes, filters));
   Axes back = axes;  // the convolution that this is the gradient of: its input is the output here
+  std::swap(back.planes.in, back.planes.out);
   std::swap(back.rows.in, back.rows.out);
   std::swap(back.columns.in, back.columns.out);
   for (int64_t n = 0; n < image.shape[0]; ++n)
@@ -115,10 +125,9 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
       const float* from = image.values.data() + (n * channels + c) * axes.in();
       for (int64_t f = 0; f < filters; ++f) {
         float* to = result.values.data() + (n * filters + f) * axes.out();
-        const float* weights = kernel.values.data() + (c * filters + f) * axes.rows.size * axes.columns.size;
-        for (int64_t i = 0; i < axes.rows.size; ++i)
-          for (int64_t j = 0; j < axes.columns.size; ++j, ++weights)
-            for_each_pixel(back, i, j, [&](int64_t a, int64_t b) { to[b] += *weights * from[a]; });
+        const float* weights = kernel.values.data() + (c * filters + f) * axes.size();
+        for (int64_t k = 0; k < axes.size(); ++k)
+          for_each_pixel(back, k, [&](int64_t a, int64_t b) { to[b] += weights[k] * from[a]; });
       }
     }
   add_bias(call, result, axes.out());
@@ -131,18 +140,16 @@ OnnxArray pooling(const OnnxCall& call, bool is_max) {
   const Axes axes = window_axes(call, {}, false);
   OnnxArray result(shape_with(call, axes, image.shape[1]));
   std::vector<float> counts(static_cast<size_t>(axes.out()));
-  for (int64_t i = 0; i < axes.rows.size; ++i)
-    for (int64_t j = 0; j < axes.columns.size; ++j)
-      for_each_pixel(axes, i, j, [&](int64_t to, int64_t) { ++counts[static_cast<size_t>(to)]; });
+  for (int64_t k = 0; k < axes.size(); ++k)
+    for_each_pixel(axes, k, [&](int64_t to, int64_t) { ++counts[static_cast<size_t>(to)]; });
   if (is_max) std::fill(result.values.begin(), result.values.end(), -std::numeric_limits<float>::infinity());
   for (int64_t n = 0; n < image.shape[0] * image.shape[1]; ++n) {
     float* to = result.values.data() + n * axes.out();
     const float* from = image.values.data() + n * axes.in();
-    for (int64_t i = 0; i < axes.rows.size; ++i)
-      for (int64_t j = 0; j < axes.columns.size; ++j)
-        for_each_pixel(axes, i, j, [&](int64_t a, int64_t b) {
-          to[a] = is_max ? (from[b] > to[a] ? from[b] : to[a]) : to[a] + from[b];
-        });
+    for (int64_t k = 0; k < axes.size(); ++k)
+      for_each_pixel(axes, k, [&](int64_t a, int64_t b) {
+        to[a] = is_max ? (from[b] > to[a] ? from[b] : to[a]) : to[a] + from[b];
+      });
     if (!is_max)
       for (int64_t i = 0; i < axes.out(); ++i) to[i] /= counts[static_cast<size_t>(i)];
   }

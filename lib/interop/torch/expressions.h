@@ -2,27 +2,30 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "config/codec.h"
 #include "ops/specs.h"
 
 namespace dtrain {
 
-/// Returns a size as a tuple: "(3, 3)".
-inline std::string torch_size(const Size2& size) {
-  return fmt::format("({}, {})", size.height, size.width);
+/// Returns a tuple with one number for each axis: "(3, 3)".
+inline std::string torch_size(const std::vector<int64_t>& extents) {
+  return fmt::format("({})", fmt::join(extents, ", "));
 }
 
-/// Returns padding in the order that F.pad expects, the last axis first.
-inline std::string torch_sides(const Padding2& sides) {
-  return fmt::format("({}, {}, {}, {})", sides.left, sides.right, sides.top, sides.bottom);
+/// Returns padding as the tuple that F.pad expects, the last axis first; without the depth if its padding is 0.
+inline std::string torch_sides(const Padding3& sides) {
+  const std::string plane = fmt::format("{}, {}, {}, {}", sides.left, sides.right, sides.top, sides.bottom);
+  if (sides.front == 0 && sides.back == 0) return fmt::format("({})", plane);
+  return fmt::format("({}, {}, {})", plane, sides.front, sides.back);
 }
 
-/// Returns the expression of an image (channels first) padded with `value`.
-inline std::string torch_padded(const std::string& x, const Padding2& sides, const std::string& value) {
-  if (sides == Padding2{}) return x;
+/// Returns the expression of an image or volume (channels first) padded with `value`.
+inline std::string torch_padded(const std::string& x, const Padding3& sides, const std::string& value) {
+  if (sides == Padding3{}) return x;
   return fmt::format("F.pad({}, {}, value={})", x, torch_sides(sides), value);
 }
 

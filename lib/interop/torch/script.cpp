@@ -20,9 +20,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 constexpr std::string_view kAveragePool = R"(
 
 def average_pool(x, size, stride, sides):
-    """The mean of the pixels that exist: padding does not count."""
-    mean = F.avg_pool2d(F.pad(x, sides), size, stride)
-    return mean / F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
+    """The mean of the elements that exist: padding does not count."""
+    pool = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}[x.dim()]
+    return pool(F.pad(x, sides), size, stride) / pool(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
 )";
 
 constexpr std::string_view kFunctions = R"(

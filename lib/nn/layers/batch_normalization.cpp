@@ -278,7 +278,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Shape& shape = request.inputs[0].shape;
-    const bool image = shape.rank() == 3;
+    const bool image = shape.rank() == 3, volume = shape.rank() == 4;
     BatchNormalizationSpec spec{.batch = request.batch,
                                 .height = image ? shape[0] : shape.elements() / shape.back(),
                                 .width = image ? shape[1] : 1,
@@ -288,7 +288,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
                                 .center = options_.center,
                                 .relu = request.activation.kind == Activation::relu,
                                 .adds = request.adds,
-                                .layout = image ? request.input_layouts[0] : Layout::plain,
+                                .layout = image || volume ? request.input_layouts[0] : Layout::plain,
                                 .training = trains_parameters(request)};
     if (spec.training && options_.synchronized) return std::make_unique<PreparedSynchronized>(request, spec);
     if (spec.training) return std::make_unique<PreparedTraining>(request, spec);

@@ -39,6 +39,14 @@ const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportEr
   return nullptr;
 }
 
+const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  const TensorSpec* input = float_input(inputs, report_error);
+  if (!input || input->shape.rank() == 4) return input;
+  report_error(fmt::format("expected an input of depth x height x width x channels, found '{}' of {}",
+                           input->name, input->shape.str()));
+  return nullptr;
+}
+
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   if (inputs.size() < 2) {
     report_error(fmt::format("expected at least two inputs, found {}", inputs.size()));

@@ -34,6 +34,9 @@ const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std:
 /// Returns the only input, which must be a float32 image of [height, width, channels]; null after reporting
 /// an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// Returns the only input, which must be a float32 volume of [depth, height, width, channels]; null after
+/// reporting an error.
+const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Returns whether there are at least two inputs, all float32; reports an error otherwise.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Returns the first of at least two inputs, which must all be float32 and have the same shape; null after

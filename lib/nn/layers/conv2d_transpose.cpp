@@ -101,9 +101,9 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input || spreads_too_far(window(), "kernel_size", report_error)) return {};
+    if (!input || spreads_too_far(window(), "kernel_size", *input, report_error)) return {};
     const Shape& image = input->shape;
-    const Size2 size = spread(window());
+    const Size3 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
                           length(image[1], size.width, options_.strides.width), options_.filters};
     // Some paddings lead to an image that the convolution would not have made this input from.

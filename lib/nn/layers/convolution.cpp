@@ -6,15 +6,20 @@ namespace dtrain {
 
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters) {
+  const Size3 extents = extents_of(src);
   return {.batch = request.batch,
-          .height = src[0],
-          .width = src[1],
-          .channels = src[2],
+          .depth = extents.depth,
+          .height = extents.height,
+          .width = extents.width,
+          .channels = src.back(),
           .filters = filters,
+          .kernel_depth = window.size.depth,
           .kernel_height = window.size.height,
           .kernel_width = window.size.width,
+          .stride_depth = window.strides.depth,
           .stride_height = window.strides.height,
           .stride_width = window.strides.width,
+          .dilation_depth = window.dilation.depth,
           .dilation_height = window.dilation.height,
           .dilation_width = window.dilation.width,
           .padding = padding_of(window, src),

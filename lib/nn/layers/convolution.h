@@ -1,4 +1,4 @@
-// What conv2d, depthwise_conv2d and conv2d_transpose share.
+// What conv2d, conv3d, depthwise_conv2d and conv2d_transpose share.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace dtrain {
 
-/// The spec of a convolution by `window` from images of `src` to `filters` channels, with the activation that
-/// the request asks for and without bias.
+/// The spec of a convolution by `window` from images, or volumes, of `src` to `filters` channels, with the
+/// activation that the request asks for and without bias.
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// A convolution from source to destination, as conv2d and depthwise_conv2d are. The layer's parameters are
+/// A convolution from source to destination, as all but conv2d_transpose are. The layer's parameters are
 /// the kernel, and the bias where the spec has one.
 class PreparedConvolution : public PreparedLayer {
  public:

@@ -45,7 +45,7 @@ class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input || spreads_too_far(window(), "kernel_size", report_error) ||
+    if (!input || spreads_too_far(window(), "kernel_size", *input, report_error) ||
         !fits(window(), "kernel_size", *input, report_error))
       return {};
     return {TensorSpec{{}, window_positions(window(), input->shape, filters(inputs)), DType::float32}};

@@ -1,10 +1,15 @@
+// Poolings of whole images and of whole volumes.
+#include <fmt/format.h>
+
 #include "nn/layers/common.h"
 #include "nn/layers/pooling.h"
+#include "nn/layers/space.h"
 #include "nn/layers/table.h"
 
 namespace dtrain {
 namespace {
 
+template <class Size>
 struct GlobalPoolingOptions {
   bool keepdims = false;
 
@@ -16,40 +21,54 @@ struct GlobalPoolingOptions {
   }
 };
 
-class GlobalPooling2D : public LayerWith<GlobalPoolingOptions> {
+template <class Size>
+class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
  public:
-  GlobalPooling2D(PoolingSpec::Kind kind, const GlobalPoolingOptions& options)
-      : LayerWith(options), kind_(kind) {}
+  GlobalPooling(PoolingSpec::Kind kind, const GlobalPoolingOptions<Size>& options)
+      : LayerWith<GlobalPoolingOptions<Size>>(options), kind_(kind) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
-    const TensorSpec* input = image_input(inputs, report_error);
+    const TensorSpec* input = Space<Size>::kInput(inputs, report_error);
     if (!input) return {};
-    const int64_t channels = input->shape[2];
-    return {TensorSpec{{}, options_.keepdims ? Shape{1, 1, channels} : Shape{channels}, DType::float32}};
+    const int64_t channels = input->shape.back();
+    const Shape pixel(extents_with(Size(), {channels}));
+    return {TensorSpec{{}, this->options_.keepdims ? pixel : Shape{channels}, DType::float32}};
   }
 
   /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
-    const Shape& image = request.inputs[0].shape;
-    const Size2 all{image[0], image[1]};
-    return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}}, Layout::plain);
+    const Size3 extents = extents_of(request.inputs[0].shape);
+    const Size2 all{extents.depth * extents.height, extents.width};  // a volume's planes, one below the other
+    return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
+                                             Shape(extents_with(all, {request.inputs[0].shape.back()})),
+                                             Layout::plain);
   }
 
  private:
   PoolingSpec::Kind kind_;
 };
 
+template <class Size>
+void add_global_poolings(Registry<Layer>& table, const std::string& axes) {
+  using Options = GlobalPoolingOptions<Size>;
+  const auto of = [](PoolingSpec::Kind kind) {
+    return [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
+      return std::make_shared<const GlobalPooling<Size>>(kind, options);
+    };
+  };
+  table.add_with("global_max_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::max));
+  table.add_with("global_average_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::average));
+}
+
 }  // namespace
 
 void add_global_pooling2d(Registry<Layer>& table) {
-  const auto of = [](PoolingSpec::Kind kind) {
-    return [kind](const GlobalPoolingOptions& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
-      return std::make_shared<const GlobalPooling2D>(kind, options);
-    };
-  };
-  table.add_with("global_max_pooling2d", GlobalPoolingOptions::schema(), of(PoolingSpec::Kind::max));
-  table.add_with("global_average_pooling2d", GlobalPoolingOptions::schema(), of(PoolingSpec::Kind::average));
+  add_global_poolings<Size2>(table, "2d");
+}
+
+void add_global_pooling3d(Registry<Layer>& table) {
+  add_global_poolings<Size3>(table, "3d");
 }
 
 }  // namespace dtrain

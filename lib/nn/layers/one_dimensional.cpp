@@ -22,7 +22,7 @@ Shape without_first_axis(const Shape& shape) {
 
 class SequenceLayer : public Layer {
  public:
-  explicit SequenceLayer(Configured<Layer> image) : image_(std::move(image)) {}
+  explicit SequenceLayer(std::shared_ptr<const Layer> image) : image_(std::move(image)) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -62,7 +62,7 @@ class SequenceLayer : public Layer {
   bool can_fuse(const ActivationSpec& spec) const override { return image_->can_fuse(spec); }
 
  private:
-  Configured<Layer> image_;
+  std::shared_ptr<const Layer> image_;
 };
 
 bool is_among(std::string_view key, const std::vector<std::string_view>& keys) {
@@ -77,6 +77,10 @@ bool parse_side(const ConfigNode& node, const std::string& where, int64_t& out, 
 }
 
 }  // namespace
+
+std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> image) {
+  return std::make_shared<const SequenceLayer>(std::move(image));
+}
 
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options) {
   const auto number = [](const char* text) { return ConfigNode::scalar(text); };
@@ -94,7 +98,7 @@ std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const
   Configured<Layer> layer = registry<Layer>().parse(ConfigNode::scalar(image.kind),
                                                     ConfigNode::mapping(std::move(entries)), diagnostics);
   if (!layer) throw std::logic_error(image.kind + " does not take the options of its layer of sequences");
-  return std::make_shared<const SequenceLayer>(std::move(layer));
+  return layer_of_sequences(layer.value);
 }
 
 bool Codec<Sides>::parse(const ConfigNode& node, const std::string& where, Sides& out,

@@ -19,8 +19,10 @@ struct ImageOptions {
   std::vector<std::string_view> sides;    ///< options that are pairs: [a, b] becomes [[0, 0], [a, b]]
 };
 
-/// The layer of sequences that `options`, as a Schema writes them, describe. Parameters of four axes lose the
-/// first, which is 1.
+/// The layer of sequences that a layer of images makes of images of height 1. Parameters of four axes lose
+/// the first, which is 1.
+std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> image);
+/// The layer of sequences that `options`, as a Schema writes them, describe.
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options);
 
 /// The positions before and after a sequence, written as one number or two.

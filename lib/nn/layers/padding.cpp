@@ -1,5 +1,8 @@
 #include "nn/layers/padding.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,41 +33,73 @@ bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Dia
          parse_number_of_pixels(node.items()[1], where, out.second, diagnostics);
 }
 
+/// One number for all sides, or a list with both sides of each axis.
+bool parse_sides(const ConfigNode& node, const std::string& where, std::string_view forms,
+                 std::span<Pair> axes, Diagnostics& diagnostics) {
+  if (!node.is_sequence()) {
+    Pair both;
+    if (!parse_pair(node, where, both, diagnostics)) return false;
+    std::fill(axes.begin(), axes.end(), both);
+    return true;
+  }
+  if (node.items().size() != axes.size()) return report_unexpected(node, where, forms, diagnostics);
+  bool good = true;
+  for (size_t i = 0; i < axes.size(); ++i)
+    good = parse_pair(node.items()[i], where, axes[i], diagnostics) && good;
+  return good;
+}
+
+ConfigNode write_pair(int64_t before, int64_t after) {
+  return ConfigNode::sequence({Codec<int64_t>::write(before), Codec<int64_t>::write(after)});
+}
+
+Json sides_schema(int64_t axes) {
+  const Json number = Json(json_type("integer")).set("minimum", 0);
+  const auto list_of = [](const Json& item, int64_t count) {
+    return json_type("array").set("items", item).set("minItems", count).set("maxItems", count);
+  };
+  Json side = Json::array();
+  side.push(number).push(list_of(number, 2));
+  Json choices = Json::array();
+  choices.push(number).push(list_of(Json::object().set("anyOf", std::move(side)), axes));
+  return Json::object().set("anyOf", std::move(choices));
+}
+
 }  // namespace
 
 bool Codec<Padding2>::parse(const ConfigNode& node, const std::string& where, Padding2& out,
                             Diagnostics& diagnostics) {
-  if (!node.is_sequence()) {
-    Pair both;
-    if (!parse_pair(node, where, both, diagnostics)) return false;
-    out = {both.first, both.second, both.first, both.second};
-    return true;
-  }
-  if (node.items().size() != 2) return report_unexpected(node, where, kPadding2Forms, diagnostics);
-  Pair rows, columns;
-  const bool good = parse_pair(node.items()[0], where, rows, diagnostics);
-  if (!parse_pair(node.items()[1], where, columns, diagnostics) || !good) return false;
+  std::array<Pair, 2> axes;
+  if (!parse_sides(node, where, kPadding2Forms, axes, diagnostics)) return false;
+  const auto& [rows, columns] = axes;
   out = {rows.first, rows.second, columns.first, columns.second};
   return true;
 }
 
 ConfigNode Codec<Padding2>::write(const Padding2& value) {
-  const auto pair = [](int64_t before, int64_t after) {
-    return ConfigNode::sequence({Codec<int64_t>::write(before), Codec<int64_t>::write(after)});
-  };
-  return ConfigNode::sequence({pair(value.top, value.bottom), pair(value.left, value.right)});
+  return ConfigNode::sequence({write_pair(value.top, value.bottom), write_pair(value.left, value.right)});
 }
 
 Json Codec<Padding2>::schema() {
-  const Json number = Json(json_type("integer")).set("minimum", 0);
-  const auto pair_of = [](const Json& item) {
-    return json_type("array").set("items", item).set("minItems", 2).set("maxItems", 2);
-  };
-  Json side = Json::array();
-  side.push(number).push(pair_of(number));
-  Json choices = Json::array();
-  choices.push(number).push(pair_of(Json::object().set("anyOf", std::move(side))));
-  return Json::object().set("anyOf", std::move(choices));
+  return sides_schema(2);
+}
+
+bool Codec<Padding3>::parse(const ConfigNode& node, const std::string& where, Padding3& out,
+                            Diagnostics& diagnostics) {
+  std::array<Pair, 3> axes;
+  if (!parse_sides(node, where, kPadding3Forms, axes, diagnostics)) return false;
+  const auto& [planes, rows, columns] = axes;
+  out = {rows.first, rows.second, columns.first, columns.second, planes.first, planes.second};
+  return true;
+}
+
+ConfigNode Codec<Padding3>::write(const Padding3& value) {
+  return ConfigNode::sequence({write_pair(value.front, value.back), write_pair(value.top, value.bottom),
+                               write_pair(value.left, value.right)});
+}
+
+Json Codec<Padding3>::schema() {
+  return sides_schema(3);
 }
 
 PreparedPadding::PreparedPadding(const LayerRequest& request, const Padding2& padding, Kind kind)

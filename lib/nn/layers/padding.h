@@ -1,4 +1,4 @@
-// Options and computation that zero_padding2d and cropping2d share.
+// Options that padding and cropping layers share, and the computation for images.
 #pragma once
 
 #include <string>
@@ -13,7 +13,18 @@ namespace dtrain {
 inline constexpr std::string_view kPadding2Forms =
     "one number, [rows, columns], or [[top, bottom], [left, right]]";
 
+/// The accepted forms of a Padding3.
+inline constexpr std::string_view kPadding3Forms =
+    "one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]";
+
 /// Each side is 0 to 2^20 pixels.
+template <>
+struct Codec<Padding3> {
+  static bool parse(const ConfigNode& node, const std::string& where, Padding3& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Padding3& value);
+  static Json schema();
+};
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,

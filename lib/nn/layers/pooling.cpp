@@ -3,16 +3,19 @@
 namespace dtrain {
 
 PreparedPooling::PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
-                                 Layout output_layout) {
-  const Shape& src = request.inputs[0].shape;
+                                 const Shape& src, Layout output_layout) {
+  const Size3 extents = extents_of(src);
   const TrimmedWindow inside = trimmed(window, src);
   pooling_ = request.ops.pooling({.kind = kind,
                                   .batch = request.batch,
-                                  .height = src[0],
-                                  .width = src[1],
-                                  .channels = src[2],
+                                  .depth = extents.depth,
+                                  .height = extents.height,
+                                  .width = extents.width,
+                                  .channels = src.back(),
+                                  .pool_depth = inside.size.depth,
                                   .pool_height = inside.size.height,
                                   .pool_width = inside.size.width,
+                                  .stride_depth = window.strides.depth,
                                   .stride_height = window.strides.height,
                                   .stride_width = window.strides.width,
                                   .padding = inside.padding,

@@ -16,6 +16,7 @@ const Registry<Layer>& registry<Layer>() {
     add_batch_normalization(t);
     add_layer_normalization(t);
     add_activation(t);
+    add_prelu(t);
     add_dropout(t);
     add_flatten(t);
     add_reshape(t);
@@ -31,6 +32,10 @@ const Registry<Layer>& registry<Layer>() {
     add_conv1d(t);
     add_pooling1d(t);
     add_shape1d(t);
+    add_conv3d(t);
+    add_pooling3d(t);
+    add_global_pooling3d(t);
+    add_shape3d(t);
     add_embedding(t);
     return t;
   }();

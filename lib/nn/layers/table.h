@@ -12,6 +12,7 @@ void add_concatenate(Registry<Layer>& table);
 void add_conv1d(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);
 void add_conv2d_transpose(Registry<Layer>& table);
+void add_conv3d(Registry<Layer>& table);
 void add_cropping2d(Registry<Layer>& table);
 void add_dense(Registry<Layer>& table);
 void add_depthwise_conv2d(Registry<Layer>& table);
@@ -19,16 +20,20 @@ void add_dropout(Registry<Layer>& table);
 void add_embedding(Registry<Layer>& table);
 void add_flatten(Registry<Layer>& table);
 void add_global_pooling2d(Registry<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
+void add_global_pooling3d(Registry<Layer>& table);
 void add_layer_normalization(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
 void add_pooling1d(Registry<Layer>& table);  // also adds the global ones
 void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
+void add_pooling3d(Registry<Layer>& table);
+void add_prelu(Registry<Layer>& table);
 void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
 void add_separable_conv2d(Registry<Layer>& table);
 void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d
+void add_shape3d(Registry<Layer>& table);  // zero_padding3d, cropping3d, upsampling3d
 void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 

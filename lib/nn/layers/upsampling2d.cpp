@@ -6,12 +6,13 @@
 namespace dtrain {
 namespace {
 
-enum class Interpolation { nearest };
+enum class Interpolation { nearest, bilinear };
 
 }  // namespace
 
 template <>
-inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::nearest, "nearest"}};
+inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::nearest, "nearest"},
+                                                                 {Interpolation::bilinear, "bilinear"}};
 
 namespace {
 
@@ -22,13 +23,37 @@ struct UpSamplingOptions {
   static const Schema<UpSamplingOptions>& schema() {
     using O = UpSamplingOptions;
     static const auto schema =
-        Schema<O>("Images that are larger by whole factors: each pixel several times.")
+        Schema<O>("Images that are larger by whole factors: each pixel several times, or interpolated.")
             .example("{size: 2}")
-            .optional("size", &O::size, "how many times each row and column is there")
-            .optional("interpolation", &O::interpolation, "how the pixels in between are made")
+            .optional("size", &O::size, "by what factors the height and the width grow")
+            .optional("interpolation", &O::interpolation,
+                      "'bilinear' interpolates between the middles of the pixels")
             .positional("size");
     return schema;
   }
+};
+
+class PreparedBilinear : public PreparedLayer {
+ public:
+  PreparedBilinear(const LayerRequest& request, const Size2& size)
+      : ops_(request.ops),
+        spec_{.batch = request.batch,
+              .height = request.inputs[0].shape[0],
+              .width = request.inputs[0].shape[1],
+              .channels = request.inputs[0].shape[2],
+              .times_down = size.height,
+              .times_across = size.width} {}
+
+  void forward(const LayerArguments& args) override {
+    ops_.upsample_bilinear(spec_, args.input(), args.output());
+  }
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0]) ops_.upsample_bilinear_backward(spec_, args.diff_output(), args.diff_inputs[0]);
+  }
+
+ private:
+  Ops& ops_;
+  BilinearSpec spec_;
 };
 
 class UpSampling2D : public LayerWith<UpSamplingOptions> {
@@ -50,18 +75,12 @@ class UpSampling2D : public LayerWith<UpSamplingOptions> {
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    if (options_.interpolation == Interpolation::bilinear)
+      return std::make_unique<PreparedBilinear>(request, options_.size);
     const Shape& image = request.inputs[0].shape;
-    const int64_t width = image[1], channels = image[2], rows = request.batch * image[0];
-    const auto [times_down, times_across] = options_.size;
-    const int64_t wide = width * times_across * channels;  // a row of the output
-    return std::make_unique<PreparedStridedSum>(
-        request,
-        StridedSum{.extents = {1, rows, times_down, width, times_across, channels},
-                   .strides = {0, width * channels, 0, channels, 0, 1}},
-        StridedSum{.extents = {1, 1, 1, rows, width, channels},
-                   .strides = {0, 0, 0, times_down * wide, times_across * channels, 1},
-                   .sum_extents = {times_down, times_across},
-                   .sum_strides = {wide, channels}});
+    const auto [down, across] = options_.size;
+    const auto [forward, backward] = repeated(request.batch * image[0], image[1], image[2], down, across);
+    return std::make_unique<PreparedStridedSum>(request, forward, backward);
   }
 };
 

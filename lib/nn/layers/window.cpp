@@ -6,28 +6,41 @@
 
 namespace dtrain {
 
-Size2 spread(const Window& window) {
-  return {window.dilation.height * (window.size.height - 1) + 1,
-          window.dilation.width * (window.size.width - 1) + 1};
+Size3 extents_of(const Shape& image) {
+  const size_t rank = image.rank();
+  return {rank == 4 ? image[0] : 1, image[rank - 3], image[rank - 2]};
 }
 
-Padding2 padding_of(const Window& window, const Shape& image) {
+Size3 spread(const Window& window) {
+  const auto& [size, strides, dilation, border] = window;
+  return {dilation.depth * (size.depth - 1) + 1, dilation.height * (size.height - 1) + 1,
+          dilation.width * (size.width - 1) + 1};
+}
+
+Padding3 padding_of(const Window& window, const Shape& image) {
   if (window.border == Border::valid) return {};
+  const Size3 size = spread(window), extents = extents_of(image);
+  if (window.border == Border::causal) return {0, 0, size.width - 1, 0};
   const auto total = [](int64_t extent, int64_t size, int64_t stride) {
     const int64_t windows = (extent + stride - 1) / stride;
     return std::max<int64_t>((windows - 1) * stride + size - extent, 0);
   };
-  const Size2 size = spread(window);
-  const int64_t rows = total(image[0], size.height, window.strides.height);
-  const int64_t columns = total(image[1], size.width, window.strides.width);
-  return {rows / 2, rows - rows / 2, columns / 2, columns - columns / 2};
+  const int64_t planes = total(extents.depth, size.depth, window.strides.depth);
+  const int64_t rows = total(extents.height, size.height, window.strides.height);
+  const int64_t columns = total(extents.width, size.width, window.strides.width);
+  return {rows / 2, rows - rows / 2, columns / 2, columns - columns / 2, planes / 2, planes - planes / 2};
 }
 
 Shape window_positions(const Window& window, const Shape& image, int64_t channels) {
-  const Size2 size = spread(window);
-  const Padding2 padding = padding_of(window, image);
-  return {(image[0] + padding.top + padding.bottom - size.height) / window.strides.height + 1,
-          (image[1] + padding.left + padding.right - size.width) / window.strides.width + 1, channels};
+  const Size3 size = spread(window), extents = extents_of(image);
+  const Padding3 padding = padding_of(window, image);
+  const int64_t planes =
+      (extents.depth + padding.front + padding.back - size.depth) / window.strides.depth + 1;
+  const int64_t rows =
+      (extents.height + padding.top + padding.bottom - size.height) / window.strides.height + 1;
+  const int64_t columns =
+      (extents.width + padding.left + padding.right - size.width) / window.strides.width + 1;
+  return image.rank() == 4 ? Shape{planes, rows, columns, channels} : Shape{rows, columns, channels};
 }
 
 TrimmedWindow trimmed(const Window& window, const Shape& image) {
@@ -40,34 +53,45 @@ TrimmedWindow trimmed(const Window& window, const Shape& image) {
     before -= front;
     after -= back;
   };
-  Padding2& padding = result.padding;
-  trim(image[0], window.strides.height, result.size.height, padding.top, padding.bottom);
-  trim(image[1], window.strides.width, result.size.width, padding.left, padding.right);
+  Padding3& padding = result.padding;
+  const Size3 extents = extents_of(image);
+  trim(extents.depth, window.strides.depth, result.size.depth, padding.front, padding.back);
+  trim(extents.height, window.strides.height, result.size.height, padding.top, padding.bottom);
+  trim(extents.width, window.strides.width, result.size.width, padding.left, padding.right);
   return result;
 }
 
-bool spreads_too_far(const Window& window, const std::string& option, const ReportError& report_error) {
+bool spreads_too_far(const Window& window, const std::string& option, const TensorSpec& image,
+                     const ReportError& report_error) {
   constexpr int64_t kMost = 1 << 20;
-  const Size2 size = spread(window);
-  if (size.height <= kMost && size.width <= kMost) return false;
+  const Size3 size = spread(window);
+  if (size.depth <= kMost && size.height <= kMost && size.width <= kMost) return false;
+  const auto shown = [&](const Size3& some) { return str(some, image.shape); };
   report_error(fmt::format("{} {} with dilation_rate {} reaches over {}; at most {} are possible", option,
-                           str(window.size), str(window.dilation), str(size), kMost));
+                           shown(window.size), shown(window.dilation), shown(size), kMost));
   return true;
 }
 
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const ReportError& report_error) {
-  const Size2 size = spread(window);
-  if (window.border == Border::same || (size.height <= image.shape[0] && size.width <= image.shape[1]))
+  const Size3 size = spread(window), extents = extents_of(image.shape);
+  if (window.border != Border::valid ||
+      (size.depth <= extents.depth && size.height <= extents.height && size.width <= extents.width))
     return true;
-  const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", str(size));
-  report_error(fmt::format("{} {}{} is larger than its input {}", option, str(window.size), spread_out,
+  const auto shown = [&](const Size3& some) { return str(some, image.shape); };
+  const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", shown(size));
+  report_error(fmt::format("{} {}{} is larger than its input {}", option, shown(window.size), spread_out,
                            image.shape.str()));
   return false;
 }
 
 std::string str(const Size2& size) {
   return fmt::format("{}x{}", size.height, size.width);
+}
+
+std::string str(const Size3& size, const Shape& image) {
+  const std::string plane = str({size.height, size.width});
+  return image.rank() == 4 ? fmt::format("{}x{}", size.depth, plane) : plane;
 }
 
 }  // namespace dtrain

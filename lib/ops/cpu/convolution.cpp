@@ -23,10 +23,10 @@ struct Choice {
 };
 
 memory::dims src_dims(const ConvolutionSpec& spec) {
-  return {spec.batch, spec.channels, spec.height, spec.width};
+  return image_dims(spec, spec.channels, spec.depth, spec.height, spec.width);
 }
 memory::dims dst_dims(const ConvolutionSpec& spec) {
-  return {spec.batch, spec.filters, spec.out_height(), spec.out_width()};
+  return image_dims(spec, spec.filters, spec.out_depth(), spec.out_height(), spec.out_width());
 }
 
 memory::desc any_of(const memory::dims& dims) {
@@ -129,7 +129,7 @@ class CpuConvolution final : public Convolution {
  public:
   CpuConvolution(CpuOps& ops, const ConvolutionSpec& spec) : ops_(ops), engine_(ops.engine()) {
     if (!fuses(spec.activation)) activation_ = spec.activation;
-    dst_elements_ = spec.batch * spec.filters * spec.out_height() * spec.out_width();
+    dst_elements_ = spec.batch * spec.filters * spec.dst_pixels();
     const Choice choice = choose(engine_.engine, spec);
     // Of one channel, both are the same memory.
     src_layout_ = choice.src == Layout::planar && spec.channels == 1 ? Layout::plain : choice.src;

@@ -1,6 +1,7 @@
-// The op vocabulary on the CPU: oneDNN for what has its primitives, kernels of our own for the rest.
+// Implementation of Ops on the CPU: by oneDNN where it has a primitive, else by our own kernels.
 #pragma once
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace dtrain::cpu {
 
-/// The compute type here.
+/// Casts to the CPU's compute type.
 inline float* f32(void* data) {
   return static_cast<float*>(data);
 }
@@ -20,7 +21,8 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
-/// Writes the rows' part of the batch's mean and variance, which the moving averages take in.
+/// Writes the contribution of these rows to the batch's mean and variance, from which the moving averages are
+/// updated.
 inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     args.diff_mean[c] = args.share * args.mean[c];
@@ -28,23 +30,24 @@ inline void give_statistics(const BatchNormalization::BackwardArguments& args, i
   }
 }
 
-/// Throws Unsupported for a conversion that the CPU does not have.
+/// Throws Unsupported if the CPU cannot convert `from` to `to`.
 inline void check_converts(DType from, DType to) {
   if (to == DType::float32 && from != DType::bfloat16 && from != DType::float16) return;
-  throw Unsupported("the CPU does not convert " + std::string(name_of(from)) + " to " +
+  throw Unsupported("the CPU cannot convert " + std::string(name_of(from)) + " to " +
                     std::string(name_of(to)));
 }
 
-/// What `make` makes of oneDNN's primitives, whose refusal becomes Unsupported.
+/// Returns make(), which creates oneDNN primitives. Throws Unsupported if oneDNN has no implementation,
+/// std::bad_alloc if memory is exhausted.
 template <class Make>
 auto prepared(const char* what, Make&& make) try {
   return make();
 } catch (const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
-  throw Unsupported(std::string("oneDNN has no ") + what + " of these sizes");
+  throw Unsupported(std::string("oneDNN has no implementation of a ") + what + " with these sizes");
 }
 
-/// Belongs to its context's thread. Results are the same bits for the same number of threads.
+/// Must be used by its context's thread. Results have the same bits for the same number of threads.
 class CpuOps final : public Ops {
  public:
   CpuOps(Context& context, const Kernels& kernels);
@@ -58,22 +61,22 @@ class CpuOps final : public Ops {
 #include "ops/overrides.inc"
 
  private:
-  /// One thread's part of a sum, on a cache line of its own.
+  /// One thread's part of a sum, on a separate cache line.
   struct alignas(64) Partial {
     double value;
   };
 
-  /// body(begin, end) on each thread's share of n elements.
+  /// Calls body(begin, end) on each thread's share of n elements.
   template <class Body>
   void each(int64_t n, Body&& body) {
     parallel(threads_, n, 16, 1, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
-  /// body(begin, end) on each thread's share of rows.
+  /// Calls body(begin, end) on each thread's share of rows.
   template <class Body>
   void each_row(int64_t rows, int64_t columns, Body&& body) {
     parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
-  /// The sum of body(begin, end) over the threads' shares, added in the threads' order.
+  /// Returns the sum of body(begin, end) over the threads' shares, added in thread order.
   template <class Body>
   double total_of(int64_t n, int64_t unit, int64_t work, Body&& body) {
     for (Partial& partial : partials_) partial.value = 0;
@@ -85,13 +88,41 @@ class CpuOps final : public Ops {
     return total;
   }
 
+  /// Minimum columns per thread for dividing columns among threads; with fewer columns, rows are divided.
+  static constexpr int64_t kColumnsPerThread = 64;
+
+  /// Writes the column sums to dst. sum(dst, first_column, last_column, first_row, last_row) writes the sums
+  /// over a range of rows for a range of columns. Results have the same bits for the same number of threads.
+  template <class Sum>
+  void sum_by_columns(float* dst, int64_t rows, int64_t columns, Sum&& sum) {
+    if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
+      parallel(threads_, columns, 16, rows,
+               [&](int64_t begin, int64_t end, int) { sum(dst, begin, end, int64_t{0}, rows); });
+      return;
+    }
+    if (threads_ == 1 || rows * columns < kWorthSharing) {
+      sum(dst, int64_t{0}, columns, int64_t{0}, rows);
+      return;
+    }
+    // Each thread sums its rows; the partial sums are added in thread order.
+    const int64_t stride = threads_ * kColumnsPerThread;
+    parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
+      sum(column_partials_.data() + thread * stride, int64_t{0}, columns, begin, end);
+    });
+    std::copy_n(column_partials_.data(), columns, dst);
+    for (int thread = 1; thread < threads_; ++thread) {
+      const float* partial = column_partials_.data() + thread * stride;
+      for (int64_t c = 0; c < columns; ++c) dst[c] += partial[c];
+    }
+  }
+
   Context& context_;
   const Kernels& kernels_;
   Engine engine_;
   int threads_;
   std::vector<Partial> partials_;
-  std::vector<float> column_partials_;               // of column_sum where rows are shared
-  std::vector<std::vector<double>> count_partials_;  // of count(), by thread from the second
+  std::vector<float> column_partials_;               // for sum_by_columns() when threads divide the rows
+  std::vector<std::vector<double>> count_partials_;  // for count(), one per thread except the first
 };
 
 }  // namespace dtrain::cpu

@@ -60,8 +60,8 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   *args.sums += of_rows ? values : values / static_cast<double>(args.columns);
 }
 
-/// The first thread adds to the sums themselves, the others to sums of their own: as many threads as have
-/// more to read than to clear.
+/// The first thread adds to the result, each other thread to a separate array, which is added at the end.
+/// Uses only as many threads as have more elements to read than sums to clear.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
   const int64_t useful = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);

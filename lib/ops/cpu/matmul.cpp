@@ -8,9 +8,9 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Where rows of B lie a multiple of 2 KB apart, oneDNN's sgemm for AVX2 and few rows of A meets the same
-/// lines of the cache again and again: it takes up to twice the time. It does not where B is not aligned to
-/// 32 bytes, as it reads B by way of a copy then.
+/// Returns whether oneDNN's sgemm would be slow for this product. With AVX2 and few rows of A, if the rows of
+/// B are a multiple of 2 KB apart, they compete for the same cache sets, and sgemm takes up to twice the
+/// time. If B is not aligned to 32 bytes, sgemm copies it first and is not affected.
 bool is_slow_aligned(const MatmulSpec& spec, int threads) {
   constexpr int64_t kBadStride = 512;  // floats
   const auto isa = dnnl::get_effective_cpu_isa();
@@ -18,14 +18,14 @@ bool is_slow_aligned(const MatmulSpec& spec, int threads) {
          !spec.transpose_a && !spec.transpose_b && spec.n % kBadStride == 0 && spec.m >= 32 && spec.m <= 256;
 }
 
-/// By oneDNN's sgemm, or its matmul primitive where that was seen to be faster: on one thread with B
-/// transposed and small, by a half or more (large, it is slower by a tenth; otherwise, and on two threads, by
-/// as much as a half). Bias and activation are one more pass.
+/// A product by oneDNN's sgemm, or by its matmul primitive where that was measured to be faster: on one
+/// thread with a small transposed B, by a half or more (with a large one it is slower by a tenth; in other
+/// cases and on two threads by up to a half). Bias and activation take one more pass.
 class CpuMatmul final : public Matmul {
  public:
   CpuMatmul(CpuOps& ops, const MatmulSpec& spec)
       : ops_(ops), spec_(spec), is_slow_aligned_(is_slow_aligned(spec, ops.threads())) {
-    constexpr int64_t kSmall = 1 << 18;  // floats that a second-level cache holds
+    constexpr int64_t kSmall = 1 << 18;  // floats that fit in the second-level cache
     if (!spec.transpose_b || spec.n * spec.k > kSmall || ops.threads() > 1) return;
     const auto desc = matmul_desc(ops.engine().engine, spec);
     primitive_ = Call(ops.engine(), dnnl::matmul(desc), desc.scratchpad_desc(),
@@ -50,8 +50,8 @@ class CpuMatmul final : public Matmul {
   }
 
  private:
-  /// The few first columns, and then all but fewer than those, from where B is not aligned. What is computed
-  /// twice has the same bits.
+  /// Avoids the slow case of sgemm: computes the first kFirst columns, and then all but the first kUnaligned
+  /// ones, starting at an unaligned address of B. Columns computed twice get the same bits.
   void multiply(const float* a, const float* b, float* c) const {
     if (!is_slow_aligned_) return multiply(spec_.n, a, b, c);
     constexpr int64_t kFirst = 16, kUnaligned = 4;

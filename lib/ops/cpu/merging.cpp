@@ -18,7 +18,7 @@ float merged(const math::Merge& merge, std::span<const void* const> srcs, int64_
   return value;
 }
 
-/// Where a row of dst begins in src.
+/// Returns the offset in src of the first element of a row of dst.
 int64_t offset_of(const StridedSum& spec, int64_t row) {
   int64_t offset = 0;
   for (size_t axis = 5; axis-- > 0; row /= spec.extents[axis])

@@ -1,4 +1,4 @@
-// Sharing a loop among a context's threads.
+// Dividing a loop among a context's threads.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,20 @@
 
 namespace dtrain::cpu {
 
-/// Work on fewer elements than these is done sooner than it is shared: entering and leaving an OpenMP region
-/// costs about a microsecond.
+/// Minimum number of elements for several threads: entering and leaving an OpenMP region costs about a
+/// microsecond.
 constexpr int64_t kWorthSharing = 8192;
 
-/// The place in [0, n) where share `index` of `shares` begins. Shares are of whole units, the same every
-/// time.
+/// Returns where share `index` of `shares` begins in [0, n). Shares consist of whole units and depend only on
+/// the arguments.
 inline int64_t share_begin(int64_t n, int64_t unit, int shares, int index) {
   const int64_t units = (n + unit - 1) / unit;
   return std::min(n, units * index / shares * unit);
 }
 
-/// Calls body(begin, end, thread) on each thread's share of [0, n), which begins at a multiple of `unit`; an
-/// index stands for `work` elements. Work that is not worth sharing is body(0, n, 0) on this thread, with no
-/// OpenMP region.
+/// Calls body(begin, end, thread) on each thread's share of [0, n), which begins at a multiple of `unit`.
+/// Each index counts as `work` elements. If there is too little work, calls body(0, n, 0) on this thread,
+/// without an OpenMP region.
 template <class Body>
 void parallel(int threads, int64_t n, int64_t unit, int64_t work, Body&& body) {
   if (threads == 1 || n * work < kWorthSharing) {

@@ -6,9 +6,6 @@
 namespace dtrain::cpu {
 namespace {
 
-/// A thread's share of columns is worth having from here on; fewer columns are summed by shares of the rows.
-constexpr int64_t kColumnsPerThread = 64;
-
 void copy_floats(float* dst, const float* src, int64_t n) {
   if (n > 0) std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
@@ -17,7 +14,7 @@ void zero_floats(float* dst, int64_t n) {
   if (n > 0) std::memset(dst, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-/// Rows of one image, padded and not, in floats.
+/// Sizes, in floats, of an image row and its padding.
 struct Rows {
   int64_t width, left, right;
   int64_t padded_width() const { return left + width + right; }
@@ -39,26 +36,10 @@ void CpuOps::add_bias(void* dst, const void* src, const void* bias, int64_t rows
 }
 
 void CpuOps::column_sum(float* dst, const void* src, int64_t rows, int64_t columns) {
-  if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
-    parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.column_sum(dst, f32(src), columns, begin, end, 0, rows);
-    });
-    return;
-  }
-  if (threads_ == 1 || rows * columns < kWorthSharing) {
-    kernels_.column_sum(dst, f32(src), columns, 0, columns, 0, rows);
-    return;
-  }
-  // Partial sums, added in the threads' order.
-  const int64_t stride = threads_ * kColumnsPerThread;
-  parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
-    kernels_.column_sum(column_partials_.data() + thread * stride, f32(src), columns, 0, columns, begin, end);
-  });
-  copy_floats(dst, column_partials_.data(), columns);
-  for (int thread = 1; thread < threads_; ++thread) {
-    const float* partial = column_partials_.data() + thread * stride;
-    for (int64_t c = 0; c < columns; ++c) dst[c] += partial[c];
-  }
+  sum_by_columns(dst, rows, columns,
+                 [&](float* sums, int64_t first, int64_t last, int64_t begin, int64_t end) {
+                   kernels_.column_sum(sums, f32(src), columns, first, last, begin, end);
+                 });
 }
 
 void CpuOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
@@ -90,7 +71,7 @@ void CpuOps::layer_normalization_forward(const LayerNormalizationArguments& args
 
 void CpuOps::layer_normalization_backward(const LayerNormalizationBackwardArguments& args) {
   const int64_t rows = args.rows, columns = args.columns;
-  // The parameters' gradients are made first, as diff_src may be diff_dst.
+  // The parameters' gradients are computed first, because diff_src may be diff_dst.
   if (args.diff_beta) column_sum(args.diff_beta, args.diff_dst, rows, columns);
   if (args.diff_gamma) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
@@ -159,14 +140,13 @@ void CpuOps::embedding_forward(const float* table, const int32_t* indices, void*
 
 void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                 int64_t table_rows, int64_t columns) {
-  // Shares of the columns: each table element is summed by one thread, in the order of the indices.
+  // Threads divide the columns, so one thread sums each table element, in the order of the indices.
   parallel(threads_, columns, 16, n + table_rows, [&](int64_t begin, int64_t end, int) {
     kernels_.embedding_backward(indices, f32(diff_dst), diff_table, n, table_rows, columns, begin, end);
   });
 }
 
-/// Batches for the CPU are converted by what reads them (data/columns/gather.h), so that this is not made to
-/// be fast.
+/// Not optimized: batches for the CPU are converted when they are read (data/columns/gather.h).
 void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);

@@ -1,4 +1,5 @@
-// Batch normalisation over several replicas' rows, by kernels of our own: oneDNN's take no sums from outside.
+// Batch normalisation over the rows of several replicas. It uses our own kernels, because oneDNN's primitives
+// cannot take sums computed elsewhere.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"
@@ -31,9 +32,9 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
         layout_(channel_layout(spec)),
         replicas_(replicas) {}
 
-  /// What each thread says of its share, and the first values that it goes by.
+  /// Bytes for each thread's moments, and the first values that it subtracts.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
-  /// The rows of all replicas, and of each channel what is in Kept.
+  /// Bytes for the number of rows of all replicas, and for the arrays of Kept.
   size_t saved_bytes() const override {
     return sizeof(double) + 4 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
@@ -41,7 +42,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
   void moments(const TrainingArguments& args, double* mine) override {
     auto* const said = static_cast<double*>(args.scratch);
     const int64_t channels = spec_.channels;
-    for (int thread = 0; thread < threads_; ++thread) said[thread * stride()] = 0.0;  // of no rows yet
+    for (int thread = 0; thread < threads_; ++thread) said[thread * stride()] = 0.0;  // no rows yet
     share([&](int64_t begin, int64_t end, int thread) {
       double* const own = said + thread * stride();
       kernels_.channel_moments(layout_, f32(args.src), own, own + math::moments_size(channels), begin, end);
@@ -126,7 +127,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
   }
 
  private:
-  /// What the forward calls keep for the backward ones (math::Normalizer).
+  /// Values that the forward pass saves for the backward pass (math::Normalizer).
   struct Kept {
     double* rows;
     float *scale, *shift, *inverse, *residual;
@@ -140,7 +141,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
 
   int64_t pixels() const { return spec_.batch * layout_.pixels; }
   int64_t stride() const { return math::moments_size(spec_.channels) + spec_.channels; }
-  /// body(begin, end, thread) on each thread's share of all images' pixels.
+  /// Calls body(begin, end, thread) on each thread's share of the pixels of all images.
   template <class Body>
   void share(Body&& body) const {
     parallel(threads_, pixels(), 1, spec_.channels, body);

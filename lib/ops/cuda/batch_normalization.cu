@@ -5,11 +5,12 @@
 namespace dtrain::cuda {
 namespace {
 
-/// What both sorts have alike: their tilings, where they put things, and passes over all elements.
+/// Code shared by plain and synchronised batch normalisation: tilings, buffer layouts, and passes over all
+/// elements.
 template <class T>
 class Passes {
  public:
-  /// `arrived`: as finish_if_last() asks, kMostArrivals.
+  /// `arrived`: kMostArrivals counters for finish_if_last().
   Passes(const CudaContext& context, unsigned* arrived, const BatchNormalizationSpec& spec)
       : context_(context),
         arrived_(arrived),
@@ -17,7 +18,7 @@ class Passes {
         by_one_(tiling(1)),
         by_vectors_(tiling(kVector<T>)) {}
 
-  /// Partial sums, and a Line.
+  /// Bytes for the partial sums and a Line.
   size_t scratch_bytes() const {
     return partials_bytes() + 2 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
@@ -42,7 +43,8 @@ class Passes {
             kept_in(const_cast<void*>(args.saved))};
   }
 
-  /// Makes the statistics of src: leaves them in `to`, or says them to the other replicas in `mine`.
+  /// Computes the statistics of src: writes them to args and `kept` or, if `mine` is not null, writes this
+  /// replica's moments to `mine`.
   void find_statistics(const BatchNormalization::TrainingArguments& args, const Kept& kept,
                        double* mine) const {
     const auto* x = static_cast<const T*>(args.src);
@@ -65,12 +67,13 @@ class Passes {
              kTileThreads, stream(), tiling, x, addend, channels, spec_.relu, y);
     });
   }
-  /// By what find_statistics() left.
+  /// Normalises with the results of find_statistics().
   void normalize(const BatchNormalization::TrainingArguments& args, const Kept& kept) const {
     normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend},
               kept.scale);
   }
-  /// Makes the parameters' gradients, and the line; or says the sums to the other replicas in `mine`.
+  /// Computes the parameters' gradients and the line; if `mine` is not null, writes this replica's gradient
+  /// sums to `mine` instead of the line.
   void sum_gradients(const BatchNormalization::BackwardArguments& args, const BackwardArrays<T>& arrays,
                      double* mine) const {
     auto* partials = static_cast<double*>(args.scratch);
@@ -94,14 +97,14 @@ class Passes {
   }
 
   cudaStream_t stream() const { return context_.compute(); }
-  /// Of a thread a channel.
+  /// Returns the number of blocks for one thread per channel.
   unsigned channel_blocks() const {
     return static_cast<unsigned>((spec_.channels + kTileThreads - 1) / kTileThreads);
   }
 
  private:
   bool undoes_relu() const { return spec_.relu && !spec_.adds; }
-  /// use(N, tiling).
+  /// Calls use(N, tiling) with vector accesses if possible.
   template <class Use>
   void with_tiling(bool aligned, const Use& use) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0,
@@ -118,7 +121,7 @@ class Passes {
   const CudaContext& context_;
   unsigned* arrived_;
   BatchNormalizationSpec spec_;
-  Tiling by_one_, by_vectors_;  // for one channel a thread, and for those of one access
+  Tiling by_one_, by_vectors_;  // for one channel per thread, and for one vector access per thread
 };
 
 template <class T>
@@ -154,7 +157,7 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
       : passes_(passes), channels_(channels), replicas_(replicas) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
-  /// What an unsynchronised one keeps, behind the rows of all replicas.
+  /// The number of rows of all replicas, then the same as for plain batch normalisation.
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 
   void moments(const TrainingArguments& args, double* mine) override {

@@ -1,8 +1,8 @@
-// Kernels of batch normalisation of [rows, channels]: two passes each way, the first for the sums of a
-// channel.
+// Kernels of batch normalisation of [rows, channels]. Forward and backward take two passes each; the first
+// computes the sums per channel.
 //
-// y = scale (x - mean) + shift, where what float32 does not hold of the mean is in the shift. Backwards the
-// relu's gradient goes by the same y, which is made again from x.
+// y = scale (x - mean) + shift, where the part of the mean that float32 cannot represent is included in the
+// shift. The backward pass recomputes y from x for the gradient of the relu.
 #pragma once
 
 #include "ops/cuda/channel_sums.h"
@@ -13,11 +13,11 @@
 
 namespace dtrain::cuda {
 
-/// What the forward pass keeps for the backward pass, of [channels].
+/// Arrays of [channels] that the forward pass saves for the backward pass.
 struct Kept {
   float* scale;
   float* shift;
-  float* residual;  // the mean less its float32
+  float* residual;  // the mean minus its float32 value
 };
 
 __device__ inline float inverse_deviation(float variance, float epsilon) {
@@ -27,7 +27,7 @@ __device__ inline float scale_of(const float* gamma, int64_t channel, float inve
   return gamma ? gamma[channel] * inverse : inverse;
 }
 
-/// N channels' numbers; `otherwise` where there are none.
+/// Returns the values of N channels, or `otherwise` if src is null.
 template <int N>
 __device__ Floats<N> load_channels(const float* src, int64_t channel, float otherwise) {
   Floats<N> values;
@@ -41,7 +41,7 @@ __device__ Raw<N, T> load_row(const T* src, const Tiling& tiling, const TilePlac
   return load_raw<N>(src + row * tiling.channels + place.channel);
 }
 
-/// Where the statistics and what the backward pass needs of them go, and what they go by.
+/// Inputs of the statistics, and where they and the values for the backward pass are written.
 struct Normalization {
   const float* gamma;
   const float* beta;
@@ -61,13 +61,13 @@ struct Normalization {
   }
 };
 
-/// Makes a channel's statistics of the sums of x - p and of its square, p the first row.
+/// Computes a channel's statistics from the sums of x - p and of its square, where p is the first row.
 template <class T>
 struct FinishStatistics {
   int64_t rows, channels;
   const T* src;
   Normalization to;
-  double* mine;  // where the moments go for the other replicas, in place of `to`; or null
+  double* mine;  // receives the moments for the other replicas, instead of `to`; or null
 
   __device__ void operator()(int64_t c, const SumPair& sums) const {
     const auto n = static_cast<double>(rows);
@@ -80,8 +80,8 @@ struct FinishStatistics {
   }
 };
 
-/// A thread sums the distances from its own first element, so that neither a large mean nor a first row far
-/// from it costs precision.
+/// A thread sums the distances from its first element, so that precision does not suffer from a large mean or
+/// from a first row that is far from the mean.
 template <int N, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     statistics_kernel(Tiling tiling, const T* src, double* partials, unsigned* arrived,
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
-/// The statistics of all replicas' rows, by what each says of its own. A thread a channel.
+/// Computes the statistics of all replicas' rows from the moments of each replica. One thread per channel.
 __global__ static void __launch_bounds__(kTileThreads, 1)
     join_moments_kernel(int64_t channels, int replicas, const double* all, Normalization to, double* rows) {
   const int64_t c = thread_index();
@@ -125,18 +125,18 @@ __global__ static void __launch_bounds__(kTileThreads, 1)
   if (c == 0) *rows = whole.count;
 }
 
-/// One row of what normalising reads.
+/// One row of the inputs of normalize_kernel.
 template <int N, class T>
 struct ForwardRow {
   Raw<N, T> x, addend;
 };
 
-/// What normalising goes by, of [channels].
+/// Parameters of normalize_kernel, arrays of [channels].
 struct Channels {
   const float* mean;
-  const float* scale;     // null: gamma over the deviation
+  const float* scale;     // null: gamma / deviation
   const float* gamma;     // null: 1
-  const float* variance;  // without a scale
+  const float* variance;  // used if scale is null
   const float* shift;     // null: 0
   float epsilon;
 };
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
       });
 }
 
-/// One row of what the backward pass reads.
+/// One row of the inputs of the backward pass.
 template <int N, class T>
 struct BackwardRow {
   Raw<N, T> x, diff;
@@ -192,7 +192,8 @@ struct BackwardArrays {
   Kept kept;
 };
 
-/// What a thread knows of its channels. gradient() is of y before the relu, x less its mean.
+/// A thread's values for its channels. gradient() returns the gradient with respect to y before the relu,
+/// where x is given minus its mean.
 template <int N, bool kRelu, class T>
 struct BackwardChannels {
   Floats<N> means, scales, shifts;
@@ -218,7 +219,7 @@ struct Line {
   float* slope;
   float* offset;
 
-  /// By a channel's gradient sums over all `rows`.
+  /// Sets a channel's line from its gradient sums over all `rows`.
   template <class T>
   __device__ void set(const BackwardArrays<T>& arrays, int64_t c, double sum, double product,
                       double rows) const {
@@ -231,20 +232,21 @@ struct Line {
   }
 };
 
-/// Where the gradients of a channel's parameters go, and what the moving averages take in.
+/// Where the gradients of the parameters and the contributions to the moving averages are written; arrays of
+/// [channels].
 struct ParameterGradients {
   float *gamma, *beta, *mean, *variance;
   float share;
 };
 
-/// Makes a channel's gradients of the sums of the gradient and of it times x - mean.
+/// Computes a channel's gradients from the sums of the gradient and of its product with x - mean.
 template <class T>
 struct FinishGradients {
   int64_t rows, channels;
   BackwardArrays<T> arrays;
   ParameterGradients to;
   Line line;
-  double* mine;  // where the gradient sums go for the other replicas, in place of the line; or null
+  double* mine;  // receives the gradient sums for the other replicas, instead of the line; or null
 
   __device__ void operator()(int64_t c, const SumPair& sums) const {
     const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
@@ -285,7 +287,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
-/// A thread a channel.
+/// Computes the lines from the gradient sums of each replica. One thread per channel.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, 1)
     join_gradient_sums_kernel(int64_t channels, int replicas, const double* all, BackwardArrays<T> arrays,
@@ -301,7 +303,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   line.set(arrays, c, sum, product, *rows);
 }
 
-/// diff_src may be diff_dst: each element is read before it is written, by the same thread.
+/// diff_src may be diff_dst: the same thread reads each element before it writes it.
 template <int N, bool kRelu, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     diff_src_kernel(Tiling tiling, BackwardArrays<T> arrays, Line line, T* diff_src) {

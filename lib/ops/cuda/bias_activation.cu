@@ -12,7 +12,7 @@ struct BiasActivation {
   int64_t columns;
   ActivationSpec spec;
 
-  /// N elements are of one row: N divides the columns.
+  /// N divides the columns, so N elements belong to one row.
   template <int N>
   struct Loaded {
     float values[N], biases[N];

@@ -1,9 +1,9 @@
-// Two sums for each channel over the rows of [rows, channels], in an order that is always the same.
+// Two sums per channel over the rows of [rows, channels], in a fixed order.
 //
-// A thread sums its rows in float32. The threads of a block combine their values in float32, too: float64
-// would be slow on GPUs that are not made for it. One thread for each channel then writes the block's two
-// sums in float64 to `partials`, [row blocks, channels, 2]. These are added, and used, by the last block of
-// each tile of channels to arrive, or where they are many, by a kernel of their own (sum_in_order).
+// A thread sums its rows in float32. The threads of a block also combine their values in float32, because
+// float64 is slow on many GPUs. One thread per channel then writes the block's two sums in float64 to
+// `partials`, [row blocks, channels, 2]. The last block of each tile of channels to arrive adds the partial
+// sums and uses them; if there are many, a separate kernel does (sum_in_order).
 #pragma once
 
 #include <algorithm>
@@ -16,30 +16,32 @@
 
 namespace dtrain::cuda {
 
-/// How blocks of kTileThreads share rows and channels: side by side `across` threads (a power of 2, a warp at
-/// most) of some channels each, below them threads of further rows. blockIdx.x counts tiles of channels,
-/// blockIdx.y row blocks.
+/// How blocks of kTileThreads threads share rows and channels. `across` threads (a power of 2, at most a
+/// warp) cover the channels of a tile, N channels each; the threads after them take further rows. blockIdx.x
+/// counts tiles of channels, blockIdx.y row blocks.
 struct Tiling {
   int64_t rows, channels;
   int across;
   unsigned tiles, row_blocks;
-  bool last_block_finishes;  // or a kernel of its own does
+  bool last_block_finishes;  // otherwise a separate kernel does
 
   dim3 grid() const { return {tiles, row_blocks}; }
 };
 
-/// Threads of a block, and the blocks that a multiprocessor is to have at a time (__launch_bounds__): with 4,
-/// kernels of 8 channels a thread spill registers.
+/// Threads per block, and minimum blocks per multiprocessor (__launch_bounds__): with 4 blocks, kernels with
+/// 8 channels per thread spill registers.
 inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 
-/// Tiles at most where the last block of each finishes; the kernel's `arrived` counts their blocks.
+/// Maximum number of tiles if the last block of each tile finishes the sums; `arrived` has one block counter
+/// per tile.
 inline constexpr int kMostArrivals = 1024;
 
-/// For N channels a thread. So many row blocks that a thread sums no more than kMostRows in float32, and the
-/// device is busy. Of small arrays so few that the last one has little to add.
+/// Returns the tiling for N channels per thread. There are enough row blocks that a thread sums at most
+/// kMostRows rows in float32 and that the device is busy, but for small arrays few enough that the last block
+/// has little to add.
 inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocessors) {
   constexpr int64_t kFewRows = 4, kSomeRows = 32, kMostRows = 256, kMostBlocks = 65535;
-  constexpr int64_t kFewPartials = 16 * kTileThreads;  // of a tile, for its last block
+  constexpr int64_t kFewPartials = 16 * kTileThreads;  // partial sums of a tile that its last block can add
   const int64_t vectors = (channels + N - 1) / N;
   const int64_t across = std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(vectors, kWarp)));
   const int64_t down = kTileThreads / across, tiles = (vectors + across - 1) / across;
@@ -60,7 +62,7 @@ inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocesso
 /// This thread's channels [channel, channel + N) and rows.
 struct TilePlace {
   int64_t channel, row, stride;
-  bool any;  // whether it has channels and rows at all
+  bool any;  // false if the thread has no channels or no rows
 };
 
 template <int N>
@@ -77,13 +79,14 @@ struct SumPair {
   double first, second;
 };
 
-/// Of N channels: how many values each has, their means as the sums of two floats each, and the sums of
-/// their squared distances from them.
+/// Moments of N channels: the number of values per channel, the means as sums of two floats (mean + rest),
+/// and the sums of squared distances from the mean.
 template <int N>
 struct ChannelMoments {
   float count, mean[N], rest[N], squares[N];
 
-  /// Combines as math::Moments::add does, in float32: the means' distances are small beside large means.
+  /// Combines like math::Moments::add, but in float32: it uses the distance of the means, which is small even
+  /// if the means are large.
   __device__ void add(const ChannelMoments& other) {
     if (count == 0.0f) {
       *this = other;
@@ -98,7 +101,8 @@ struct ChannelMoments {
     }
     count = total;
   }
-  /// Channel i's mean becomes a + b: mean[i] is their rounded sum, rest[i] its error (D. Knuth's TwoSum).
+  /// Sets the mean of channel i to a + b: mean[i] is the rounded sum, rest[i] its rounding error (D. Knuth's
+  /// TwoSum).
   __device__ void set_mean(int i, float a, float b) {
     const float sum = a + b, added = sum - a;
     rest[i] = (a - (sum - added)) + (b - added);
@@ -107,7 +111,7 @@ struct ChannelMoments {
   __device__ ChannelMoments<1> channel(int i) const {
     return {count, {mean[i]}, {rest[i]}, {squares[i]}};
   }
-  /// Sums of the distances from `origin` and of their squares.
+  /// Returns the sums of the distances from `origin` and of their squares.
   __device__ SumPair sums(float origin) const {
     const double n = static_cast<double>(count);
     const double offset =
@@ -116,7 +120,7 @@ struct ChannelMoments {
   }
 };
 
-/// Of N channels: the sums of gradients, and of their products with a distance.
+/// Gradient sums of N channels: the sums of the gradients, and of their products with x - mean.
 template <int N>
 struct ChannelGradients {
   float gradients[N], products[N];
@@ -136,7 +140,7 @@ struct ChannelGradients {
   }
 };
 
-/// The value of the lane whose index differs by the bits of `distance`. Value consists of floats.
+/// Returns the value of the lane whose index is this lane's XOR `distance`. Value consists of floats.
 template <class Value>
 __device__ Value shuffled(const Value& value, int distance) {
   constexpr int kFloats = static_cast<int>(sizeof(Value) / sizeof(float));
@@ -149,8 +153,8 @@ __device__ Value shuffled(const Value& value, int distance) {
   return other;
 }
 
-/// Writes the block's sums to partials. Of all threads; `mine` is of this thread's N channels, and
-/// origin(channel) what the sums of a channel are relative to.
+/// Writes the block's sums to `partials`. All threads call it; `mine` holds this thread's values for its N
+/// channels, origin(channel) returns the value that a channel's sums are relative to.
 template <int N, template <int> class Values, class Origin>
 __device__ void leave_channel_sums(Values<N> mine, const Tiling& tiling, double* partials,
                                    const Origin& origin) {
@@ -172,8 +176,8 @@ __device__ void leave_channel_sums(Values<N> mine, const Tiling& tiling, double*
   }
 }
 
-/// finish(channel, sums), by one thread each, for the `width` channels from `first` on. Of all kThreads of
-/// the block; width is a power of two, kThreads at most.
+/// Adds the partial sums of the `width` channels from `first` on, and calls finish(channel, sums) in one
+/// thread per channel. All kThreads threads of the block call it; width is a power of two, at most kThreads.
 template <int kThreads, class Finish>
 __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64_t first, int width,
                              const Finish& finish) {
@@ -189,7 +193,7 @@ __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64
   };
   read_ahead<4>(
       part, any ? tiling.row_blocks : 0, parts,
-      // Not from the L1 cache: the values were written by other multiprocessors while this kernel ran.
+      // Bypasses the L1 cache, because other multiprocessors wrote the values while this kernel ran.
       [&](int64_t b) {
         return __ldcg(reinterpret_cast<const double2*>(partials) + (b * tiling.channels + channel));
       },
@@ -202,15 +206,15 @@ __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64
   finish(channel, sums);
 }
 
-/// The end of a kernel that leaves sums, of all threads: the last block of a tile finishes its channels.
-/// `arrived`: zeros, one for each tile, which are zeros again when the kernel ends; null: a kernel of its own
-/// finishes.
+/// Ends a kernel that wrote partial sums: the last block of a tile finishes the tile's channels. All threads
+/// call it. `arrived` has one counter per tile, zero before and after the kernel; if it is null, a separate
+/// kernel finishes the sums.
 template <int N, class Finish>
 __device__ void finish_if_last(const Tiling& tiling, const double* partials, unsigned* arrived,
                                const Finish& finish) {
   if (!arrived) return;
   __shared__ bool last;
-  __threadfence();  // this thread's sums are to be seen before its block is counted
+  __threadfence();  // makes this thread's sums visible before its block is counted
   __syncthreads();
   if (threadIdx.x == 0) last = atomicInc(arrived + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;
   __syncthreads();
@@ -220,7 +224,7 @@ __device__ void finish_if_last(const Tiling& tiling, const double* partials, uns
   sum_in_order<kTileThreads>(tiling, partials, int64_t{blockIdx.x} * width, width, finish);
 }
 
-/// Blocks that finish sums: kWarp channels each, and as many threads for each of them.
+/// Threads per block of finish_kernel: kWarp channels per block, kWarp threads per channel.
 inline constexpr int kFinishThreads = kWarp * kWarp;
 template <class Finish>
 __global__ void __launch_bounds__(kFinishThreads, 1)
@@ -228,7 +232,8 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
   sum_in_order<kFinishThreads>(tiling, partials, int64_t{blockIdx.x} * kWarp, kWarp, finish);
 }
 
-/// Enqueues sum_kernel(tiling, ..., partials, arrived, finish), and what finishes its sums.
+/// Enqueues the sum kernel through launch_kernel(arrived) and, if its last blocks do not finish the sums,
+/// finish_kernel.
 template <class Finish, class Launch>
 void launch_sums(const Tiling& tiling, double* partials, unsigned* arrived, const Finish& finish,
                  cudaStream_t stream, const Launch& launch_kernel) {

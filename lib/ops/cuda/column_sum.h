@@ -1,6 +1,6 @@
-// Sums over the rows of each column, in a fixed order; several at once where a term has several values. A
-// block has a tile of columns, and lanes that stride over the rows; where
-// that would leave multiprocessors idle, over a part of the rows, and a second launch sums the parts.
+// Sums over the rows of each column, in a fixed order; several sums at once if a term has several values. A
+// block has a tile of columns, and lanes that stride over the rows. If that would leave multiprocessors idle,
+// each block sums a part of the rows, and a second launch sums the parts.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,18 @@ inline constexpr int kColumnThreads = 512;
 inline constexpr int64_t kColumnTile = 32;
 inline constexpr int64_t kRowsOfLane = 32;  // at least
 
-/// Where kSums sums of each column go: of[k][blockIdx.y * stride + column], or nowhere if of[k] is null.
+/// Destinations of a column's kSums sums: of[k][blockIdx.y * stride + column]. A sum whose of[k] is null is
+/// not written.
 template <int kSums>
 struct SumPlaces {
   float* of[kSums];
   int64_t stride = 0;
 };
 
-// A term of sums over rows has kSums, load(r, c), and value(r, c, loaded), which gives Floats<kSums>. Each is
-// called once, and value() may write the places that load() has read.
+// A term of sums over rows has kSums, load(r, c), and value(r, c, loaded), which returns Floats<kSums>. Both
+// are called once per element, and value() may overwrite what load() has read.
 
-/// The sum of an array's columns.
+/// The term for the column sums of an array.
 template <class T>
 struct Element {
   static constexpr int kSums = 1;
@@ -38,7 +39,7 @@ struct Element {
   __device__ Floats<1> value(int64_t, int64_t, float loaded) const { return {loaded}; }
 };
 
-/// The sums of sums, [rows, kSums, columns].
+/// The term that adds up partial sums, [rows, kSums, columns].
 template <int kSumsOfParts>
 struct PartSums {
   static constexpr int kSums = kSumsOfParts;
@@ -55,7 +56,7 @@ struct PartSums {
   }
 };
 
-/// The sums of the terms (r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
+/// Sums the terms (r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
 template <class Term>
 __global__ void __launch_bounds__(kColumnThreads, 2)
     column_sum_kernel(const __grid_constant__ Term term, SumPlaces<Term::kSums> dst, int64_t rows,
@@ -92,13 +93,13 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     if (dst.of[k]) dst.of[k][blockIdx.y * dst.stride + column] = totals[k][threadIdx.x];
 }
 
-/// dst.of[k][c] = the sum over r of term(r, c)'s value k. Uses the context's workspace.
+/// Writes dst.of[k][c] = sum over r of value k of term (r, c). Uses the context's workspace.
 template <class Term>
 void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::kSums>& dst, int64_t rows,
                  int64_t columns) {
   constexpr int kSums = Term::kSums;
   if (columns <= 0) return;
-  // Few columns leave more lanes to the rows, which lie side by side.
+  // If there are few columns, more lanes work on rows, whose elements are then close together in memory.
   const auto width =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(columns, kColumnTile))));
   const dim3 block(static_cast<unsigned>(width), static_cast<unsigned>(kColumnThreads / width));
@@ -113,7 +114,7 @@ void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::k
     launch(column_sum_kernel<Term>, grid, block, context.compute(), term, dst, rows, columns, part_rows);
     return;
   }
-  // The workspace holds nothing between the operations of compute().
+  // The workspace is free between the operations of the compute stream.
   auto* const sums = static_cast<float*>(context.workspace());
   SumPlaces<kSums> of_parts{{}, kSums * columns};
   for (int k = 0; k < kSums; ++k) of_parts.of[k] = sums + k * columns;

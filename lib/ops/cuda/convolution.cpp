@@ -20,14 +20,14 @@ namespace {
 /// One pixel by one pixel, everywhere: a matrix product, which needs no other order of the kernel and gives
 /// its gradient in float32 at once.
 bool is_product(const ConvolutionSpec& spec) {
-  return spec.kernel_height == 1 && spec.kernel_width == 1 && spec.stride_height == 1 &&
-         spec.stride_width == 1 && spec.padding == Padding2{};
+  return spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&
+         spec.stride_width == 1 && spec.padding == Padding3{};
 }
 
 class ProductConvolution final : public Convolution {
  public:
   ProductConvolution(CudaOps& ops, const ConvolutionSpec& spec) {
-    const int64_t pixels = spec.batch * spec.height * spec.width;
+    const int64_t pixels = spec.batch * spec.src_pixels();
     forward_ = ops.matmul({.m = pixels,
                            .n = spec.filters,
                            .k = spec.channels,
@@ -138,7 +138,7 @@ class DnnBackedConvolution final : public Convolution {
     if (!forward_) return direct_.forward(src, kernel, bias, dst, saved, scratch);
     const void* own = reordered(kernel, saves_kernel() && saved ? saved : scratch);
     forward_->run(ops_.context().dnn(), src, own, dst, workspace(scratch));
-    const int64_t pixels = spec_.batch * spec_.out_height() * spec_.out_width();
+    const int64_t pixels = spec_.batch * spec_.dst_pixels();
     if (spec_.bias) {
       bias_activation(ops_, spec_.activation, bias, dst, pixels, spec_.filters);
     } else if (spec_.activation.kind != Activation::linear) {
@@ -172,7 +172,7 @@ class DnnBackedConvolution final : public Convolution {
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));
   }
-  int64_t weights_per_filter() const { return spec_.kernel_height * spec_.kernel_width * spec_.channels; }
+  int64_t weights_per_filter() const { return spec_.kernel_pixels() * spec_.channels; }
 
   /// Scratch memory for what this plan needs.
   void reserve(const DnnConvolution& plan) {

@@ -9,13 +9,13 @@ namespace dtrain::cuda {
 namespace {
 
 int64_t src_image(const ConvolutionSpec& spec) {
-  return spec.height * spec.width * spec.channels;
+  return spec.src_pixels() * spec.channels;
 }
 int64_t dst_image(const ConvolutionSpec& spec) {
-  return spec.out_height() * spec.out_width() * spec.filters;
+  return spec.dst_pixels() * spec.filters;
 }
 int64_t weights(const ConvolutionSpec& spec) {
-  return spec.kernel_height * spec.kernel_width * spec.channels * spec.filters;
+  return spec.kernel_pixels() * spec.channels * spec.filters;
 }
 
 /// The least number of images of so many elements whose bytes are a multiple of 16, so that the image after

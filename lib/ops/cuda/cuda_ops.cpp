@@ -5,7 +5,7 @@
 namespace dtrain::cuda {
 
 std::unique_ptr<Reorder> CudaOps::reorder(const Shape&, Layout, Layout) {
-  throw Error("a GPU's images have one layout: nothing to reorder");
+  throw Error("GPU images have only one layout, so they cannot be reordered");
 }
 
 }  // namespace dtrain::cuda

@@ -1,4 +1,4 @@
-// The op vocabulary on a GPU: cuBLASLt, cuDNN, and kernels of our own.
+// Implementation of Ops on a GPU with cuBLASLt, cuDNN and our own kernels.
 #pragma once
 
 #include "device/cuda/context.h"
@@ -6,9 +6,9 @@
 
 namespace dtrain::cuda {
 
-/// Belongs to its context's thread. Everything is enqueued on the context's compute stream, waits for nothing
-/// and allocates nothing, so that it can be captured. Results are the same bits run after run; where
-/// GpuMath::deterministic is false, all but those of cuBLASLt, of cuDNN and of count().
+/// Must be used by its context's thread. Operations only enqueue work on the context's compute stream; they
+/// do not wait or allocate, so they can be captured in a CUDA graph. Results have the same bits in every run.
+/// If GpuMath::deterministic is false, this does not hold for cuBLASLt, cuDNN and count().
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaContext& context, const GpuMath& math)
@@ -28,13 +28,13 @@ class CudaOps final : public Ops {
   cudaStream_t stream() const {
     return context_.compute();
   }
-  /// Where the blocks of a kernel leave their sums, [kPartials] at most, for the next kernel to add in order.
+  /// Buffer of kPartials doubles for the sums of a kernel's blocks, which the next kernel adds in order.
   double* partials() const {
     return static_cast<double*>(partials_.data());
   }
   static constexpr int kPartials = 8192;
-  /// For kernels of compute() that count their blocks as they end: kArrivals zeros, which each such
-  /// kernel sets to zero again.
+  /// Block counters for kernels of the compute stream, kArrivals zeros. Each kernel that uses them resets
+  /// them to zero.
   unsigned* arrived() const {
     return static_cast<unsigned*>(arrived_.data());
   }

@@ -6,55 +6,80 @@
 namespace dtrain::cuda {
 namespace {
 
+/// An element of a batch of volumes by its place in memory.
+struct Place {
+  int64_t n, z, y, x, c;
+};
+__device__ Place place_of(int64_t i, int64_t depth, int64_t height, int64_t width, int64_t channels) {
+  const Division pixel = divide(i, channels), row = divide(pixel.quotient, width),
+                 plane = divide(row.quotient, height), image = divide(plane.quotient, depth);
+  return {image.quotient, image.rest, plane.rest, row.rest, pixel.rest};
+}
+
+/// Where along an axis the kernel's element `k` met the source's element `at`; -1 where it met it nowhere.
+__device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilation, int64_t stride,
+                          int64_t extent) {
+  const int64_t from = at + padding - k * dilation;
+  if (from < 0 || from % stride != 0) return -1;
+  return from / stride < extent ? from / stride : -1;
+}
+
 /// The extents, as a kernel's argument.
 struct Geometry {
-  int64_t batch, height, width, channels, out_height, out_width, filters;
-  int64_t kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
-  int64_t top, left;
+  int64_t batch, depth, height, width, channels, out_depth, out_height, out_width, filters;
+  int64_t kernel_depth, kernel_height, kernel_width, stride_depth, stride_height, stride_width;
+  int64_t dilation_depth, dilation_height, dilation_width, front, top, left;
 
   explicit Geometry(const ConvolutionSpec& s)
       : batch(s.batch),
+        depth(s.depth),
         height(s.height),
         width(s.width),
         channels(s.channels),
+        out_depth(s.out_depth()),
         out_height(s.out_height()),
         out_width(s.out_width()),
         filters(s.filters),
+        kernel_depth(s.kernel_depth),
         kernel_height(s.kernel_height),
         kernel_width(s.kernel_width),
+        stride_depth(s.stride_depth),
         stride_height(s.stride_height),
         stride_width(s.stride_width),
+        dilation_depth(s.dilation_depth),
         dilation_height(s.dilation_height),
         dilation_width(s.dilation_width),
+        front(s.padding.front),
         top(s.padding.top),
         left(s.padding.left) {}
 
-  /// Of the first element in memory of the kernel's (ky, kx), whose rows are filters.
-  __device__ int64_t weights_at(int64_t ky, int64_t kx) const {
-    return (ky * kernel_width + kx) * channels * filters;
+  __host__ __device__ int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
+  /// Element k of the kernel's.
+  __device__ Place kernel_place(int64_t k) const {
+    return place_of(k, kernel_depth, kernel_height, kernel_width, 1);
   }
-  /// Of the first element of a source's pixel; -1 where it lies in the padding.
-  __device__ int64_t src_at(int64_t n, int64_t y, int64_t x) const {
-    if (y < 0 || y >= height || x < 0 || x >= width) return -1;
-    return ((n * height + y) * width + x) * channels;
+  /// The first element of the source's pixel that kernel element `k` meets for pixel `at` of the destination;
+  /// -1 where it lies in the padding.
+  __device__ int64_t src_at(const Place& at, const Place& k) const {
+    const int64_t z = at.z * stride_depth + k.z * dilation_depth - front;
+    const int64_t y = at.y * stride_height + k.y * dilation_height - top;
+    const int64_t x = at.x * stride_width + k.x * dilation_width - left;
+    if (z < 0 || z >= depth || y < 0 || y >= height || x < 0 || x >= width) return -1;
+    return (((at.n * depth + z) * height + y) * width + x) * channels;
   }
-  __device__ int64_t dst_at(int64_t n, int64_t y, int64_t x) const {
-    return ((n * out_height + y) * out_width + x) * filters;
+  /// The first element of the destination's pixel for which kernel element `k` met the source's pixel `at`;
+  /// -1 where it met it nowhere.
+  __device__ int64_t dst_at(const Place& at, const Place& k) const {
+    const int64_t z = met_by(at.z, front, k.z, dilation_depth, stride_depth, out_depth);
+    const int64_t y = met_by(at.y, top, k.y, dilation_height, stride_height, out_height);
+    const int64_t x = met_by(at.x, left, k.x, dilation_width, stride_width, out_width);
+    if (z < 0 || y < 0 || x < 0) return -1;
+    return (((at.n * out_depth + z) * out_height + y) * out_width + x) * filters;
   }
-  int64_t src_elements() const { return batch * height * width * channels; }
-  int64_t dst_elements() const { return batch * out_height * out_width * filters; }
-  __host__ __device__ int64_t weights() const { return kernel_height * kernel_width * channels * filters; }
+  int64_t src_elements() const { return batch * depth * height * width * channels; }
+  int64_t dst_elements() const { return batch * out_depth * out_height * out_width * filters; }
+  __host__ __device__ int64_t weights() const { return kernel_pixels() * channels * filters; }
 };
-
-/// An element of an image batch by its place in memory.
-struct Place {
-  int64_t n, y, x, c;
-};
-__device__ Place place_of(int64_t i, int64_t height, int64_t width, int64_t channels) {
-  const Division pixel = divide(i, channels), row = divide(pixel.quotient, width),
-                 image = divide(row.quotient, height);
-  return {image.quotient, image.rest, row.rest, pixel.rest};
-}
 
 template <class T>
 struct Forward {
@@ -66,29 +91,18 @@ struct Forward {
   template <int N>
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
-    const Place at = place_of(i, g.out_height, g.out_width, g.filters);
+    const Place at = place_of(i, g.out_depth, g.out_height, g.out_width, g.filters);
     float sum = bias ? to_float(bias[at.c]) : 0.0f;
-    for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
-      for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
-        const int64_t from = g.src_at(at.n, at.y * g.stride_height + ky * g.dilation_height - g.top,
-                                      at.x * g.stride_width + kx * g.dilation_width - g.left);
-        if (from < 0) continue;
-        const T* weights = kernel + g.weights_at(ky, kx) + at.c;
-        for (int64_t c = 0; c < g.channels; ++c)
-          sum += to_float(src[from + c]) * to_float(weights[c * g.filters]);
-      }
+    for (int64_t k = 0; k < g.kernel_pixels(); ++k) {
+      const int64_t from = g.src_at(at, g.kernel_place(k));
+      if (from < 0) continue;
+      const T* weights = kernel + k * g.channels * g.filters + at.c;
+      for (int64_t c = 0; c < g.channels; ++c)
+        sum += to_float(src[from + c]) * to_float(weights[c * g.filters]);
     }
     math::with_activation(activation, [&](auto act) { dst[i] = from_float<T>(act.forward(sum)); });
   }
 };
-
-/// Where the kernel's element `k` met source row (or column) `at`; -1 where it met it nowhere.
-__device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilation, int64_t stride,
-                          int64_t extent) {
-  const int64_t from = at + padding - k * dilation;
-  if (from < 0 || from % stride != 0) return -1;
-  return from / stride < extent ? from / stride : -1;
-}
 
 template <class T>
 struct BackwardData {
@@ -99,18 +113,14 @@ struct BackwardData {
   template <int N>
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
-    const Place at = place_of(i, g.height, g.width, g.channels);
+    const Place at = place_of(i, g.depth, g.height, g.width, g.channels);
     float sum = 0;
-    for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
-      const int64_t y = met_by(at.y, g.top, ky, g.dilation_height, g.stride_height, g.out_height);
-      if (y < 0) continue;
-      for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
-        const int64_t x = met_by(at.x, g.left, kx, g.dilation_width, g.stride_width, g.out_width);
-        if (x < 0) continue;
-        const T* diffs = diff_dst + g.dst_at(at.n, y, x);
-        const T* weights = kernel + g.weights_at(ky, kx) + at.c * g.filters;
-        for (int64_t f = 0; f < g.filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
-      }
+    for (int64_t k = 0; k < g.kernel_pixels(); ++k) {
+      const int64_t from = g.dst_at(at, g.kernel_place(k));
+      if (from < 0) continue;
+      const T* diffs = diff_dst + from;
+      const T* weights = kernel + (k * g.channels + at.c) * g.filters;
+      for (int64_t f = 0; f < g.filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
     }
     diff_src[i] = from_float<T>(sum);
   }
@@ -120,16 +130,14 @@ struct BackwardData {
 template <class T>
 __global__ void __launch_bounds__(kEachThreads, 4)
     backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {
-  const int64_t pixels = g.batch * g.out_height * g.out_width, weights = g.weights();
+  const int64_t pixels = g.batch * g.out_depth * g.out_height * g.out_width, weights = g.weights();
   for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
     const int64_t filter = w % g.filters, row = w / g.filters;
     const int64_t channel = row % g.channels;
-    const int64_t ky = row / g.channels / g.kernel_width, kx = row / g.channels % g.kernel_width;
+    const Place k = g.kernel_place(row / g.channels);
     float sum = 0;
     for (int64_t p = threadIdx.x; p < pixels; p += blockDim.x) {
-      const Place at = place_of(p, g.out_height, g.out_width, 1);
-      const int64_t from = g.src_at(at.n, at.y * g.stride_height + ky * g.dilation_height - g.top,
-                                    at.x * g.stride_width + kx * g.dilation_width - g.left);
+      const int64_t from = g.src_at(place_of(p, g.out_depth, g.out_height, g.out_width, 1), k);
       if (from >= 0) sum += to_float(src[from + channel]) * to_float(diff_dst[p * g.filters + filter]);
     }
     sum = block_reduce(sum, Add{});

@@ -58,9 +58,8 @@ class Description {
   Description& set(cudnnBackendAttributeName_t name, T value) {
     return set(name, attribute_type(value), 1, &value);
   }
-  template <size_t N>
-  Description& set(cudnnBackendAttributeName_t name, const std::array<int64_t, N>& values) {
-    return set(name, CUDNN_TYPE_INT64, N, values.data());
+  Description& set(cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
+    return set(name, CUDNN_TYPE_INT64, values.size(), values.data());
   }
   Description& set(cudnnBackendAttributeName_t name, const DnnDescriptor& other) {
     const cudnnBackendDescriptor_t pointer = other.get();
@@ -107,26 +106,41 @@ cudnnDataType_t dnn_type(DType type) {
   return CUDNN_DATA_FLOAT;
 }
 
-/// cuDNN names the axes n, c, h, w whatever their order in memory, where the channels are innermost.
-DnnDescriptor tensor(int64_t name, DType type, int64_t n, int64_t h, int64_t w, int64_t c) {
+/// A convolution's numbers for each of its axes, the depth among them where it counts.
+std::vector<int64_t> axes_of(const ConvolutionSpec& spec, int64_t depth, int64_t height, int64_t width) {
+  if (spec.is_volume()) return {depth, height, width};
+  return {height, width};
+}
+
+/// cuDNN names the axes n, c, h, w (or n, c, d, h, w) whatever their order in memory, where the channels are
+/// innermost.
+DnnDescriptor tensor(int64_t name, DType type, int64_t n, const std::vector<int64_t>& axes, int64_t c) {
+  std::vector<int64_t> dimensions = {n, c}, strides(axes.size() + 2, 1);
+  dimensions.insert(dimensions.end(), axes.begin(), axes.end());
+  int64_t pixels = 1;
+  for (size_t i = axes.size(); i-- > 0; pixels *= axes[i]) strides[i + 2] = pixels * c;
+  strides[0] = pixels * c;
   return Description(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name)
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, dnn_type(type))
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16})
-      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::array{n, c, h, w})
-      .set(CUDNN_ATTR_TENSOR_STRIDES, std::array{h * w * c, int64_t{1}, w * c, c})
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dimensions)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
       .finish();
 }
 
 DnnDescriptor geometry(const ConvolutionSpec& spec) {
+  const Padding3& sides = spec.padding;
   return Description(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
-      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{spec.is_volume() ? 3 : 2})
       .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::array{spec.padding.top, spec.padding.left})
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::array{spec.padding.bottom, spec.padding.right})
-      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{spec.stride_height, spec.stride_width})
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{spec.dilation_height, spec.dilation_width})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axes_of(spec, sides.front, sides.top, sides.left))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axes_of(spec, sides.back, sides.bottom, sides.right))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+           axes_of(spec, spec.stride_depth, spec.stride_height, spec.stride_width))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS,
+           axes_of(spec, spec.dilation_depth, spec.dilation_height, spec.dilation_width))
       .finish();
 }
 
@@ -173,9 +187,11 @@ struct OperationGraph {
 
   OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, DType weights_type,
                  Direction direction)
-      : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
-        w(tensor(kW, weights_type, spec.filters, spec.kernel_height, spec.kernel_width, spec.channels)),
-        y(tensor(kY, type, spec.batch, spec.out_height(), spec.out_width(), spec.filters)),
+      : x(tensor(kX, type, spec.batch, axes_of(spec, spec.depth, spec.height, spec.width), spec.channels)),
+        w(tensor(kW, weights_type, spec.filters,
+                 axes_of(spec, spec.kernel_depth, spec.kernel_height, spec.kernel_width), spec.channels)),
+        y(tensor(kY, type, spec.batch, axes_of(spec, spec.out_depth(), spec.out_height(), spec.out_width()),
+                 spec.filters)),
         convolution(geometry(spec)) {
     const OperationNames names = names_of(direction);
     operation = Description(names.type)
@@ -336,8 +352,8 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
 }
 
 size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand) {
-  const int64_t elements = spec.batch * (spec.height * spec.width * spec.channels +
-                                         spec.out_height() * spec.out_width() * spec.filters);
+  const int64_t elements =
+      spec.batch * (spec.src_pixels() * spec.channels + spec.dst_pixels() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);
   // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
   return at_hand + images + images / 4;
@@ -357,7 +373,7 @@ void DnnConvolution::run(cudnnHandle_t handle, const void* x, const void* w, con
   const std::array<const void*, 3> arrays = {x, w, y};
   const DnnDescriptor pack =
       Description(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
-          .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array{kX, kW, kY})
+          .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::vector{kX, kW, kY})
           .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, arrays.size(), arrays.data())
           .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
           .finish();

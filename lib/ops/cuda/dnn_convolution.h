@@ -36,10 +36,11 @@ class DnnDevice {
 std::vector<DType> filter_gradient_types(DType compute_type);
 
 /// x is an image of the convolution's source, w its weights, y an image of its destination; which of them is
-/// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels] of the
-/// compute type, and their gradient is of the first of filter_gradient_types() that cuDNN has an engine for.
-/// Prepared once, by cuDNN's graph API: an operation graph of one node, and the first plan that cuDNN's
-/// heuristics propose and that will do; engine 0, the slowest, only where no other will.
+/// written follows from the direction. Images are NHWC, volumes NDHWC; weights are [filters, height, width,
+/// channels], or [filters, depth, height, width, channels], of the compute type, and their gradient is of the
+/// first of filter_gradient_types() that cuDNN has an engine for. Prepared once, by cuDNN's graph API: an
+/// operation graph of one node, and the first plan that cuDNN's heuristics propose and that will do; engine
+/// 0, the slowest, only where no other will.
 class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };

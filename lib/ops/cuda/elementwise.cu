@@ -1,4 +1,4 @@
-// What is done to each element by itself.
+// Elementwise operations.
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -13,10 +13,10 @@
 namespace dtrain::cuda {
 namespace {
 
-/// The arrays that one value is made of, in a kernel's arguments. One or two are as many as there is room
-/// for, so that all are asked for before the first is waited for; few make an argument that costs nothing;
-/// the others take what one launch may carry (4 KiB), so that a value is always made in one pass: its
-/// destination may be any of its sources.
+/// Source arrays that are combined into one value, passed as a kernel argument. With capacity 1 or 2 the
+/// count is a constant, so all loads are issued before the first is waited for. Up to kFewSources, the
+/// argument is small enough to cost nothing; above, it uses the space of one launch (4 KiB). A value is
+/// therefore always computed in one pass, and the destination may be any of the sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
 
 template <class T, size_t kCapacity>
@@ -72,7 +72,7 @@ struct SumBackward {
   __device__ Loaded<N> read(int64_t i) const {
     Loaded<N> loaded{};
     diff_dsts.combine(i, Add{}, loaded.diffs);
-    // Nothing is saved for an activation that does nothing.
+    // A linear activation saves nothing.
     if constexpr (!std::is_same_v<Activation, math::Linear>) load(saved + i, loaded.kept);
     return loaded;
   }
@@ -84,8 +84,8 @@ struct SumBackward {
   }
 };
 
-/// The same, an element at a time, as a term of its column's sum: it is what has been written, as if a pass
-/// of its own had read it.
+/// SumBackward of one element as a term of its column's sum. The term is the value as stored, the same as if
+/// a separate pass had read it back.
 template <class Body>
 struct SumBackwardTerm {
   static constexpr int kSums = 1;
@@ -143,7 +143,7 @@ struct ScaleAdd {
   }
 };
 
-/// words.v[i] by comparisons: a block that is indexed at run time would lie in memory.
+/// Returns words.v[i] by comparisons: an array that is indexed at run time would be placed in local memory.
 __device__ uint32_t word_of(const Philox::Block& words, uint64_t i) {
   return i == 0 ? words.v[0] : i == 1 ? words.v[1] : i == 2 ? words.v[2] : words.v[3];
 }
@@ -158,7 +158,7 @@ struct Dropout {
   uint64_t first_sample;
   int64_t per_sample;
 
-  /// For N > 1 per_sample is a multiple of N, and N of 4: whole blocks of random words.
+  /// For N > 1, per_sample is a multiple of N, and N of 4, so that whole blocks of random words are used.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, per_sample);
@@ -191,15 +191,15 @@ bool all_aligned_16(std::span<const void* const> arrays) {
   return std::all_of(arrays.begin(), arrays.end(), [](const void* array) { return aligned_16(array); });
 }
 
-/// use(Sources of the arrays).
+/// Calls use() with the Sources of the arrays.
 template <class T, class Use>
 void with_sources(std::span<const void* const> arrays, Use&& use) {
   if (arrays.size() == 1) return use(sources_of<1, T>(arrays));
   if (arrays.size() == 2) return use(sources_of<2, T>(arrays));
   if (arrays.size() <= kFewSources) return use(sources_of<kFewSources, T>(arrays));
   if (arrays.size() <= kMostSources) return use(sources_of<kMostSources, T>(arrays));
-  throw Error("a GPU combines at most " + std::to_string(kMostSources) + " arrays to one value, not " +
-              std::to_string(arrays.size()));
+  throw Error("a GPU can combine at most " + std::to_string(kMostSources) +
+              " arrays in one operation, found " + std::to_string(arrays.size()));
 }
 
 template <class Combine, class T, class Activation>
@@ -212,7 +212,7 @@ void combine(const CudaContext& context, T* dst, std::span<const void* const> sr
   });
 }
 
-/// use(SumBackward of these arrays).
+/// Calls use() with the SumBackward of these arrays.
 template <class T, class Use>
 void with_sum_backward(const ActivationSpec& spec, const void* saved, std::span<const void* const> diff_dsts,
                        void* diff_src, Use&& use) {

@@ -8,7 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// What an elementwise loss reads and writes, rows of `columns`; a metric has no gradient.
+/// The arrays that an elementwise loss reads and writes, rows of `columns` elements. Metrics have no
+/// diff_prediction.
 template <class T>
 struct ElementArrays {
   const T* prediction;
@@ -32,7 +33,7 @@ __device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, 
 #pragma unroll
   for (int k = 0; k < N; ++k)
     sum += static_cast<double>(weight(k)) * static_cast<double>(of.value(values[k], targets[k]));
-  if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // a metric alone has none
+  if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // pure metrics have no gradient
     if (arrays.diff_prediction) {
 #pragma unroll
       for (int k = 0; k < N; ++k) values[k] = weight(k) * scale * of.gradient(values[k], targets[k]);
@@ -42,7 +43,8 @@ __device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, 
   return sum;
 }
 
-/// The losses with powers need more registers than a thread of 1024 has. (The 1 beside it: groups.h.)
+/// Maximum threads per block: with 1024, losses that compute powers would not have enough registers. (For the
+/// 1 in the launch bounds see groups.h.)
 inline constexpr int kMostElementThreads = 512;
 
 template <int N, class T, class Loss>
@@ -62,7 +64,7 @@ __global__ void __launch_bounds__(kMostElementThreads, 1)
   leave(total, sum);
 }
 
-/// Enqueues the loss (or metric) `of` over n elements.
+/// Enqueues the loss or metric `of` over n elements.
 template <class T, class Loss>
 void launch_elements(const CudaContext& context, const Loss& of, const ElementArrays<T>& arrays, int64_t n,
                      const Total& total) {

@@ -1,4 +1,4 @@
-// Rows of a table by their numbers, and the gradient of that table.
+// Embedding: lookup of table rows by index, and the gradient of the table.
 #include <algorithm>
 #include <limits>
 
@@ -32,28 +32,28 @@ struct EmbeddingForward {
   }
 };
 
-// The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y, each of
-// which has kWarp of its columns, one a lane. A block looks through all indices and lists those of its rows.
-// Of what is listed each warp adds the rows that it owns, so that one thread alone adds to an element of the
-// table, always in the same order (on GPUs of as many multiprocessors). Only one row of a list, which a
-// sample of the list names most often, as it does padding, is shared by all warps.
+// The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y; each of
+// them has kWarp of the columns, one per lane. A block scans all indices and lists those of its rows. From
+// the list, each warp adds the rows that it owns, so that a single thread adds to an element of the table,
+// always in the same order (on GPUs with the same number of multiprocessors). Only one row of a list is
+// shared by all warps: the row that occurs most often in a sample of the list, such as padding.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
-constexpr int kRounds = 2;       // indices that a thread looks at for one list
-constexpr int kAhead = 16;       // elements that a thread asks for before it adds the first
-constexpr int kSharing = kWarp;  // entries of a list from which on a row of it is shared
+constexpr int kRounds = 2;       // indices that a thread scans for one list
+constexpr int kAhead = 16;       // elements that a thread loads before it adds the first
+constexpr int kSharing = kWarp;  // lists with at least this many entries share a row
 
-/// A block's indices among kRounds * kThreads that follow one another, in their order.
+/// A block's indices among kRounds * kThreads consecutive ones, in order.
 struct Listed {
   int32_t row[kRounds * kThreads];
-  uint16_t place[kRounds * kThreads];  // among the indices looked at, listed or not
-  uint16_t taken[kWarps][2 * kWarp];   // entries that a warp has yet to add
-  float shared_sums[kWarps][kWarp];    // of the shared row, by warp and lane
+  uint16_t place[kRounds * kThreads];  // position among the scanned indices
+  uint16_t taken[kWarps][2 * kWarp];   // entries that a warp still has to add
+  float shared_sums[kWarps][kWarp];    // sums of the shared row, by warp and lane
   int32_t warp_counts[kRounds][kWarps];
   int32_t shared_row;
 };
 
-/// This thread's of the next kRounds * kThreads indices, -1 past the last of `n`.
+/// This thread's share of the next kRounds * kThreads indices; -1 past the end.
 struct Indices {
   int32_t row[kRounds];
 
@@ -66,8 +66,9 @@ struct Indices {
   }
 };
 
-/// Lists the block's rows among the indices of all threads, in the order of the indices; gives their number.
-/// A new list may take the old one's place: past the first barrier all have read that.
+/// Lists the block's rows among the indices of all threads, in the order of the indices, and returns their
+/// number. The new list may overwrite the old one: after the first barrier, all threads have read the old
+/// one.
 __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t table_rows) {
   const auto thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
   unsigned mine[kRounds];
@@ -94,9 +95,9 @@ __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t 
   return count;
 }
 
-/// The row that most of kWarp entries name; of several such rows the one of the greatest number. The entries
-/// are spread over the list, at uneven distances, as sentences of even lengths begin with the same word. All
-/// threads call, with at least kWarp entries.
+/// Returns the row that occurs most often in a sample of kWarp entries; among equally frequent rows, the one
+/// with the greatest index. The sample is spread over the list at uneven distances, because sentences of
+/// equal length may all begin with the same word. All threads call; the list has at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
   if (threadIdx.x < kWarp) {
     const auto i = static_cast<int>(threadIdx.x);
@@ -110,19 +111,21 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
   return listed.shared_row;
 }
 
-/// What a thread adds of one list: its lane's column, of the rows that its warp owns and of the shared one.
+/// Adds one list's entries in one thread: in its lane's column, the rows that its warp owns and a part of the
+/// shared row.
 template <class T>
 struct Adder {
   const Listed& listed;
-  const T* diff_dst;  // of the first index looked at, at the thread's column
+  const T* diff_dst;  // at the first scanned index and the thread's column
   float* diff_table;  // at the thread's column
   int64_t columns;
   bool has_column;  // false past the last column
   int32_t shared_row;
   float shared_sum = 0.0f;
 
-  /// Atomic not because others add here, but because the thread need not wait for the old value. The
-  /// instruction flushes denormal addends and sums to 0 (docs/architecture.md, "Denormal numbers").
+  /// Uses an atomic add so that the thread need not wait for the old value; no other thread adds to this
+  /// element. The instruction flushes denormal addends and sums to 0 (docs/architecture.md, "Denormal
+  /// numbers").
   __device__ void add_to_table(int32_t row, float value) const {
     if (has_column) atomicAdd(diff_table + row * columns, value);
   }
@@ -149,13 +152,13 @@ struct Adder {
   }
 };
 
-/// The warp of a block that adds to a row of the table.
+/// Returns the warp of a block that owns a row of the table.
 __device__ inline int owner_of(int32_t row) {
   return row / static_cast<int>(gridDim.y) % kWarps;
 }
 
-/// Has this warp's entries of a list added: those of the rows that it owns, and the shared row's among
-/// entries 32 * k to 32 * k + 31 where k % kWarps is this warp.
+/// Adds this warp's entries of a list: the entries of the rows that it owns, and the shared row's entries
+/// among 32 * k to 32 * k + 31 for all k with k % kWarps equal to this warp.
 template <class T>
 __device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -176,7 +179,7 @@ __device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
   }
 }
 
-/// diff_table is zero before.
+/// diff_table must be zero at the start.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     embedding_backward_kernel(const int32_t* indices, const T* diff_dst, float* diff_table, int64_t n,
@@ -190,7 +193,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t first = 0; first < n; first += kRounds * kThreads) {
     const Indices now = next;
     const int64_t following = first + kRounds * kThreads;
-    next.load(indices + following, n - following);  // under way while this list is added
+    next.load(indices + following, n - following);  // in flight while this list is added
     const int count = list_rows(listed, now, table_rows);
     const int32_t shared_row = count < kSharing ? -1 : most_frequent(listed, count);
     Adder<T> adder{

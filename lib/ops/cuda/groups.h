@@ -1,5 +1,5 @@
-// The threads that share a row (ops/math/row_group.h): a warp, or a block where rows are long, or one thread
-// where they are short.
+// Groups of threads that share a row (ops/math/row_group.h): a warp, a block for long rows, or one thread for
+// short rows.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace dtrain::cuda {
 
 struct ThreadGroup : math::OneThread {
-  /// Threads of a block, for __launch_bounds__(kMostThreads, 1): without the 1, nvcc spills a few registers
-  /// where that lets another block run beside it.
+  /// Maximum threads per block, for __launch_bounds__(kMostThreads, 1): without the 1, nvcc spills a few
+  /// registers to let another block run at the same time.
   static constexpr int kMostThreads = 256;
-  /// This group of all in the grid, and their number.
+  /// Index of this group in the grid, and number of groups.
   __device__ int64_t index() const { return thread_index(); }
   __device__ int64_t count() const { return thread_count(); }
-  /// Waits for the group's other threads, and orders their accesses to memory.
+  /// Waits for the group's other threads; their earlier memory accesses are visible afterwards.
   __device__ void sync() const {}
 };
 
@@ -51,8 +51,8 @@ struct BlockGroup {
   }
 };
 
-/// use(group, blocks, threads): who works on [rows, columns], in so many blocks of so many threads. Little is
-/// done by one block, so that its sum needs no second kernel.
+/// Calls use(group, blocks, threads) with the group type and the launch size for [rows, columns]. Small
+/// arrays get one block, so that no second kernel is needed for the sum.
 template <class Use>
 void with_group(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   constexpr int kThreads = 256;
@@ -62,7 +62,7 @@ void with_group(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   use(WarpGroup{}, static_cast<unsigned>(std::min(blocks, most_blocks)), kThreads);
 }
 
-/// The same, but one thread takes a whole row of fewer than 8 columns.
+/// Like with_group(), but one thread processes a whole row if there are fewer than 8 columns.
 template <class Use>
 void with_group_or_thread(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   constexpr int64_t kThreads = 256;

@@ -1,4 +1,4 @@
-// Owners of the descriptions that cuBLASLt and cuDNN work from.
+// Owning handles of cuBLASLt and cuDNN descriptors.
 #pragma once
 
 #include <cublasLt.h>

@@ -1,4 +1,4 @@
-// Starting a kernel. tests/emulation has another file of this name, which runs kernels on the CPU.
+// Kernel launches. tests/emulation has another file of this name, which runs kernels on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace dtrain::cuda {
 
-/// Enqueues kernel(arguments...) over grid x block threads. Throws Error where it cannot be started.
+/// Enqueues kernel(arguments...) over grid x block threads. Throws Error if the launch fails.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
             Arguments&&... arguments) {
-  // Parameters by value, so that what is passed has the kernel's own types.
+  // By-value parameters convert the arguments to the kernel's parameter types.
   [&](Parameters... values) {
     void* pointers[] = {static_cast<void*>(&values)..., nullptr};
     check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream),
@@ -21,8 +21,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
   }(static_cast<Parameters>(arguments)...);
 }
 
-/// Blocks of `threads` that cover n items, but no more than keep the device busy: kernels stride over the
-/// rest.
+/// Returns how many blocks of `threads` threads cover n items, limited to what keeps the device busy; kernels
+/// stride over the rest.
 inline unsigned blocks_for(int64_t n, int threads, int multiprocessors) {
   const int64_t wanted = (n + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, int64_t{multiprocessors} * 8));

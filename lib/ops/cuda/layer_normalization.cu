@@ -1,5 +1,5 @@
-// Layer normalization, of rows: forward one pass over memory, backward one for the parameters' gradients and
-// one for the input's.
+// Layer normalisation of rows. The forward pass reads memory once; the backward pass reads it once for the
+// parameters' gradients and once for the input's gradient.
 #include "ops/cuda/column_sum.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/rows.h"
@@ -8,12 +8,12 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Accesses that a thread keeps of a row, and the blocks that a multiprocessor is to have at a time: with 4,
+/// Accesses of a row that a thread keeps in registers, and minimum blocks per multiprocessor: with 4 blocks,
 /// the backward kernel spills registers.
 constexpr int kHeldAccesses = 4, kRowBlocks = 3;
 
-/// A thread's elements of a row, which it goes through several times: in registers, kHeld accesses of N
-/// elements at most; or, where kHeld is 0, read from memory each time.
+/// A thread's elements of a row, for several iterations over them. Up to kHeld accesses of N elements are
+/// kept in registers; if kHeld is 0, every iteration reads from memory.
 template <int N, int kHeld, class T>
 class RowPart {
  public:
@@ -22,8 +22,8 @@ class RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (place(k) < columns_) held_[k] = load_raw<N>(row_ + place(k));
   }
-  /// Ends the use of floats that were made of the elements: they are made again of what is held. The compiler
-  /// would keep them over the reductions, in twice the registers.
+  /// Makes the compiler convert the elements to float again after this call. Otherwise it would keep the
+  /// floats across the reductions, in twice the registers.
   __device__ void forget_floats() {
     if constexpr (sizeof(T) < sizeof(float) && N > 1) {
       constexpr int kWords = kHeld * N * static_cast<int>(sizeof(T)) / static_cast<int>(sizeof(uint32_t));
@@ -31,7 +31,7 @@ class RowPart {
       for (int i = 0; i < kWords; ++i) asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(held_)[i]));
     }
   }
-  /// use(c, elements) for the N elements from c on, and so forth.
+  /// Calls use(c, elements) for each of this thread's accesses: the N elements from column c on.
   template <class Use>
   __device__ void each(const Use& use) const {
     if constexpr (kHeld == 0) {
@@ -42,7 +42,7 @@ class RowPart {
         if (place(k) < columns_) use(place(k), held_[k]);
     }
   }
-  /// use(c, elements, other's elements).
+  /// Calls use(c, elements, other's elements) for each access.
   template <class Use>
   __device__ void each_with(const RowPart& other, const Use& use) const {
     if constexpr (kHeld == 0) {
@@ -64,7 +64,7 @@ class RowPart {
   Raw<N, T> held_[kHeld > 0 ? kHeld : 1];
 };
 
-/// Loads src[at ...], or `otherwise` where there is no src.
+/// Loads N values from src + at, or sets them to `otherwise` if src is null.
 template <int N>
 __device__ inline void load_or(float otherwise, const float* src, int64_t at, float (&values)[N]) {
   if (src) return load(src + at, values);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     T* const dx = diff_src + r * columns;
     const float m = mean[r], inverse = inverse_deviation[r];
     float total = 0.0f, dot = 0.0f;
-    // The gradient of a normalised value.
+    // Loads the gradients with respect to the normalised values.
     const auto load_gradients = [&](int64_t c, const Raw<N, T>& diffs, float(&gradients)[N]) {
       load_or(1.0f, gamma, c, gradients);
 #pragma unroll
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
   });
 }
 
-/// The gradients of gamma and of beta, as sums of columns.
+/// The term whose column sums are the gradients of gamma and beta.
 template <class T>
 struct ParameterGradients {
   static constexpr int kSums = 2;
@@ -164,7 +164,7 @@ struct ParameterGradients {
   __device__ Floats<2> value(int64_t, int64_t, const Floats<2>& loaded) const { return loaded; }
 };
 
-/// use(N, kHeld, long_rows), N and kHeld constants: how to go through rows of T.
+/// Calls use(N, kHeld, long_rows) with constants N and kHeld that suit rows of T.
 template <class T, class Use>
 void with_row_parts(bool vectors, int64_t columns, Use&& use) {
   with_width<T>(vectors, [&](auto width) {
@@ -196,7 +196,7 @@ void CudaOps::layer_normalization_backward(const LayerNormalizationBackwardArgum
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
     const T *const x = static_cast<const T*>(args.src), *const dy = static_cast<const T*>(args.diff_dst);
-    // The parameters' gradients are made first, as diff_src may be diff_dst.
+    // The parameters' gradients are computed first, because diff_src may be diff_dst.
     if (args.diff_gamma || args.diff_beta) {
       sum_columns(context_, ParameterGradients<T>{x, dy, args.mean, args.inverse_deviation, columns},
                   {{args.diff_gamma, args.diff_beta}}, rows, columns);

@@ -1,5 +1,4 @@
-// Losses, fused with their gradients, and metrics. A row is the work of a warp or, where it is long, of a
-// block.
+// Losses, fused with their gradients. A warp processes a row; if rows are long, a block does.
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
@@ -11,12 +10,13 @@
 namespace dtrain::cuda {
 namespace {
 
-/// exp(x - most) summed over a row.
+/// A row's maximum `most`, and the sum of exp(x - most) over the row.
 struct Exponentials {
   float most, total;
 };
 
-/// In one pass, scaling what is summed whenever something greater comes. also(c) is called for each access.
+/// Computes a row's Exponentials in one pass, rescaling the sum whenever a greater element is found. Calls
+/// also(c) for each access.
 template <int N, class T, class Group, class Also>
 __device__ Exponentials exponentials(const Group& group, const T* x, int64_t columns, const Also& also) {
   float most = std::numeric_limits<float>::lowest(), total = 0.0f;
@@ -36,7 +36,7 @@ __device__ Exponentials exponentials(const Group& group, const T* x, int64_t col
   return {all, group.reduce(total * math::exp(most - all), Add{})};
 }
 
-/// dst[c] = of(c) for a row's columns.
+/// Writes a row: of(c, values) sets the N values from column c on.
 template <int N, class T, class Group, class Of>
 __device__ void write_row(const Group& group, T* dst, int64_t columns, const Of& of) {
   for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
@@ -46,7 +46,8 @@ __device__ void write_row(const Group& group, T* dst, int64_t columns, const Of&
   }
 }
 
-// The loss of one row; `diff` (or null) is its gradient, times scale.
+// The functions below return the loss of one row and write its gradient times `scale` to `diff`, unless that
+// is null.
 
 template <int N, class T, class Group>
 __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, float scale, T* diff,
@@ -66,7 +67,7 @@ __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, f
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
-/// A row's distribution, as it is written or (Spread) with a part of it spread over all classes.
+/// A row's target distribution; with Spread, part of it is spread over all classes (label smoothing).
 template <bool Spread>
 struct DenseTarget {
   const float* t;
@@ -80,7 +81,7 @@ struct DenseTarget {
     }
   }
 };
-/// A class of which a part is spread over all.
+/// A target class with label smoothing: part of it is spread over all classes.
 struct SpreadClass {
   int64_t k;
   float kept, spread;
@@ -153,7 +154,7 @@ __device__ double dense_probability_row(const Group& group, const T* p, const Ta
   return static_cast<double>(group.reduce(loss, Add{}));
 }
 
-/// One row of a crossentropy with a target for each class: by logits or probabilities, as the spec says.
+/// One row of a cross-entropy with a target per class, from logits or probabilities as the spec says.
 template <int N, class T, class Group, class Target>
 __device__ double dense_row(const CrossEntropySpec& spec, const Group& group, const T* p, const Target& t,
                             float scale, T* diff, int64_t columns) {

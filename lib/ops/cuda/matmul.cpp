@@ -34,27 +34,27 @@ MatrixLayout make_layout(cudaDataType_t type, int64_t rows, int64_t columns) {
   return MatrixLayout(layout);
 }
 
-/// cuBLASLt's matrices lie column by column. So a matrix of ours is its transpose there, and what is asked
-/// for is C^T = op(B)^T op(A)^T, whose rows are C's columns: along them runs its bias.
+/// cuBLASLt's matrices are column-major, so our row-major matrices are seen as their transposes. The call
+/// computes C^T = op(B)^T op(A)^T. Its bias has one element per row of C^T, that is, per column of C.
 ///
-/// cuBLASLt adds the bias, but never applies relu: its epilogue computes max(x, 0), which may turn NaN into
-/// 0. A network that diverges would then go on with a finite loss and zeros in place of NaN. The activation
-/// kernel, which keeps NaN, costs one more read and write of C.
+/// cuBLASLt adds the bias but never applies relu: its epilogue computes max(x, 0), which may turn NaN into 0.
+/// A network that diverges would then continue with a finite loss and zeros instead of NaN. The activation
+/// kernel keeps NaN, at the cost of one more read and write of C.
 class CudaMatmul final : public Matmul {
  public:
   CudaMatmul(CudaOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
     const cudaDataType_t type = blas_type(ops.compute_type());
     const cudaDataType_t result = spec.float32_result ? CUDA_R_32F : type;
     if (result != type && (spec.bias || spec.activation.kind != Activation::linear))
-      throw Error("a matrix product with a float32 result has no bias and no activation");
+      throw Error("a matrix product with a float32 result cannot have a bias or an activation");
     describe();
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
     right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
     result_ = make_layout(result, spec.n, spec.m);
     adds_bias_ = spec.bias && choose(CUBLASLT_EPILOGUE_BIAS);
     if (!adds_bias_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
-      throw Error(
-          fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}]", spec.m, spec.k, spec.k, spec.n));
+      throw Error(fmt::format("cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]", spec.m,
+                              spec.k, spec.k, spec.n));
   }
 
   size_t scratch_bytes() const override { return 0; }
@@ -99,9 +99,9 @@ class CudaMatmul final : public Matmul {
       check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value), kPreparing);
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{ops_.context().workspace_bytes()});
-    // Where a long sum is split, its parts are kept and added as float32, in an order of their own.
+    // If a long sum is split, its parts are stored as float32 in the workspace and added in a separate step.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    // What arenas and flat buffers promise.
+    // The alignment that arenas and flat buffers guarantee.
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{16});
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{16});
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{16});
@@ -109,11 +109,11 @@ class CudaMatmul final : public Matmul {
     return preference;
   }
 
-  /// Takes the first algorithm that cuBLASLt's heuristics propose; false where they know none.
+  /// Selects the first algorithm that cuBLASLt's heuristics propose. Returns false if they find none.
   bool choose(cublasLtEpilogue_t epilogue) {
     CudaContext& context = ops_.context();
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    // The heuristics read a bias's alignment off its address, and nothing else.
+    // The heuristics use the bias's address only for its alignment.
     const void* bias = static_cast<char*>(context.workspace()) + 16;
     if (epilogue & CUBLASLT_EPILOGUE_BIAS) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     std::array<cublasLtMatmulHeuristicResult_t, 4> found{};
@@ -122,7 +122,7 @@ class CudaMatmul final : public Matmul {
         context.blas(), desc_.get(), left_.get(), right_.get(), result_.get(), result_.get(),
         preference().get(), static_cast<int>(found.size()), found.data(), &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-    // Which is what they may also say of an epilogue that a type or a shape does not go with.
+    // The heuristics may also return this status if an epilogue does not support a type or shape.
     if (status == CUBLAS_STATUS_INVALID_VALUE && epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
     check(status, kPreparing);
     for (int i = 0; i < count; ++i) {
@@ -139,13 +139,13 @@ class CudaMatmul final : public Matmul {
   MatmulDesc desc_;
   MatrixLayout left_, right_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
-  bool adds_bias_ = false;  // the bias is the product's epilogue
+  bool adds_bias_ = false;  // true if the product's epilogue adds the bias
 };
 
 }  // namespace
 
 std::unique_ptr<Matmul> CudaOps::matmul(const MatmulSpec& spec) {
-  const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
+  const OnDevice on(context_.index());  // one GPU's thread prepares plans for several GPUs
   return std::make_unique<CudaMatmul>(*this, spec);
 }
 

@@ -1,4 +1,4 @@
-// Merging of arrays, and sums of elements that lie apart.
+// Merging of arrays, and sums of strided elements.
 #include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"
@@ -52,7 +52,7 @@ struct MergeForward {
   }
 };
 
-/// The gradient of an array that is merged by arithmetic.
+/// The gradient of an array that is merged by arithmetic (subtract, average).
 template <class T>
 struct MergeBackward {
   math::Merge merge;
@@ -70,7 +70,7 @@ struct MergeBackward {
   }
 };
 
-/// The gradient of an array that is merged by comparison: the first of those with the merged value has it.
+/// The gradient of an array that is merged by comparison: the first array with the merged value gets it.
 template <class T>
 struct SelectBackward {
   Merged<T> srcs;

@@ -1,4 +1,4 @@
-// Metrics: those of a row's best scores here, those of elements as losses without a gradient.
+// Metrics: top-k and counts over rows. Metrics of single elements are computed as losses without a gradient.
 #include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"
@@ -17,8 +17,8 @@ struct Row {
   __device__ float operator()(int64_t c) const { return to_float(values[c]); }
 };
 
-/// 1 where class k is among the best `top`: see MetricSpec::k. A class that does not exist, or whose score is
-/// NaN, is not.
+/// Returns 1 if class k is among the best `top` classes (see MetricSpec::k), else 0. Returns 0 if the class
+/// does not exist or its score is NaN.
 template <int N, class T, class Group>
 __device__ double top_k_row(const Group& group, const T* p, int64_t k, int top, int64_t columns) {
   if (k < 0 || k >= columns) return 0.0;
@@ -51,9 +51,9 @@ __global__ void __launch_bounds__(Group::kMostThreads, 1)
   leave(total, sum);
 }
 
-/// Rows are counted by pieces: row r belongs to piece r % pieces, whose rows one group counts in their order.
-/// Piece i adds to sums + i * stride. With a stride of 0 all pieces add to the same sums; else the kernel
-/// clears each piece's `stride` sums first.
+/// How rows are divided into pieces: row r belongs to piece r % pieces. One group counts the rows of a piece
+/// in order. Piece i adds to sums + i * stride. If stride is 0, all pieces add to the same sums; otherwise
+/// the kernel first clears each piece's `stride` sums.
 struct CountPieces {
   double* sums;
   int64_t pieces, stride;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kCountThreads, 1)
     double* const sums = to.sums + piece * to.stride;
     for (int64_t i = group.rank(); i < to.stride; i += group.size()) sums[i] = 0.0;
     for (int64_t r = piece; r < rows; r += to.pieces) {
-      group.sync();  // so that a place gets what the rows before add first
+      group.sync();  // so that earlier rows add to a sum first
       const double weight = static_cast<double>(weights.of(r));
       math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
                       [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kCountThreads, 1)
   }
 }
 
-/// sums[i] += the sum of the pieces' partial sums i.
+/// sums[i] += the sum over pieces of partial sum i.
 __global__ void add_pieces_kernel(CountPieces from, double* sums) {
   const WarpGroup group;
   for (int64_t i = group.index(); i < from.stride; i += group.count()) {
@@ -129,9 +129,9 @@ void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   });
 }
 
-/// Sums of whole numbers are the same bits in any order, so all rows add to them at once. Those of weights,
-/// of squares and of shares of a row's answers are not: where their bits have to be the same run after run,
-/// they are made by pieces, whose number depends only on the rows and the number of sums.
+/// Sums of whole numbers have the same bits in any order, so all rows add to them concurrently. Sums of
+/// weights, of squares and of fractions of a row's answers depend on the order. If they must be
+/// deterministic, they are computed in pieces, whose number depends only on the number of rows and of sums.
 void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   constexpr int64_t kMostPieces = 1024;
   if (args.rows <= 0) return;

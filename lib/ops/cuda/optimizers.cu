@@ -1,4 +1,4 @@
-// What optimizers need: the gradient's norm, what it is worth, and the rules over flat buffers.
+// Kernels of optimizers: sums of squares, the gradient scale, and update rules over flat buffers.
 #include <algorithm>
 #include <type_traits>
 
@@ -16,14 +16,15 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// More blocks than are busy at once, so that those that end early make room, up to what `partials` hold.
+/// Returns a number of blocks larger than the device runs at once, so that blocks that end early are
+/// replaced; at most 8 * 1024, the size of `partials`.
 unsigned many_blocks(int64_t threads, int multiprocessors) {
   return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
 }
 
-constexpr int64_t kSquaresRun = kThreads * math::kSquaresGrain;  // what a block sums at a time
+constexpr int64_t kSquaresRun = kThreads * math::kSquaresGrain;  // elements that a block sums at a time
 
-/// Returns the pairwise sum of the values of a warp's lanes, by index, to every lane.
+/// Returns the pairwise sum of the values of a warp's lanes, in lane order, to every lane.
 __device__ double warp_pairwise_sum(double value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2)
@@ -31,8 +32,8 @@ __device__ double warp_pairwise_sum(double value) {
   return value;
 }
 
-/// Returns the pairwise sum of the values of a block's threads, by index, to the threads of the first warp.
-/// The block is of whole warps, a power of two of them.
+/// Returns the pairwise sum of the values of a block's threads, in thread order, to the threads of the first
+/// warp. The number of warps must be a power of two, without a partial warp.
 __device__ double block_pairwise_sum(double value) {
   __shared__ double sums[kWarp];
   value = warp_pairwise_sum(value);
@@ -44,8 +45,8 @@ __device__ double block_pairwise_sum(double value) {
   return value;
 }
 
-/// math::PairwiseSum in the registers of a warp: lane l keeps the sum of level l, as an array that is indexed
-/// would be in local memory. All lanes call, with the same sums; there are fewer than 2^32 terms.
+/// math::PairwiseSum in the registers of a warp: lane l holds the sum of level l, because an indexed array
+/// would be placed in local memory. All lanes call with the same sums. Fewer than 2^32 terms.
 class WarpPairwiseSum {
  public:
   __device__ void add(double sum) {
@@ -69,8 +70,8 @@ class WarpPairwiseSum {
   int64_t count_ = 0;
 };
 
-/// The blocks of a launch that works on several arrays: those from first[i] to first[i + 1] on array i. A
-/// table of arrays is an argument of a kernel, which may have 4 KiB.
+/// The blocks of a launch that processes several arrays: blocks first[i] to first[i + 1] - 1 work on array i.
+/// Tables of arrays are kernel arguments, which are limited to 4 KiB.
 template <int kMost>
 struct Blocks {
   int arrays = 0;
@@ -81,7 +82,7 @@ struct Blocks {
     first[arrays + 1] = first[arrays] + static_cast<int>(blocks);
     ++arrays;
   }
-  /// The array that a block works on.
+  /// Returns the index of the array that a block works on.
   __device__ int array_of(int block) const {
     int begin = 0, end = arrays;
     while (end - begin > 1) {
@@ -99,8 +100,8 @@ struct SquaresTable {
   int64_t n[kMost] = {}, piece[kMost] = {};
 };
 
-/// A block sums a piece of an array, a grain in each thread at a time: squares[i] of an array of one piece,
-/// else sums[blockIdx.x].
+/// A block sums the squares of one piece of an array; each thread sums one grain at a time. The result goes
+/// to squares[array] if the array has one piece, else to sums[blockIdx.x].
 template <int N>
 __global__ void __launch_bounds__(kThreads)
     squares_kernel(const __grid_constant__ SquaresTable table, double* sums, double* squares) {
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* const src = table.src[array];
   const int64_t n = table.n[array], piece = table.piece[array];
   const int64_t first = (block - first_block) * piece, end = first + piece < n ? first + piece : n;
-  WarpPairwiseSum sum;  // of the first warp
+  WarpPairwiseSum sum;  // used by the first warp only
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
     float values[kGrain] = {};
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
   *(whole ? squares + array : sums + block) = total;
 }
 
-/// squares[blockIdx.x] = the sum of the pieces of an array that has several.
+/// Adds up the pieces of array blockIdx.x in squares[blockIdx.x], if it has several.
 __global__ void __launch_bounds__(kTotalThreads)
     pieces_kernel(const __grid_constant__ SquaresTable table, const double* sums, double* squares) {
   const int first = table.blocks.first[blockIdx.x], pieces = table.blocks.first[blockIdx.x + 1] - first;
@@ -191,16 +192,17 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Parts of parameters, one after another: part i has the elements from begin[i] to begin[i + 1].
+/// Consecutive parts of parameters: part i is the elements [begin[i], begin[i + 1]).
 struct TrustTable {
   static constexpr int kMost = 200;
-  static constexpr int64_t kPiece = int64_t{kThreads} * 4 * 8;  // elements that a block moves
+  static constexpr int64_t kPiece = int64_t{kThreads} * 4 * 8;  // elements that a block updates
   Blocks<kMost> blocks;
   int64_t begin[kMost + 1] = {};
   float learning_rate_factor[kMost] = {};
 };
 
-/// A block moves a piece of a part, whose step one thread finds. `squares`: from the table's first part on.
+/// A block updates a piece of a part; one thread computes the part's step. `squares` starts at the table's
+/// first part.
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
     trust_ratio_kernel(const __grid_constant__ TrustTable table, const double* squares,
@@ -221,10 +223,10 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t end = first + TrustTable::kPiece < part_end ? first + TrustTable::kPiece : part_end;
   int64_t i = first + int64_t{threadIdx.x} * N;
   for (; i + N <= end; i += int64_t{kThreads} * N) update_some<N>(rule, {}, arrays, i);
-  for (; i < end; ++i) update_some<1>(rule, {}, arrays, i);  // of one thread, fewer than N
+  for (; i < end; ++i) update_some<1>(rule, {}, arrays, i);  // one thread, fewer than N elements
 }
 
-/// Whether every part begins at a multiple of `elements`.
+/// Returns whether every part begins at a multiple of `elements`.
 bool parts_begin_at(const TrustRatioRule& rule, int64_t elements) {
   if (rule.parts.empty()) return true;
   return std::ranges::all_of(rule.parts.first(rule.parts.size() - 1),

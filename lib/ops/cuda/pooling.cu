@@ -8,6 +8,7 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"
+#include "ops/cuda/volume_pooling.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -379,6 +380,7 @@ class CudaPooling final : public Pooling {
 }  // namespace
 
 std::unique_ptr<Pooling> CudaOps::pooling(const PoolingSpec& spec) {
+  if (spec.is_volume()) return volume_pooling(*this, spec);
   std::unique_ptr<Pooling> pooling;
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);

@@ -1,4 +1,4 @@
-// A loop with several loads under way, and the choice of how much one access holds.
+// A loop with several loads in flight, and the choice of the access width.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// use(i, load(i)) for i from `first` to `end` by `stride`, in that order; kAhead loads are under way before
-/// the first of their uses, so that few threads keep the memory busy.
+/// Calls use(i, load(i)) for i from `first` to `end` by `stride`, in order. Issues kAhead loads before the
+/// first use, so that a few threads can saturate the memory bandwidth.
 template <int kAhead, class Load, class Use>
 __device__ inline void read_ahead(int64_t first, int64_t end, int64_t stride, const Load& load,
                                   const Use& use) {
@@ -24,13 +24,13 @@ __device__ inline void read_ahead(int64_t first, int64_t end, int64_t stride, co
   for (; i < end; i += stride) use(i, load(i));
 }
 
-/// N elements as floats, as a value.
+/// N elements as floats, as a copyable value.
 template <int N>
 struct Floats {
   float v[N];
 };
 
-/// use(N), N a constant: the elements of one access to an array of T, or 1 where arrays cannot be read so.
+/// Calls use(N) with a constant N: the elements per vector access of T if `vectors`, else 1.
 template <class T, class Use>
 void with_width(bool vectors, Use&& use) {
   if (vectors) {

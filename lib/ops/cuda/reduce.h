@@ -1,5 +1,5 @@
-// Reductions over a warp or a block, in an order that is always the same. Every thread gets the result, the
-// same bits. All threads of the warp (or block) must call.
+// Reductions over a warp or a block, in a fixed order. Every thread gets the same result, bit by bit. All
+// threads of the warp or block must call.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Multiply {
   }
 };
 
-/// `combine` must not care which of its arguments comes first.
+/// `combine` must be commutative.
 template <class T, class Combine>
 __device__ inline T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -32,9 +32,9 @@ __device__ inline T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// For blocks of one dimension and whole warps. May be called again at once. With kToFirst only thread 0 gets
-/// the result, which spares the other warps the second stage: in float64 it would take microseconds where a
-/// multiprocessor adds two numbers a clock.
+/// For one-dimensional blocks of whole warps. May be called again immediately. With kToFirst only thread 0
+/// gets the result, and the other warps skip the second stage: in float64 that stage would take microseconds
+/// on GPUs whose multiprocessors add only two numbers per clock.
 template <bool kToFirst = false, class T, class Combine>
 __device__ inline T block_reduce(T value, Combine combine) {
   __shared__ T parts[kWarp];

@@ -1,4 +1,4 @@
-// Biases, sums of columns, and softmax.
+// Bias addition, column sums, and softmax.
 #include <limits>
 
 #include "ops/cuda/column_sum.h"

@@ -1,5 +1,5 @@
-// Sums over a whole grid, the same bits run after run: every block leaves its own, and one more block adds
-// them in an order that is always the same.
+// Sums over a whole grid with the same bits in every run: each block writes its sum, and a further one-block
+// kernel adds these sums in a fixed order.
 #pragma once
 
 #include "ops/cuda/launch.h"
@@ -7,16 +7,16 @@
 
 namespace dtrain::cuda {
 
-/// Where a grid's sum goes, device memory.
+/// Destination of a grid's sum, in device memory.
 struct Total {
   double* total;
-  double* partials;    // room for one of each block
-  double divisor = 1;  // the sum is divided by it
+  double* partials;    // the sums of the blocks, if there are several
+  double divisor = 1;  // divides the sum
 
   __device__ void put(double sum) const { *total += sum / divisor; }
 };
 
-/// A kernel's last call, of all threads: `value` is what this thread has to add.
+/// Must be the last call of a kernel, by all threads. `value` is this thread's part of the sum.
 __device__ inline void leave(const Total& total, double value) {
   value = block_reduce<true>(value, Add{});
   if (threadIdx.x != 0) return;
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kThreads) add_partials_kernel(Total total, int
   if (threadIdx.x == 0) total.put(value);
 }
 
-/// To be enqueued after a kernel of so many blocks that calls `leave`. A single block has done it all.
+/// Enqueues the final addition after a kernel of `blocks` blocks that calls `leave`. Does nothing after a
+/// single block, which has already written the total.
 inline void finish(const Total& total, unsigned blocks, cudaStream_t stream) {
   if (blocks == 1) return;
   launch(add_partials_kernel<kTotalThreads>, 1, kTotalThreads, stream, total, static_cast<int>(blocks));

@@ -1,4 +1,4 @@
-// Element types on the device. Numbers are read and written as they are kept, and reckoned with as float.
+// Element types on the device. Elements are loaded and stored in their own type and computed with as float.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ __host__ __device__ inline __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-/// use(T{}) with a floating type; throws Error for the others.
+/// Calls use(T{}) for a floating type; throws Error for other types.
 template <class Use>
 void with_type(DType type, Use&& use) {
   switch (type) {
@@ -58,10 +58,10 @@ void with_type(DType type, Use&& use) {
     case DType::float64:
       break;
   }
-  throw Error("a GPU does not compute in " + std::string(name_of(type)));
+  throw Error("a GPU cannot compute in " + std::string(name_of(type)));
 }
 
-/// use(T{}) with any type.
+/// Calls use(T{}) for any type but float64, for which it throws Error.
 template <class Use>
 void with_any_type(DType type, Use&& use) {
   if (type == DType::int32) return use(int32_t{});
@@ -75,7 +75,7 @@ struct alignas(sizeof(T) * N) Vector {
   T v[N];
 };
 
-/// Elements that one 16-byte access holds.
+/// Elements per 16-byte access.
 template <class T>
 inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 

@@ -1,4 +1,5 @@
-// Elementwise kernels: each thread reads and writes 16 bytes at a time where the arrays allow it, as floats.
+// Elementwise kernels: each thread accesses 16 bytes at a time if the arrays are aligned, and computes with
+// floats.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace dtrain::cuda {
 
-/// Elements of one access, where N are wanted.
+/// Elements per access, when N elements are to be loaded.
 template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
 
-/// N elements as they are in memory; [i] converts one to float. A load in flight takes the registers of its
-/// own bytes, in 16-bit types half of what N floats would take.
+/// N elements in their memory format; [i] converts one to float. A load in flight needs only the registers
+/// for its own bytes: for 16-bit types, half of what N floats need.
 template <int N, class T>
 struct Raw {
   static constexpr int kStep = kAccess<T, N>;
@@ -24,7 +25,7 @@ struct Raw {
   __device__ float operator[](int i) const { return to_float(accesses[i / kStep].v[i % kStep]); }
 };
 
-/// Returns src[0 .. N). For N > 1 src is aligned to 16 bytes, or to N elements where those are less.
+/// Returns src[0 .. N). For N > 1, src is aligned to 16 bytes, or to N elements if those are fewer bytes.
 template <int N, class T>
 __device__ inline Raw<N, T> load_raw(const T* src) {
   using Values = Raw<N, T>;
@@ -58,8 +59,8 @@ __device__ inline void store(T* dst, const float (&values)[N]) {
   }
 }
 
-/// The quotient and the rest of numbers that are not negative. A GPU divides 64 bits by a long subroutine,
-/// and most indices fit in 32.
+/// Quotient and remainder of non-negative numbers. 64-bit division is a long subroutine on a GPU, and most
+/// indices fit in 32 bits.
 struct Division {
   int64_t quotient, rest;
 };
@@ -71,7 +72,7 @@ __device__ inline Division divide(int64_t a, int64_t b) {
   return {a / b, a % b};
 }
 
-/// This thread of all that run the kernel, and their number.
+/// Index of this thread in the grid, and number of threads in the grid.
 __device__ inline int64_t thread_index() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
@@ -79,16 +80,17 @@ __device__ inline int64_t thread_count() {
   return int64_t{gridDim.x} * blockDim.x;
 }
 
-/// A body that reads before it writes: `N` elements from i on as a value, which finish() is given.
+/// A body that separates reading from writing: read<N>(i) returns N elements from i on, which are passed to
+/// finish().
 template <class Body, int N>
 concept ReadsFirst = requires(const Body& body, int64_t i) {
   body.template read<N>(i);
 };
 
-/// Threads of a block, and reads of a thread in flight.
+/// Threads per block, and reads in flight per thread.
 inline constexpr int kEachThreads = 256, kEachAhead = 2;
 
-/// This thread's of the vectors of N elements in [first, end).
+/// Processes this thread's share of the vectors [first, end), N elements each.
 template <int N, class Body>
 __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
   if constexpr (ReadsFirst<Body, N>) {
@@ -100,10 +102,11 @@ __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
   }
 }
 
-/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few. A body that
-/// has read<N>(i) and finish<N>(i, what was read) in its place has several reads under way. The body stays
-/// where arguments are: a thread's own copy of one that is indexed would lie in memory. There are no launch
-/// bounds: with them the compiler spills registers of some instances; docs/gpu-kernels.md has the limit.
+/// Calls body.run<N>(i) for the elements [i, i + N), i a multiple of N, and body.run<1>(i) for the last few.
+/// A body with read<N>(i) and finish<N>(i, loaded) instead of run() has several reads in flight. The body
+/// stays in the kernel's argument space: if it is indexed, a thread's copy would be placed in local memory.
+/// There are no launch bounds, because with them the compiler spills registers of some instances;
+/// docs/gpu-kernels.md states the limit.
 template <int N, class Body>
 __global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
@@ -111,8 +114,7 @@ __global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   if constexpr (N > 1) do_each<1>(body, vectors * N, n);
 }
 
-/// Enqueues `body` over n elements: N at a time where `vectors` says that its arrays can be read so, else one
-/// by one.
+/// Enqueues `body` over n elements: N at a time if `vectors` (all arrays are aligned), else one by one.
 template <int N, class Body>
 void for_each(const CudaContext& context, int64_t n, bool vectors, const Body& body) {
   if (n <= 0) return;
@@ -122,7 +124,7 @@ void for_each(const CudaContext& context, int64_t n, bool vectors, const Body& b
          n);
 }
 
-/// Whether all of these arrays can be read 16 bytes at a time. Null ones can.
+/// Returns whether all arrays can be accessed 16 bytes at a time. Null arrays count as aligned.
 template <class... T>
 bool all_aligned(const T*... arrays) {
   return (aligned_16(arrays) && ...);

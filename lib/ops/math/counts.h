@@ -1,5 +1,5 @@
-// What one row adds to the sums of a CountSpec. Functions of a row, the same on the CPU and on a GPU: the
-// threads of a group (ops/math/row_group.h) share the row, and each of them adds a part.
+// The contributions of one row to the sums of a CountSpec. CPU and GPU use the same functions: the threads of
+// a group (ops/math/row_group.h) share the row, and each adds a part.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace dtrain::math {
 
-/// The first place of a row's greatest element. NaN is never greater, and nothing is greater than a NaN at 0.
+/// Returns the first index of a row's greatest element. NaN never compares greater, and a NaN at index 0
+/// gives 0.
 template <class Group, class Score>
 DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score, int64_t columns) {
   float best = score(0);
@@ -27,7 +28,7 @@ DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score,
   return most == most ? first : 0;
 }
 
-/// The bucket of a score (CountSpec::buckets). NaN is in the first.
+/// Returns the bucket of a score (CountSpec::buckets). NaN goes to the first.
 DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) {
   constexpr uint32_t kMantissa = 23, kOne = 127u << kMantissa;
   constexpr uint32_t kLeast = kOne - (CountSpec::kOctaves << kMantissa);
@@ -41,16 +42,16 @@ DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) 
   return below + place * (spec.buckets - below) / kSpan;
 }
 
-/// A number that grows with a score that is a probability: its logit, so that scores near 0 and 1 stay apart.
-/// Scores that are no probabilities, from 0 down and from 1 up, lie beyond the logits of all others, which
-/// are between -88 and 16.7.
+/// Returns a number that increases with a probability: its logit, so that probabilities near 0 and 1 stay
+/// distinct. Logits of probabilities in (0, 1) are between -88 and 16.7; scores <= 0 and >= 1 are mapped
+/// beyond that range.
 DTRAIN_HOST_DEVICE inline float order_of_probability(float p) {
   if (p >= 1.0f) return 17.0f * p;
   if (p <= 0.0f) return 128.0f * (p - 1.0f);
   return log(p) - log(1.0f - p);
 }
 
-/// A row's target: class `number` where it is sparse (below 0 for one that does not exist), else `dense`.
+/// A row's target: class `number` if sparse (negative if the class does not exist), else `dense`.
 struct RowTarget {
   const float* dense;
   int64_t number;
@@ -83,8 +84,8 @@ struct RowSoftmax {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
 };
 
-/// The logit of each probability that a row's softmax gives, also where the probability rounds to 0 or 1. The
-/// row has at least two columns.
+/// The logits of a row's softmax probabilities, accurate even if a probability rounds to 0 or 1. The row has
+/// at least two columns.
 template <class Score>
 struct SoftmaxLogits {
   const Score& score;
@@ -99,7 +100,7 @@ struct SoftmaxLogits {
     for (int64_t c = group.rank(); c < columns; c += group.size())
       second = c != best && score(c) > second ? score(c) : second;
     second = group.reduce(second, Max{});
-    total = group.rank() == 0 ? 1.0f : 0.0f;  // the best column's
+    total = group.rank() == 0 ? 1.0f : 0.0f;  // the best column contributes exp(0) = 1
     float sum = 0.0f;
     for (int64_t c = group.rank(); c < columns; c += group.size()) {
       if (c == best) continue;
@@ -114,7 +115,7 @@ struct SoftmaxLogits {
   }
 };
 
-/// Calls count(score), with a row's softmax where its scores are the logits of one.
+/// Calls count(score) with the row's scores, or with their softmax if the scores are softmax logits.
 template <class Group, class Score, class Count>
 DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group& group, const Score& score,
                                              int64_t columns, const Count& count) {
@@ -125,7 +126,7 @@ DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group&
   }
 }
 
-/// The class that a row's target names; below 0 for one that does not exist.
+/// Returns the class of a row's target, negative if it does not exist.
 template <class Group>
 DTRAIN_HOST_DEVICE inline int64_t class_of(const Group& group, const RowTarget& target, int64_t columns) {
   return target.dense ? argmax(group, target, columns) : target.number;
@@ -144,7 +145,7 @@ DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Group&
       }
     });
   const int64_t said = argmax(group, score, columns), is = class_of(group, target, columns);
-  if (is < 0 || group.rank() != 0) return;  // the loss tells of a class that does not exist
+  if (is < 0 || group.rank() != 0) return;  // the loss reports a class that does not exist
   if (said == is) add(is, 1.0);
   add(columns + said, 1.0);
   add(2 * columns + is, 1.0);
@@ -204,7 +205,8 @@ DTRAIN_HOST_DEVICE inline void count_regression(const Group& group, const Score&
   if (group.rank() == 0) add(3 * columns, 1.0);
 }
 
-/// score(c) is the row's; add(place, amount) to the sums. Threads that add to one place add the same amount.
+/// Adds a row's contributions: score(c) returns column c of the row, add(place, amount) adds to the sums.
+/// Threads that add to the same place add the same amount.
 template <class Group, class Score, class AddTo>
 DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Group& group, const Score& score,
                                          const void* target, int64_t row, int64_t columns, const AddTo& add) {

@@ -1,5 +1,5 @@
-// The transcendental functions of the elementwise maths, in float32. On the CPU they are straight lines of
-// arithmetic, which compilers turn into vector code; on a GPU they are CUDA's own.
+// Transcendental functions for elementwise operations, in float32. On the CPU they are branch-free
+// arithmetic, which compilers vectorize; on a GPU they call CUDA's functions.
 #pragma once
 
 #include <bit>
@@ -11,10 +11,10 @@
 
 namespace dtrain::math {
 
-/// The bits of a float: those of numbers above 0 are ordered as the numbers are.
+/// Returns the bits of a float. For positive floats, the bits have the same order as the numbers.
 DTRAIN_HOST_DEVICE inline uint32_t bits_of(float x) {
   uint32_t bits = 0;
-  memcpy(&bits, &x, sizeof(bits));  // std::bit_cast is a function of the host
+  memcpy(&bits, &x, sizeof(bits));  // std::bit_cast is a host function
   return bits;
 }
 
@@ -45,13 +45,13 @@ DTRAIN_HOST_DEVICE inline float log1p(float x) {
 /// x = n log 2 + r with |r| <= log(2) / 2, after W. Cody and W. Waite, "Software Manual for the Elementary
 /// Functions", 1980.
 DTRAIN_HOST_DEVICE inline float exp(float x) {
-  // Comparisons that NaN fails, so that it stays.
+  // NaN fails both comparisons and is kept.
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  constexpr float kRound = 0x1.8p23f;  // adding it leaves an integer, in the low bits
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
-  float r = x - n * 0x1.62ep-1f;  // the first bits of log 2, exact times n,
+  float r = x - n * 0x1.62ep-1f;  // the leading bits of log 2, whose product with n is exact,
   r = r - n * 0x1.0bfbe8p-15f;    // and the rest
   float p = 0.000199185073f;
   p = p * r + 0.00139461772f;
@@ -60,13 +60,14 @@ DTRAIN_HOST_DEVICE inline float exp(float x) {
   p = p * r + 0.166666672f;
   p = p * r + 0.5f;
   p = p * r * r + r + 1.0f;
-  // 2^n as two factors, for n past what one exponent holds. Unsigned, as NaN leaves any bits there.
+  // 2^n as two factors, because n may exceed the range of one exponent. Unsigned, because for NaN the bits
+  // are arbitrary.
   const uint32_t exponent = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound);
   const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(exponent) >> 1);
   return p * std::bit_cast<float>((half + 127u) << 23) * std::bit_cast<float>((exponent - half + 127u) << 23);
 }
 
-/// Within 2 units in the last place for normal x; -infinity at 0 (and below the normal numbers), NaN under 0.
+/// Within 2 units in the last place for normal x; -infinity for 0 and denormal numbers, NaN for x < 0.
 /// x = 2^n (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
 DTRAIN_HOST_DEVICE inline float log(float x) {
   constexpr uint32_t kHalf = 0x3f3504f3u;  // sqrt(1/2)
@@ -91,7 +92,7 @@ DTRAIN_HOST_DEVICE inline float log(float x) {
   return x < infinity ? result : x;  // infinity and NaN
 }
 
-/// log(1 + x) for x >= 0, accurate where x is small. After W. Kahan: what rounding 1 + x lost is put back.
+/// log(1 + x) for x >= 0, accurate for small x. By W. Kahan's method: adds back the rounding error of 1 + x.
 DTRAIN_HOST_DEVICE inline float log1p(float x) {
   const float sum = 1.0f + x;
   return log(sum) + (x - (sum - 1.0f)) / sum;
@@ -112,7 +113,8 @@ DTRAIN_HOST_DEVICE inline float tanh(float x) {
   return a < 0.625f ? small : large;
 }
 
-/// Within 2 units in the last place. Past 1 it is 1 - exp(log erfc), whose logarithm is a polynomial.
+/// Within 2 units in the last place. For |x| >= 1 it is 1 - exp(q), where the polynomial q approximates log
+/// erfc.
 DTRAIN_HOST_DEVICE inline float erf(float x) {
   float a = ::fabsf(x);
   const float z = x * x;

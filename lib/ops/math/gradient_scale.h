@@ -1,4 +1,4 @@
-// What a gradient is worth: clipping by its norm, and float16's loss scaling.
+// The scale of a gradient: clipping by norm, and loss scaling for float16.
 #pragma once
 
 #include <cmath>
@@ -8,13 +8,14 @@
 
 namespace dtrain::math {
 
-/// `squares`: the sum of squares of the gradient as computed, loss_scale times the true one. Scaling as in P.
-/// Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's numbers.
-/// `mean`: what makes the gradient, whose sum was divided by the number of rows, that of a mean by weights.
+/// `squares`: sum of squares of the computed gradient, which is loss_scale times the true gradient. Loss
+/// scaling follows P. Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's
+/// constants. `mean`: factor that converts the gradient of a mean over rows to that of a mean weighted by row
+/// weights.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,
                                                             double mean, GradientScale scale) {
   scale.skip = 0;
-  if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinite, or NaN
+  if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinity or NaN
     scale.skip = 1;
     scale.good_steps = 0;
     scale.loss_scale = scale.loss_scale > 1.0f ? 0.5f * scale.loss_scale : 1.0f;
@@ -26,13 +27,13 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   scale.gradient_scale = static_cast<float>(factor);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
     scale.good_steps = 0;
-    scale.loss_scale *= 2.0f;  // this step's gradient has been scaled by the old one
+    scale.loss_scale *= 2.0f;  // this step's gradient was computed with the old scale
   }
   return scale;
 }
 
-/// The scale that follows from a step's state and the sums of squares and of weights, which are null where
-/// the rule does not ask for them. Where all weights are 0, so is the gradient.
+/// Returns the next scale, given a step's state and the sums of squares and of weights; either may be null if
+/// the rule does not need it. The gradient scale is 0 if all weights are 0.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
                                                             const double* weights, const StepState& state) {
   double mean = 1.0;

@@ -1,4 +1,4 @@
-// Losses and metrics of one element: `value`, and the gradient by the prediction. Rules as in Keras.
+// Losses and metrics of one element, as in Keras: `value`, and `gradient` with respect to the prediction.
 #pragma once
 
 #include "base/host_device.h"
@@ -7,19 +7,19 @@
 
 namespace dtrain::math {
 
-/// Keras's bounds of a probability whose logarithm is taken. NaN stays.
+/// Clips a probability to Keras's bounds before its logarithm is taken. NaN stays NaN.
 DTRAIN_HOST_DEVICE inline float clip_probability(float p) {
   constexpr float kLeast = 1e-7f, kMost = 1.0f - 1e-7f;
   p = p < kLeast ? kLeast : p;
   return p > kMost ? kMost : p;
 }
 
-/// x to the y for x in [0, 1]. Below 1e-7 x counts as 1e-7, so that y may be negative.
+/// x to the power of y for x in [0, 1]. x is raised to at least 1e-7, so y may be negative.
 DTRAIN_HOST_DEVICE inline float power(float x, float y) {
   return exp(y * log(x < 1e-7f ? 1e-7f : x));
 }
 
-/// -t log(p), p a probability. Where p was clipped its gradient is 0.
+/// -t log(p) for a probability p. The gradient is 0 if p was clipped.
 struct NegativeLogLikelihood {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
     return t == 0.0f ? p * 0.0f : -t * log(clip_probability(p));
@@ -39,7 +39,7 @@ struct BinaryCrossEntropy {
   }
 };
 
-/// max(x, 0) - x t + log(1 + exp(-|x|)): no overflow, whatever the logit x.
+/// max(x, 0) - x t + log(1 + exp(-|x|)): never overflows, for any logit x.
 struct BinaryCrossEntropyLogits {
   DTRAIN_HOST_DEVICE float value(float x, float t) const {
     return (x < 0.0f ? 0.0f : x) - x * t + log1p(exp(-::fabsf(x)));
@@ -56,7 +56,7 @@ struct AbsoluteError {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return ::fabsf(p - t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
     const float e = p - t;
-    return e > 0.0f ? 1.0f : (e < 0.0f ? -1.0f : e);  // 0 and NaN as they are
+    return e > 0.0f ? 1.0f : (e < 0.0f ? -1.0f : e);  // keeps 0 and NaN
   }
 };
 
@@ -84,7 +84,7 @@ struct AbsolutePercentageError {
   }
 };
 
-/// (log(1 + p) - log(1 + t))^2, for numbers from 0 up.
+/// (log(1 + p) - log(1 + t))^2, for p and t >= 0.
 struct SquaredLogarithmicError {
   DTRAIN_HOST_DEVICE static float logarithm(float x) { return log1p(x < 1e-7f ? 1e-7f : x); }
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -96,7 +96,7 @@ struct SquaredLogarithmicError {
   }
 };
 
-/// max(1 - t p, 0) for t of -1 and 1, or of 0 and 1.
+/// max(1 - t p, 0). Targets are -1 and 1, or 0 and 1.
 struct Hinge {
   DTRAIN_HOST_DEVICE static float sign(float t) { return t == 0.0f ? -1.0f : t; }
   DTRAIN_HOST_DEVICE static float margin(float p, float t) {
@@ -106,7 +106,7 @@ struct Hinge {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return margin(p, t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
     const float m = margin(p, t);
-    return m == 0.0f ? 0.0f : m * 0.0f - sign(t);  // NaN stays
+    return m == 0.0f ? 0.0f : m * 0.0f - sign(t);  // keeps NaN
   }
 };
 
@@ -120,7 +120,7 @@ struct SquaredHinge {
   }
 };
 
-/// p - t log(p), p a mean of counts.
+/// p - t log(p), where p is the expected count.
 struct Poisson {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return p - t * log(p + 1e-7f); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return 1.0f - t / (p + 1e-7f); }
@@ -135,7 +135,7 @@ struct LogCosh {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return tanh(p - t); }
 };
 
-/// t log(t / p), both probabilities.
+/// t log(t / p) for probabilities p and t.
 struct KlDivergence {
   DTRAIN_HOST_DEVICE static float bounded(float x) {
     x = x < 1e-7f ? 1e-7f : x;
@@ -147,8 +147,8 @@ struct KlDivergence {
   }
 };
 
-/// (1 - q)^gamma times the binary cross-entropy, q being the probability that p gives the target (T.-Y. Lin
-/// et al., "Focal loss for dense object detection", ICCV 2017).
+/// (1 - q)^gamma times the binary cross-entropy, where q is the probability that p assigns to the target
+/// (T.-Y. Lin et al., "Focal loss for dense object detection", ICCV 2017).
 struct BinaryFocalCrossEntropy {
   float gamma, alpha;
   bool balances;
@@ -182,7 +182,7 @@ struct BinaryFocalCrossEntropyLogits {
   }
 };
 
-/// The loss of a target of which a part is spread over both classes.
+/// A loss with label smoothing: part of the target is spread over both classes.
 template <class Loss>
 struct Smoothed {
   Loss of;
@@ -191,7 +191,7 @@ struct Smoothed {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
 };
 
-/// Whether the prediction, above the threshold or not, is the label, 1 or 0.
+/// 1 if the prediction (1 above the threshold, else 0) equals the label, else 0.
 struct BinaryAccuracy {
   float threshold;
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -199,14 +199,14 @@ struct BinaryAccuracy {
   }
 };
 
-/// use(loss), or where a part of the target is to be spread, use() of the loss that does so.
+/// Calls use(loss), or use() with the smoothed loss if the spec has label smoothing.
 template <class Loss, class Use>
 DTRAIN_HOST_DEVICE inline void with_smoothing(const ElementwiseLossSpec& spec, const Loss& loss, Use&& use) {
   if (spec.label_smoothing == 0.0f) return use(loss);
   use(Smoothed<Loss>{loss, 1.0f - spec.label_smoothing, 0.5f * spec.label_smoothing});
 }
 
-/// use(loss) with the loss that the spec names.
+/// Calls use(loss) with the loss that the spec selects.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_loss(const ElementwiseLossSpec& spec, Use&& use) {
   using Kind = ElementwiseLossSpec::Kind;

@@ -1,4 +1,4 @@
-// Merging of values and its gradients, one element at a time.
+// Merge operations and their gradients, one element at a time.
 #pragma once
 
 #include "base/host_device.h"
@@ -6,10 +6,11 @@
 
 namespace dtrain::math {
 
-/// Merges value after value: begin with the first, add() the others, and finish(). NaN stays NaN.
+/// Merges values one by one: start with the first value, add() the others in order, then finish(). NaN stays
+/// NaN.
 struct Merge {
   MergeKind kind;
-  float count = 1;  ///< of the values
+  float count = 1;  ///< number of values
 
   DTRAIN_HOST_DEVICE float add(float merged, float next) const {
     switch (kind) {
@@ -27,9 +28,9 @@ struct Merge {
   DTRAIN_HOST_DEVICE float finish(float merged) const {
     return kind == MergeKind::average ? merged / count : merged;
   }
-  /// Whether the gradient depends on the values. It is that of the first of the largest (smallest) then.
+  /// True if the gradient depends on the values: it then goes to the first of the largest (smallest) values.
   DTRAIN_HOST_DEVICE bool selects() const { return kind == MergeKind::maximum || kind == MergeKind::minimum; }
-  /// The gradient of a value that is not selected by comparison.
+  /// The gradient of one value, for kinds that do not select.
   DTRAIN_HOST_DEVICE float gradient(float diff, bool is_first) const {
     if (kind == MergeKind::average) return diff / count;
     return is_first ? diff : -diff;

@@ -1,8 +1,9 @@
-// Batch normalisation over rows that several parts have: what each says of its own rows, and what follows.
+// Batch normalisation over rows that are split into parts (one per replica): the statistics of each part, and
+// how they are combined.
 //
-// What a part says of its values, channel by channel, is [1 + 2 channels] doubles: how many each channel has,
-// the means, the sums of squared distances from them. What it says of its gradients is [2 channels]: the sums
-// of the gradient, and of its products with the normalised values.
+// The statistics of a part's values are [1 + 2 channels] doubles: the number of values per channel, the
+// means, the sums of squared distances from the mean. The statistics of its gradients are [2 channels]
+// doubles: the sums of the gradient, and of its products with the normalised values.
 #pragma once
 
 #include <cmath>
@@ -19,12 +20,13 @@ DTRAIN_HOST_DEVICE inline int64_t gradient_sums_size(int64_t channels) {
   return 2 * channels;
 }
 
-/// Of a channel's values: how many there are, their mean, and the sum of their squared distances from it.
+/// Moments of a channel's values: their number, their mean, and the sum of their squared distances from the
+/// mean.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
 
-  /// Those of both together, as in T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm
-  /// for computing sample variances", 1979: no large sums are subtracted from one another.
+  /// Adds the moments of `other`, as in T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise
+  /// algorithm for computing sample variances", 1979: no large sums are subtracted from one another.
   DTRAIN_HOST_DEVICE void add(const Moments& other) {
     if (other.count == 0.0) return;
     const double total = count + other.count, distance = other.mean - mean;
@@ -34,7 +36,8 @@ struct Moments {
   }
 };
 
-/// Of a channel, over all parts in their order; `said` is what they say, `stride` doubles apart.
+/// Returns a channel's moments over all parts, added in order. `said` holds the parts' statistics, `stride`
+/// doubles apart.
 DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, int64_t stride,
                                              int64_t channels, int64_t channel) {
   Moments all;
@@ -45,12 +48,12 @@ DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, 
   return all;
 }
 
-/// How a channel's values are normalised, in float32: y = scale * (x - mean) + shift. What float32 does not
-/// hold of the mean is the residual, and is in the shift.
+/// Normalises a channel's values in float32: y = scale * (x - mean) + shift. `residual` is the part of the
+/// mean that float32 cannot represent; it is included in the shift.
 struct Normalizer {
   float mean, variance, residual, inverse, scale, shift;
 };
-/// gamma 1 and beta 0 where there are none.
+/// Pass gamma 1 and beta 0 if the layer has none.
 DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance, float epsilon, float gamma,
                                                    float beta) {
   Normalizer n;
@@ -67,7 +70,7 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
 struct GradientLine {
   float slope, offset;
 };
-/// `sum` and `product`: a channel's gradient sums over all `rows`.
+/// `sum` and `product` are a channel's gradient sums over all `rows`.
 DTRAIN_HOST_DEVICE inline GradientLine gradient_line(double scale, double inverse, double residual,
                                                      double sum, double product, double rows) {
   const double slope = -scale * inverse * product / rows;

@@ -1,7 +1,7 @@
-// Optimizer rules: one element's weight `w`, its gradient and its slots, of which a rule uses the first
-// kSlots. Rules as in Keras. kOfGradient: what is given is a gradient, to be scaled, and the weight decays.
-// Before a step's first element begin_step() gives a rule what it goes by: `rate`, or what begin() makes of
-// it.
+// Optimizer rules, as in Keras. A rule updates one weight `w` from its gradient and its slots (optimizer
+// state), of which it uses the first kSlots. kOfGradient: the rule's second argument is a gradient, which is
+// scaled first, and weight decay applies. begin_step() prepares a rule before the first element of a step: it
+// sets `rate` and calls begin(), if the rule has them.
 #pragma once
 
 #include "base/host_device.h"
@@ -38,7 +38,7 @@ struct Nesterov {
   }
 };
 
-/// Slots: mean square; mean gradient where kCentered; momentum where kMomentum.
+/// Slots: mean square; mean gradient if kCentered; momentum if kMomentum.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
   float rate = 0, rho, momentum, epsilon;
@@ -70,7 +70,7 @@ struct Adagrad {
   }
 };
 
-/// The steps that a group's slots have seen once this one is done.
+/// Returns how many steps have updated a group's slots, including the current step.
 DTRAIN_HOST_DEVICE inline double steps_of_slots(const StepState& state, const GroupRule& group) {
   return static_cast<double>(state.now.step + 1 - group.slots_since);
 }
@@ -80,11 +80,11 @@ struct Adam {
   float rate = 0, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
   static constexpr bool kOfGradient = true;
-  /// The rate with both biases corrected after `steps` steps.
+  /// Returns the rate with both bias corrections after `steps` steps.
   DTRAIN_HOST_DEVICE static double corrected(double rate, double beta_1, double beta_2, double steps) {
     return rate * ::sqrt(1 - ::pow(beta_2, steps)) / (1 - ::pow(beta_1, steps));
   }
-  /// The step's rate is corrected for slots that are as old as the run.
+  /// The step's rate includes the corrections for slots created at step 0; this adjusts it for younger slots.
   DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
     if (group.slots_since == 0) return;
     rate *= static_cast<float>(corrected(1, beta_1, beta_2, steps_of_slots(state, group)) /
@@ -104,23 +104,23 @@ struct Lion {
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float&, float&) const {
     const float direction = m * beta_1 + g * (1.0f - beta_1);
-    w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;  // NaN and 0 stay so
+    w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;  // keeps NaN and 0
     m = m * beta_2 + g * (1.0f - beta_2);
   }
 };
 
-/// Y. You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR 2020: the
-/// direction, which is Adam's with both corrections.
+/// First half of a step of LAMB (Y. You et al., "Large batch optimization for deep learning: training BERT in
+/// 76 minutes", ICLR 2020): computes the direction, which is Adam's with both bias corrections.
 struct LambDirection {
   float beta_1, beta_2, epsilon;
   float mean_scale = 1, square_scale = 1;
   static constexpr int kSlots = 3;
   static constexpr bool kOfGradient = true;
-  /// Corrects the bias of a running mean that began as 0, after `steps` steps.
+  /// Returns the bias correction of a running mean that started at 0, after `steps` steps.
   DTRAIN_HOST_DEVICE static float correction(float beta, double steps) {
     return static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta), steps)));
   }
-  /// The step's numbers are for slots that are as old as the run.
+  /// The step's corrections hold for slots created at step 0; younger slots need their own.
   DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
     mean_scale = state.now.mean_scale;
     square_scale = state.now.square_scale;
@@ -136,7 +136,8 @@ struct LambDirection {
   }
 };
 
-/// LAMB's second half: w -= rate * |w| / |d| * d of direction d, the norms being the whole parameter's.
+/// Second half of a step of LAMB: w -= rate * |w| / |d| * d for direction d, with the norms of the whole
+/// parameter.
 struct TrustRatio {
   const double* squares;
   float step = 0;
@@ -161,8 +162,8 @@ struct MovingAverage {
   }
 };
 
-/// A step's numbers for a group of parameters. Of a moving average: its values are no gradients, nothing
-/// scales them, and they do not decay.
+/// Returns a step's scalars for a group of parameters. Rules without kOfGradient get defaults: no scaling, no
+/// weight decay.
 template <class Rule>
 DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, const GroupRule& group) {
   if (!Rule::kOfGradient) return {};
@@ -171,8 +172,7 @@ DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, c
           state.gradient.gradient_scale, group.clip_value};
 }
 
-/// A gradient as the rule is given it. NaN stays NaN. Without kClips nothing is clipped, and it costs
-/// nothing.
+/// Returns the gradient scaled and, if kClips, clipped to [-clip_value, clip_value]. NaN stays NaN.
 template <bool kClips>
 DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numbers) {
   const float g = numbers.gradient_scale * gradient, most = numbers.clip_value;
@@ -180,7 +180,7 @@ DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numb
   return g;
 }
 
-/// Before a step's first element.
+/// Prepares `rule` for a step, before its first element.
 template <class Rule>
 DTRAIN_HOST_DEVICE inline void begin_step(Rule& rule, const UpdateNumbers& numbers, const StepState& state,
                                           const GroupRule& group) {
@@ -188,7 +188,7 @@ DTRAIN_HOST_DEVICE inline void begin_step(Rule& rule, const UpdateNumbers& numbe
   if constexpr (requires { rule.begin(state, group); }) rule.begin(state, group);
 }
 
-/// use(rule) with the rule that the options name, which no step has begun yet.
+/// Calls use(rule) with the rule that `options` selects; begin_step() has not been called on it.
 template <class Use>
 inline void with_rule(const OptimizerRule& options, Use&& use) {
   if (const auto* sgd = std::get_if<SgdRule>(&options)) {
@@ -215,7 +215,7 @@ inline void with_rule(const OptimizerRule& options, Use&& use) {
     return use(Lion{.beta_1 = lion->beta_1, .beta_2 = lion->beta_2});
   if (const auto* lamb = std::get_if<LambRule>(&options))
     return use(LambDirection{lamb->beta_1, lamb->beta_2, lamb->epsilon});
-  // Of the first part.
+  // For the first part; a caller with several parts creates a TrustRatio for each.
   if (const auto* trust = std::get_if<TrustRatioRule>(&options)) return use(TrustRatio{trust->squares});
   if (const auto* average = std::get_if<MovingAverageRule>(&options))
     return use(MovingAverage{average->momentum});

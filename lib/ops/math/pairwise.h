@@ -1,7 +1,7 @@
-// Sums of squares that have the same bits however an array is cut: terms are summed pairwise, neighbour with
-// neighbour, then these sums with theirs (N. Higham, "The accuracy of floating point summation", SIAM J. Sci.
-// Comput. 14, 1993, section 2). The sum of 2^k terms that begin at a multiple of 2^k is then a node of one
-// tree, wherever it was made; missing terms at the end are zeros.
+// Sums of squares that have the same bits no matter how an array is split. Terms are summed pairwise: each
+// with its neighbour, then these sums with their neighbours (N. Higham, "The accuracy of floating point
+// summation", SIAM J. Sci. Comput. 14, 1993, section 2). The sum of 2^k terms that start at a multiple of 2^k
+// is therefore a node of one tree, no matter where it is computed; missing terms at the end count as zeros.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace dtrain::math {
 
-/// A term is the sum of the squares of so many floats. Parameters, and the parts of those that are cut, begin
+/// Floats per term: a term is the sum of their squares. Parameters, and the parts of split parameters, start
 /// at a multiple of it.
 inline constexpr int64_t kSquaresGrain = 16;
 
-/// The sum of the squares of kSquaresGrain floats.
+/// Returns the sum of the squares of kSquaresGrain floats.
 DTRAIN_HOST_DEVICE inline double grain_of_squares(const float* values) {
   constexpr int kHalf = static_cast<int>(kSquaresGrain) / 2;
   double sums[kHalf];
@@ -27,7 +27,7 @@ DTRAIN_HOST_DEVICE inline double grain_of_squares(const float* values) {
   return sums[0];
 }
 
-/// The sum of n terms, which are overwritten.
+/// Returns the pairwise sum of n terms. Overwrites the terms.
 DTRAIN_HOST_DEVICE inline double pairwise_sum(double* terms, int64_t n) {
   if (n == 0) return 0.0;
   for (; n > 1; n = (n + 1) / 2) {
@@ -37,10 +37,11 @@ DTRAIN_HOST_DEVICE inline double pairwise_sum(double* terms, int64_t n) {
   return terms[0];
 }
 
-/// Such a sum of what comes one by one, from the first term on.
+/// The pairwise sum of terms that are added one by one, in order.
 class PairwiseSum {
  public:
-  /// `sum`: of the next 2^level terms, where so far a multiple of as many has come.
+  /// Adds the next 2^level terms, whose sum is `sum`. The number of terms added before must be a multiple of
+  /// 2^level.
   DTRAIN_HOST_DEVICE void add(double sum, int level = 0) {
     const int64_t terms = int64_t{1} << level;
     for (int64_t waiting = count_ >> level; waiting & 1; waiting >>= 1) sum = sums_[level++] + sum;
@@ -54,16 +55,16 @@ class PairwiseSum {
       if (waiting & 1) total = sums_[level] + total;
     return total;
   }
-  /// How many terms have come.
+  /// Number of terms added so far.
   DTRAIN_HOST_DEVICE int64_t count() const { return count_; }
 
  private:
-  double sums_[63];  // by level; those of the bits of count_ mean something
+  double sums_[63];  // by level; sums_[i] is valid if bit i of count_ is set
   int64_t count_ = 0;
 };
 
-/// The floats of each piece of an array of n that is summed by pieces: `least`, which is a power of two of
-/// grains, doubled until there are at most kMostSquaresPieces of them.
+/// Returns the piece size, in floats, for summing an array of n floats in pieces: `least` (a power of two of
+/// grains), doubled until there are at most kMostSquaresPieces pieces.
 inline constexpr int64_t kMostSquaresPieces = 1024;
 inline int64_t squares_piece(int64_t n, int64_t least) {
   int64_t piece = least;

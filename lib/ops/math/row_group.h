@@ -1,6 +1,6 @@
-// The threads that share the work on one row. A group has rank() and size(), and reduce(value, combine) gives
-// each of its threads the values of all threads, combined. Functions of a row let a thread of the group work
-// on the columns rank(), rank() + size(), and so on. lib/ops/cuda/groups.h has the groups of a GPU.
+// The threads that share the work on one row. A group has rank() and size(); reduce(value, combine) returns
+// the combined values of all threads to each of them. In functions of a row, each thread works on the columns
+// rank(), rank() + size(), and so on. lib/ops/cuda/groups.h has the groups of a GPU.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Min {
   DTRAIN_HOST_DEVICE int32_t operator()(int32_t a, int32_t b) const { return a < b ? a : b; }
 };
 
-/// One thread, as on the CPU.
+/// A group of one thread, as on the CPU.
 struct OneThread {
   DTRAIN_HOST_DEVICE static constexpr int64_t rank() { return 0; }
   DTRAIN_HOST_DEVICE static constexpr int64_t size() { return 1; }

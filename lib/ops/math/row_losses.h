@@ -1,7 +1,7 @@
-// Losses of whole rows, which read their row several times. Rules as in Keras. The threads of a group
-// (ops/math/row_group.h) share a row: each returns a part of the row's loss, and the parts add up to it.
-// score(c) and target(c) are the row's; with has_gradient, write(c, gradient times scale) is called for each
-// column by the thread that works on it.
+// Losses of whole rows, as in Keras; they read a row several times. The threads of a group
+// (ops/math/row_group.h) share a row: each returns a part of the row's loss, and the loss is the sum of the
+// parts. score(c) and target(c) return the row's elements. If has_gradient, the thread that works on column c
+// calls write(c, gradient * scale).
 #pragma once
 
 #include "base/host_device.h"
@@ -11,14 +11,14 @@
 
 namespace dtrain::math {
 
-/// A target of which a part is spread evenly over a row's classes.
+/// A row's target with label smoothing: part of it is spread evenly over the row's classes.
 struct SmoothedTarget {
   const float* target;  // the row's
   float kept, spread;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
 
-/// Minus the cosine of the angle between prediction and target, whose lengths count as no less than 1e-7.
+/// Minus the cosine of the angle between prediction and target. Their lengths are raised to at least 1e-7.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const Score& score,
                                                        const Target& target, float scale, int64_t columns,
@@ -39,7 +39,7 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
   const float t_inverse = 1.0f / (target_length < kLeast ? kLeast : target_length);
   const float cosine = pt * p_inverse * t_inverse;
   if (has_gradient) {
-    // A prediction without length has no direction to turn from.
+    // A prediction of length 0 has no direction, so its gradient is 0.
     const float factor = length < kLeast ? 0.0f : scale * p_inverse;
     for (int64_t c = group.rank(); c < columns; c += group.size())
       write(c, factor * (cosine * score(c) * p_inverse - target(c) * t_inverse));
@@ -47,8 +47,8 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
   return group.rank() == 0 ? -static_cast<double>(cosine) : 0.0;
 }
 
-/// alpha (1 - q)^gamma times the cross-entropy of each class, summed; q is a class's probability: the row's
-/// scores over their sum, or the softmax of logits.
+/// The sum over classes of alpha (1 - q)^gamma times the cross-entropy of the class. q is the class's
+/// probability: its score divided by the row's sum, or the softmax of logits.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Group& group,
                                                         const Score& score, const Target& target, float scale,
@@ -64,7 +64,7 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   float total = 0.0f;
   for (int64_t c = group.rank(); c < columns; c += group.size()) total += raised(c);
   total = group.reduce(total, Add{});
-  // The slope by q, where q was not clipped.
+  // The derivative with respect to q; 0 if q was clipped.
   const auto slope = [&](float q, float t) {
     if (clip_probability(q) != q) return q * 0.0f;
     const float lost = spec.gamma * power(1.0f - q, spec.gamma - 1.0f) * log(q);
@@ -87,7 +87,7 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   return loss;
 }
 
-/// This thread's part of the loss of one row.
+/// Returns this thread's part of the loss of one row.
 template <class Group, class Score, class Write>
 DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Group& group, const Score& score,
                                           const float* target, float scale, int64_t columns,

@@ -1,4 +1,4 @@
-// Links between GPUs whose peer access cannot be trusted. The pair is this case's own
+// Links between GPUs whose peer access is unreliable. Uses its own pair of GPUs
 // (device/peer_access_test.cpp).
 #include "collective/link.h"
 

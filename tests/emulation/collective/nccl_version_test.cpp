@@ -1,4 +1,4 @@
-// NCCL's versions that are too old.
+// NCCL versions that are too old.
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("an NCCL that is too old is refused, with its version and path") {
     check_refused(22105, "NCCL 2.21.5 (/emulated/libnccl.so.2) is too old");
     check_refused(2804, "NCCL 2.8.4 (/emulated/libnccl.so.2) is too old");
-    // Aborts as it should, but is older than what the program was built with.
+    // Aborts correctly, but is older than the version that the program was built with.
     check_refused(22203, "this program needs NCCL 2.");
   }
 }

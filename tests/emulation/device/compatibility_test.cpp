@@ -37,7 +37,7 @@ TEST_SUITE("gpu") {
     for (const int capability : {80, 86, 89, 90, 100, 103, 120, 121}) CHECK(runs(kUsual, capability, 13000));
     for (const int capability : {60, 75, 110}) CHECK_FALSE(runs(kUsual, capability));
     CHECK(runs(kUsual, 130));
-    CHECK_FALSE(runs(kUsual, 130, 13000));  // PTX takes a driver that is as new
+    CHECK_FALSE(runs(kUsual, 130, 13000));  // PTX needs a driver that is at least as new
     CHECK(runs("90-virtual", 90));
     CHECK_FALSE(runs("90-virtual", 90, 12080));
     CHECK_FALSE(runs("90-virtual", 89));
@@ -46,7 +46,7 @@ TEST_SUITE("gpu") {
     CHECK(runs("86", 90));
     CHECK(runs("90a-real", 90));
     CHECK_FALSE(runs("100a-real", 103));
-    CHECK(runs("native", 75));  // nothing is known
+    CHECK(runs("native", 75));  // not a numeric list
     CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
           "its compute capability is 7.5, and this program was compiled for 8.0 to 8.9, 9.0 to 9.9, 10.0 to "
           "10.9, 12.0 to 12.9, 12.0 and newer");
@@ -77,8 +77,8 @@ TEST_SUITE("gpu") {
     const std::vector<GpuInfo> gpus = list_gpus();
     REQUIRE(gpus.size() == 4);
     CHECK(has(gpus[0].problem, "7.5"));
-    CHECK(has(gpus[1].problem, "choosing a GPU: CUDA: "));
-    CHECK(has(gpus[2].problem, "asking for the free memory: CUDA: "));
+    CHECK(has(gpus[1].problem, "selecting a GPU: CUDA: "));
+    CHECK(has(gpus[2].problem, "querying the free memory: CUDA: "));
     CHECK(gpus[3].problem == "");
     CHECK(gpus[3].memory_free > 0);
     CHECK(gpus[3].peers == std::vector<int>{0, 1, 2});

@@ -1,4 +1,4 @@
-// What a GPU's context makes of an unusual machine.
+// GPU contexts on unusual machines.
 #include <algorithm>
 #include <cstring>
 #include <vector>

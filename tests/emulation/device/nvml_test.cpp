@@ -1,4 +1,5 @@
-// What NVIDIA's management library tells of the emulated GPUs: tests/app/fake_nvml.c stands in for it.
+// Information from NVIDIA's management library about the emulated GPUs; tests/app/fake_nvml.c replaces the
+// library.
 #include "device/nvml.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// While it is loaded, the system finds it under its name.
+/// While it is loaded, dlopen() finds it under the library's name.
 class FakeNvml {
  public:
   FakeNvml() : library_(dlopen(DTRAIN_FAKE_NVML, RTLD_NOW | RTLD_LOCAL)) { REQUIRE(library_); }

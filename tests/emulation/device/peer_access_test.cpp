@@ -1,5 +1,5 @@
-// Peer access that is not there, fails or damages what is copied. A pair of GPUs is tried once in a process:
-// each case has a pair to itself.
+// Peer access that is missing, fails or corrupts copies. Each pair of GPUs is tested once per process, so
+// every case uses its own pair.
 #include "device/peer_access.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Machine machine_with(PeerAccess peers) {
   return {.devices = 20, .memory_bytes = size_t{16} << 20, .peers = peers};
 }
 
-/// Connects GPUs `a` and a + 1, and gives what is noted of them.
+/// Connects GPUs `a` and a + 1, and returns the note about them.
 std::string note_of(int a) {
   const auto one = make_gpu_context({DeviceId::Kind::gpu, a}, false);
   const auto other = make_gpu_context({DeviceId::Kind::gpu, a + 1}, false);
@@ -32,7 +32,7 @@ std::string note_of(int a) {
   return "";
 }
 
-/// Whether the GPU is let reach the next one's memory already.
+/// Whether access to the next GPU's memory is already enabled.
 bool is_enabled(int a) {
   cudaSetDevice(a);
   const cudaError_t status = cudaDeviceEnablePeerAccess(a + 1, 0);
@@ -63,16 +63,16 @@ TEST_SUITE("gpu") {
   TEST_CASE("peer access that cannot be enabled is a note") {
     const OtherMachine machine(machine_with(PeerAccess::refused));
     const std::string note = note_of(8);
-    CHECK(note.starts_with(" cannot reach each other's memory (CUDA: "));
+    CHECK(note.starts_with(" cannot access each other's memory (CUDA: "));
     CHECK(note.find("(711)") != note.npos);
-    CHECK(note_of(8) == note);  // and is tried once
+    CHECK(note_of(8) == note);  // tested only once
     const std::vector<std::string> all = peer_access_notes();
     CHECK(std::count(all.begin(), all.end(), "gpu:8 and gpu:9" + note) == 1);
   }
 
   TEST_CASE("peer access that damages what is copied is given up") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
-    CHECK(note_of(10).starts_with(": what one copies to the other by peer access arrives damaged"));
+    CHECK(note_of(10).starts_with(": data copied by peer access arrive damaged"));
     CHECK_FALSE(is_enabled(10));
   }
 

@@ -1,4 +1,4 @@
-// A library of NVIDIA's that says of itself what the build defines: cuDNN, cuBLASLt and NVRTC alike.
+// A fake NVIDIA library whose version is defined by the build; used for cuDNN, cuBLASLt and NVRTC.
 #include <cstddef>
 #include <cuda_runtime_api.h>
 #include <cudnn_version.h>

@@ -1,6 +1,5 @@
-// Which of NVIDIA's libraries are taken, and what is said of those that do not go together: by libraries that
-// say of themselves what is asked here (fake_library.cpp). The process that opens them is another one each
-// time.
+// Selection of NVIDIA's libraries, and messages about mismatched ones, with fake libraries that report given
+// versions (fake_library.cpp). Each case opens them in its own process.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -22,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `work` returns, or the error that it throws, in a process of its own.
+/// Runs `work` in a child process and returns its result or the error that it throws.
 std::string in_child(const std::function<std::string()>& work) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -63,7 +62,7 @@ std::string open_cudnn() {
   return text;
 }
 
-/// cuDNN as it is opened where the system finds the one in `found`, and the build had found the one in
+/// Opens cuDNN on a system that finds the library in `found`, in a program whose build found the one in
 /// `known`.
 std::string open_cudnn_with(const std::string& found, const std::string& known) {
   const fs::path place = fs::path(DTRAIN_FAKE_LIBRARIES) / "known/libcudnn-fake.so.9";
@@ -71,7 +70,7 @@ std::string open_cudnn_with(const std::string& found, const std::string& known) 
   fs::create_directories(place.parent_path());
   if (!known.empty()) fs::create_symlink(fake(known, "libcudnn-fake.so.9"), place);
   return in_child([&] {
-    // The system finds first what is loaded under the name already.
+    // dlopen() prefers a library that is already loaded under this name.
     if (!found.empty() && !dlopen(fake(found, "libcudnn-fake.so.9").c_str(), RTLD_NOW | RTLD_LOCAL))
       return std::string(dlerror());
     return open_cudnn();
@@ -101,11 +100,12 @@ TEST_CASE("a cuDNN for another CUDA is passed over for the one that the build kn
 TEST_CASE("a cuDNN for another CUDA is an error that names it and what it does not go with") {
   const std::string why = open_cudnn_with("other_cuda", "");
   CHECK(has(why,
-            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, and "
-                        "this program for CUDA {}; {}",
+            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, but "
+                        "this program needs CUDA {}; {}",
                         kVersion, fake("other_cuda", "libcudnn-fake.so.9"), CUDART_VERSION / 1000 - 1,
                         CUDART_VERSION / 1000, fake("known", "libcudnn-fake.so.9"))));
-  CHECK(has(why, fmt::format("; beside cuBLASLt 13.1.0 ({}), NVRTC", fake("good", "libcublasLt-fake.so"))));
+  CHECK(has(why, fmt::format("; already opened: cuBLASLt 13.1.0 ({}), NVRTC",
+                             fake("good", "libcublasLt-fake.so"))));
   CHECK(has(why, "LD_LIBRARY_PATH"));
 }
 

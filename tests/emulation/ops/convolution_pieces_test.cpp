@@ -1,4 +1,4 @@
-// Batches that are too large for cuDNN, whose emulation can be made to refuse small ones.
+// Batches that are too large for cuDNN; the emulation can be configured to reject small ones.
 #include "ops/cuda/convolution_pieces.h"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace dtrain::test {
 namespace {
 
-/// An emulated machine of its own, while this lives.
+/// A separate emulated machine for the lifetime of the object.
 struct OtherMachine {
   explicit OtherMachine(const emulation::Machine& machine) { restart(machine); }
   ~OtherMachine() { restart({}); }
@@ -52,7 +52,8 @@ TEST_SUITE("gpu") {
     CHECK(cuda::images_per_piece(spec, float32, {.elements = 320 * 6}) == 4);
     CHECK(cuda::images_per_piece(spec, float32, {.elements = 320}) == 1);
     CHECK_THROWS_AS(cuda::images_per_piece(spec, float32, {.elements = 319}), Unsupported);
-    // An image of 35 elements has 70 bytes: 8 images are the first to end at a multiple of 16.
+    // An image of 35 elements has 70 bytes: 8 images are the smallest piece that ends at a multiple of 16
+    // bytes.
     spec = spec_of(5, 1, 1, 1, 1, 1, {});
     spec.batch = 100;
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 31}) == 24);
@@ -63,7 +64,7 @@ TEST_SUITE("gpu") {
         "cuDNN computes arrays of at most 245 elements; 8 images of up to 35 each, the least it "
         "can be given at a time here, have more",
         Unsupported);
-    // Past 2^31 elements, of which no test makes arrays.
+    // More than 2^31 elements; no test allocates such arrays.
     spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});
     spec.batch = 700;
     CHECK(cuda::images_per_piece(spec, bfloat16) == 350);
@@ -73,18 +74,18 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("convolutions in pieces are those of the whole batch") {
     setenv("DTRAIN_FILTER_GRADIENT", "float32",
-           1);  // else each piece's would be rounded before they are added
+           1);  // otherwise each piece's gradient would be rounded before the addition
     ConvolutionSpec strided = spec_of(8, 5, 7, 3, 2, 1, {0, 1, 0, 1}),
                     fused = spec_of(7, 16, 32, 3, 1, 1, {1, 1, 1, 1});
     fused.bias = true;
     fused.activation = {Activation::leaky_relu, 0.3f, false};
-    for (ConvolutionSpec spec : {strided, fused}) {
+    const ConvolutionSpec volume = volume_spec_of(3, 4, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1});
+    for (ConvolutionSpec spec : {strided, fused, volume}) {
       spec.batch = 27;
-      const int64_t image = std::max(spec.height * spec.width * spec.channels,
-                                     spec.out_height() * spec.out_width() * spec.filters);
+      const int64_t image = std::max(spec.src_pixels() * spec.channels, spec.dst_pixels() * spec.filters);
       const OtherMachine machine({.dnn_elements = 20 * image});
       on_every_gpu([&](Device& device) {
-        for (const int64_t images : {8, 20}) {  // the last piece smaller, and not
+        for (const int64_t images : {8, 20}) {  // with a smaller last piece, and without
           CAPTURE(images);
           const auto convolution = in_pieces(device, spec, {.elements = images * image});
           CHECK(convolution->remarks().warning == "");

@@ -1,4 +1,4 @@
-// What cuDNN may have no engine for on a GPU, so that it is asked of the emulation alone.
+// Operations for which cuDNN may have no engine on a GPU, so they are tested only in the emulation.
 #include <cmath>
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 namespace dtrain::test {
 namespace {
 
-/// The gradient of a filter's one channel, where all images and gradients are the same numbers.
+/// Computes the gradient of a filter with one channel, for constant images and gradients.
 Floats filter_gradient(const Device& device, const ConvolutionSpec& spec, float src, float diff_dst) {
   const int64_t weights = spec.kernel_height * spec.kernel_width * spec.channels * spec.filters;
   const auto convolution = device.ops().convolution(spec);
@@ -22,7 +22,7 @@ Floats filter_gradient(const Device& device, const ConvolutionSpec& spec, float 
   return diff_kernel.read();
 }
 
-/// DTRAIN_FILTER_GRADIENT in the environment, while this lives.
+/// Sets DTRAIN_FILTER_GRADIENT for the lifetime of the object.
 struct Wanted {
   explicit Wanted(const char* value) {
     if (value) setenv("DTRAIN_FILTER_GRADIENT", value, 1);
@@ -48,7 +48,7 @@ TEST_SUITE("gpu") {
       bool exact;
     };
     const ConvolutionSpec spec = spec_of_one_channel();
-    // More than float16 holds, and more digits than either type has.
+    // Exceeds float16's range, and has more digits than either type.
     const double products = static_cast<double>(spec.batch * spec.out_height() * spec.out_width());
     const auto sum = static_cast<float>(products * 32 * 33);
     for (const Row& row : {Row{DType::bfloat16, nullptr, false}, Row{DType::bfloat16, "compute", false},
@@ -67,7 +67,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("filters' gradients are of the other type where cuDNN has no engine for the one") {
     ConvolutionSpec spec = spec_of_one_channel();
-    spec.kernel_height = 1;  // the emulated one's engines of float32 are for square kernels
+    spec.kernel_height = 1;  // the emulated float32 engines support only square kernels
     const auto device = gpu_device({.type = DType::float16});
     CHECK(filter_gradient(*device, spec, 1, 1)[0] == static_cast<float>(spec.batch * 9 * 9));
   }

@@ -1,4 +1,4 @@
-// How many threads a GPU is given for an operation: few would leave most of it idle.
+// Number of GPU threads per operation: too few would leave most of the GPU idle.
 #include "emulation/emulation.h"
 #include "ops/losses.h"
 

@@ -1,4 +1,4 @@
-// Steps with CUDA graphs, without them, and where CUDA refuses to capture.
+// Steps with CUDA graphs, without them, and with CUDA rejecting a capture.
 #include <algorithm>
 #include <cstdlib>
 
@@ -17,11 +17,11 @@ const std::string kTwoGpus = "strategy={mirrored: {devices: ['gpu:0', 'gpu:1'], 
 
 struct Run {
   std::vector<double> losses;
-  std::vector<std::string> refusals;  // that the user was told of
+  std::vector<std::string> refusals;  // rejections reported to the user
   emulation::Counts counts;
 };
 
-/// A few epochs with tails of other sizes, in training and in validation.
+/// A few epochs with different tail batches in training and validation.
 Run run_on_two_gpus(const std::string& set) {
   emulation::take_counts();
   const ScratchDirectory directory;
@@ -37,7 +37,7 @@ Run run_on_two_gpus(const std::string& set) {
   return run;
 }
 
-/// GPU 1 captures so many calls of a step, and no more.
+/// Makes GPU 1 reject capturing after `after` calls of a step.
 struct Refusing {
   explicit Refusing(size_t after) { emulation::refuse_capture(1, after); }
   ~Refusing() { emulation::refuse_capture(-1); }
@@ -62,7 +62,7 @@ TEST_SUITE("gpu") {
       const Run captured = run_on_two_gpus(set);
       CHECK(captured.counts.launches > 0);
       CHECK(captured.refusals.empty());
-      for (const size_t after : {0, 20}) {  // before the first sum, between sums
+      for (const size_t after : {0, 20}) {  // before the first reduction, and between reductions
         CAPTURE(after);
         const Refusing refusing(after);
         const Run refused = run_on_two_gpus(set);

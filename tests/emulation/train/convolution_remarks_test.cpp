@@ -1,4 +1,4 @@
-// What a run says of how a GPU computes its convolutions.
+// Messages about how a GPU computes convolutions.
 #include <algorithm>
 #include <cuda_runtime.h>
 
@@ -32,7 +32,7 @@ struct Said {
   std::vector<std::string> warnings, notes;
 };
 
-/// What is said of a run on a machine whose cuDNN takes tensors of so many elements.
+/// Returns the messages of a run on a machine whose cuDNN supports tensors of `dnn_elements` elements.
 Said run_with(int64_t dnn_elements) {
   REQUIRE(emulation::restart({.dnn_elements = dnn_elements}) == "");
   cudaSetDevice(0);
@@ -60,7 +60,7 @@ TEST_SUITE("gpu") {
     const Said plain = run_with(INT32_MAX);
     CHECK(count(plain.warnings, "engine 0") == 0);
     CHECK(count(plain.notes, "filter gradients in bfloat16; DTRAIN_FILTER_GRADIENT=float32") == 1);
-    // The first layer's source has 4 x 8 x 8 x 3 = 768 elements; all else has less.
+    // The first layer's input has 4 x 8 x 8 x 3 = 768 elements; all other tensors are smaller.
     const Said slow = run_with(700);
     CHECK(count(slow.warnings, "engine 0") == 1);
     CHECK(count(slow.warnings, "conv2d 'first': cuDNN has only engine 0") == 1);

@@ -1,4 +1,4 @@
-// What `auto` makes of GPUs that cannot be used.
+// `auto` with GPUs that cannot be used.
 #include "emulation/other_machine.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
@@ -9,7 +9,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// CUDA_VISIBLE_DEVICES for a while.
+/// Sets CUDA_VISIBLE_DEVICES for the lifetime of the object.
 class Visible {
  public:
   explicit Visible(const char* devices) { setenv("CUDA_VISIBLE_DEVICES", devices, 1); }
@@ -73,7 +73,7 @@ TEST_SUITE("gpu") {
       CHECK(warnings[0].starts_with("warning: no GPU can be used ("));
       CHECK(warnings[0].find("(802)") != std::string::npos);
     }
-    const Visible none("");  // on purpose
+    const Visible none("");  // hidden on purpose
     CHECK(placement_warnings(config).empty());
     CHECK(placement_warnings(run_on("{single: {device: 'cpu:0'}}")).empty());
   }

@@ -1,4 +1,4 @@
-// What a run takes of a GPU beside what it asks for.
+// GPU memory that a run uses beyond its allocations.
 #include <charconv>
 #include <cuda_runtime.h>
 #include <string>
@@ -11,7 +11,7 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// A machine whose memory is soon full.
+/// A machine with little memory.
 class SmallGpu {
  public:
   SmallGpu() {

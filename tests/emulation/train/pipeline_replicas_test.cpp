@@ -1,4 +1,4 @@
-// Pipelines of several replicas over GPUs: what they load, and when.
+// Pipelines with several replicas on GPUs: when they load kernels.
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"

@@ -1,4 +1,4 @@
-// How much a GPU is given for a step: what it costs beside the arithmetic.
+// Amount of work enqueued per step: the overhead besides the arithmetic.
 #include <cuda_runtime.h>
 
 #include "config/load.h"
@@ -12,18 +12,18 @@ using emulation::Counts;
 
 namespace {
 
-/// Keeps what the last step was given.
+/// Records the counts of the last step.
 class Counter final : public Recorder {
  public:
   void on_step(const Progress& progress) override {
     Recorder::on_step(progress);
-    // None is given while the last steps are waited for.
+    // Nothing is launched while waiting for the last steps.
     if (const Counts counts = emulation::take_counts(); counts.launches > 0) last = counts;
   }
   Counts last;
 };
 
-/// Of a step that is replayed.
+/// Returns the counts of a replayed step.
 Counts counts_of(const RunConfig& config) {
   const ScratchDirectory directory;
   Counter counter;
@@ -35,7 +35,7 @@ Counts counts_of(const RunConfig& config) {
   return counter.last;
 }
 
-/// One of configs/, on a GPU that only counts.
+/// Runs one of configs/ on a GPU that only counts.
 Counts counts_of(const std::string& name, std::vector<std::string> sets) {
   REQUIRE(emulation::restart({.computes = false}) == "");
   cudaSetDevice(0);
@@ -58,13 +58,13 @@ TEST_SUITE("gpu") {
   TEST_CASE("a step is few kernels") {
     const Counts mlp = counts_of(
         "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
-    CHECK(mlp.nodes <= 21);  // two of them relu, which cuBLASLt would fuse, but make 0 of NaN
+    CHECK(mlp.nodes <= 21);  // two are relu, which cuBLASLt could fuse but maps NaN to 0
     CHECK(mlp.calls == 0);
     const Counts small = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
                      "train.batch_size=4"});
     CHECK(small.nodes <= 213);
-    // LAMB goes by the norms of all parameters: a few launches for all of them together.
+    // LAMB needs the norms of all parameters: a few launches cover all of them.
     const Counts lamb = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
                      "train.batch_size=4", "train.optimizer={lamb: {learning_rate: 0.001}}"});

@@ -1,5 +1,5 @@
-// Runs whose GPUs fail or stall end, and say why. Where threads of the run never return, the process ends:
-// these cases run in a process of their own.
+// Runs end with a message if their GPUs fail or stall. If threads of the run never return, the process exits;
+// such cases run in a child process.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ const std::string kMirrored = "strategy={mirrored: {devices: ['gpu:0', 'gpu:1']}
 const std::string kPipeline = "strategy={pipeline: {devices: ['gpu:0', 'gpu:1'], stages: [dense_1]}}";
 const std::string kSingle = "strategy={single: {device: 'gpu:0'}}";
 
-/// Calls `happens` after a step.
+/// Calls `happens` after a given step.
 class Accident final : public Recorder {
  public:
   explicit Accident(void (*happens)(), int64_t step = 12) : happens_(happens), step_(step) {}
@@ -42,7 +42,7 @@ void break_second() {
   emulation::break_device(1);
 }
 
-/// For the cases with a process of their own: trains, and ends the process as dtrain does.
+/// For cases in a child process: trains, and ends the process like dtrain does.
 [[noreturn]] void train_here(const Sets& sets, void (*happens)()) {
   try {
     const ScratchDirectory directory;
@@ -59,12 +59,12 @@ void break_second() {
 }
 
 struct End {
-  int code = -1;  // of the exit; -1: a signal
+  int code = -1;  // exit code; -1 after a signal
   std::string said;
   double seconds = 0;
 };
 
-/// Runs the skipped case of this name in a process of its own, which has two seconds to clean up.
+/// Runs the skipped test case of this name in a child process, which has two seconds to clean up.
 End end_of_case(const std::string& name) {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);
@@ -105,7 +105,7 @@ TEST_SUITE("gpu") {
     train_here({kMirrored}, break_second);
   }
   TEST_CASE("own process: a GPU of a pipeline breaks" * doctest::skip()) {
-    emulation::restart({.eagerness = 0});  // the second GPU's first operation begins when all wait
+    emulation::restart({.eagerness = 0});  // the second GPU's first operation starts when all threads wait
     train_here({kPipeline}, break_second);
   }
   TEST_CASE("own process: a single GPU stalls" * doctest::skip()) {
@@ -208,7 +208,8 @@ train:
   optimizer: sgd
 )";
     const ScratchDirectory directory;
-    Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // validation's plan is made after that
+    Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // the plan for validation is created
+                                                                    // after that
     Trainer trainer(config_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();

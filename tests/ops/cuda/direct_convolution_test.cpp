@@ -21,8 +21,12 @@ TEST_CASE("on a GPU: convolutions without cuDNN" * doctest::test_suite("gpu")) {
     uneven.kernel_width = 5;
     uneven.stride_width = 3;
     uneven.dilation_height = 2;
+    ConvolutionSpec volume = volume_spec_of(5, 6, 3, 4, 3, 2, 1, {1, 0, 0, 1, 2, 1});
+    volume.kernel_depth = 2;
+    volume.stride_depth = 1;
+    volume.dilation_depth = 3;
     for (ConvolutionSpec spec : {spec_of(1, 1, 1, 1, 1, 1, {}), spec_of(9, 3, 8, 3, 1, 1, {1, 1, 1, 1}),
-                                 spec_of(8, 6, 10, 3, 2, 1, {0, 1, 0, 1}), uneven}) {
+                                 spec_of(8, 6, 10, 3, 2, 1, {0, 1, 0, 1}), uneven, volume}) {
       CAPTURE(spec.channels);
       check(device, spec);
       spec.bias = true;

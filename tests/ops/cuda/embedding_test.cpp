@@ -1,5 +1,4 @@
-// The gradient of an embedding table with one row that occurs far more often than the others, such as that of
-// padding.
+// The gradient of a table if one index, such as padding, occurs far more often than others.
 #include <doctest/doctest.h>
 
 #include "ops/fixture.h"
@@ -10,10 +9,10 @@ namespace {
 using Indices = std::vector<int32_t>;
 
 constexpr int64_t kTableRows = 1200, kColumns = 40;
-/// Rows that the same group of blocks sums, whether there are 2, 4, 54, 66, 108 or 132 groups.
+/// Two rows that the same group of blocks sums, for 2, 4, 54, 66, 108 or 132 groups.
 constexpr int32_t kHotRow = 5, kOtherHotRow = kHotRow + 1188;
 
-/// Returns `n` indices: seven of ten are the hot row, the others arbitrary.
+/// Returns `n` indices: 7 of 10 are the hot row, the others are arbitrary rows.
 Indices indices(int64_t n, int32_t hot_row) {
   Indices numbers(static_cast<size_t>(n));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -22,7 +21,7 @@ Indices indices(int64_t n, int32_t hot_row) {
   return numbers;
 }
 
-/// Returns the table's gradient for diff_dst of shape (of.size(), kColumns).
+/// Returns diff_table for diff_dst, (of.size(), kColumns).
 Floats gradient(Device& device, const Indices& of, const Floats& diff_dst) {
   const auto own_indices = device.array(of);
   const TypedArray diff = device.typed(diff_dst);
@@ -52,7 +51,7 @@ void check_gradient(Device& device, const Indices& of) {
 
 TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    // In float32, 1 + kSmall is 1, so a single running sum would stay at 1.
+    // Adding kSmall to 1 in float32 gives 1, so a single running sum would stay at 1.
     constexpr float kSmall = 0x1p-24f;
     const Indices of = indices(5000, kHotRow);
     Floats diff_dst(of.size() * static_cast<size_t>(kColumns), kSmall);
@@ -68,7 +67,7 @@ TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest:
 
 TEST_CASE("on a GPU: a row that few indices name is summed in their order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    // Lists have 2048 indices. Each list contains every row once, so no row is summed in parts.
+    // A list has 2048 indices and contains each row once, so that no row is summed in parts.
     Indices of(9001, -1);
     for (size_t i = 0; i < of.size(); ++i)
       if (static_cast<int64_t>(i) % 2048 < kTableRows)
@@ -87,7 +86,7 @@ TEST_CASE("on a GPU: sums of a table's rows have an order" * doctest::test_suite
   on_every_gpu([](Device& device) {
     check_gradient(device, indices(5000, kHotRow));
     for (const size_t n : {0, 1, 31, 32, 33}) check_gradient(device, Indices(n, kHotRow));
-    // Three lists with different hot rows; the last one has few valid indices.
+    // Three lists with different shared rows; the last one has few entries.
     Indices of = indices(2048, kHotRow);
     const Indices second = indices(2048, kOtherHotRow);
     of.insert(of.end(), second.begin(), second.end());

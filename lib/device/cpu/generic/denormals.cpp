@@ -1,4 +1,4 @@
-// For CPUs on which dtrain knows no cost of denormal numbers: they stay what they are.
+// Fallback for CPUs without a flush-to-zero implementation: denormal numbers are kept.
 #include "device/cpu/denormals.h"
 
 namespace dtrain::cpu {

@@ -1,7 +1,7 @@
-// All kernels, for one instruction set: the .cpp files of x86/ and generic/ include this once each, and name
-// their table. Everything here has internal linkage and calls nothing that has not (or is always inlined, as
-// DTRAIN_HOST_DEVICE functions are): a function shared with another instruction set's file could be called on
-// a CPU that lacks it.
+// All kernels, compiled for one instruction set: each .cpp file of x86/ and generic/ includes this once and
+// names its table. Everything here has internal linkage and calls only functions with internal linkage or
+// always-inlined ones (DTRAIN_HOST_DEVICE): the linker could otherwise merge a function with another
+// instruction set's version, which would then run on a CPU that lacks that instruction set.
 #pragma once
 
 #include "ops/cpu/kernels/channels.h"

@@ -1,4 +1,4 @@
-// Kernels on the channels of images, in every layout. Part of kernels/all.h.
+// Kernels on the channels of images, for all layouts. Part of kernels/all.h.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -7,8 +7,8 @@
 namespace dtrain::cpu {
 namespace {
 
-/// use(first, channel, pixels) for every run of pixels, [pixels, inner] elements from `first` on, whose first
-/// channel is `channel`. The range is of all images' pixels.
+/// Calls use(first, channel, pixels) for every run of contiguous pixels: [pixels, inner] elements from
+/// `first` on, whose first channel is `channel`. The range [begin, end) counts the pixels of all images.
 template <class Use>
 void each_run(const ChannelLayout& layout, int64_t begin, int64_t end, Use&& use) {
   while (begin < end) {
@@ -22,7 +22,7 @@ void each_run(const ChannelLayout& layout, int64_t begin, int64_t end, Use&& use
   }
 }
 
-/// use(element, channel), both counted within a run.
+/// Calls use(element, channel) for the elements of a run; both indices are relative to the run.
 template <class Use>
 void each_in_run(int64_t pixels, int64_t inner, Use&& use) {
   if (inner == 1) {
@@ -39,7 +39,7 @@ void each_in_run(int64_t pixels, int64_t inner, Use&& use) {
 struct Terms {
   double first, second;
 };
-/// Adds terms(element, channel) to the channels' two sums.
+/// Adds terms(element, channel) to the two sums of each channel.
 template <class Find>
 void add_terms(int64_t pixels, int64_t inner, double* first, double* second, Find&& terms) {
   if (inner == 1) {
@@ -90,7 +90,7 @@ void channel_moments(const ChannelLayout& layout, const float* src, double* mome
   }
 }
 
-/// with(relu), a functor whose `backward` gives the gradient before the relu where there is one.
+/// Calls with(activation), where activation is relu or linear.
 template <class With>
 void with_relu(bool relu, With&& with) {
   relu ? with(math::Relu()) : with(math::Linear());

@@ -7,7 +7,8 @@
 namespace dtrain::cpu {
 namespace {
 
-// `omp simd` says that no element depends on another's result, so that a destination may be a source.
+// `omp simd` asserts that no element depends on another element's result. A destination may therefore be a
+// source.
 
 void fill(float* dst, float value, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) dst[i] = value;
@@ -23,10 +24,10 @@ void scale_add(float* dst, const float* src, float alpha, float beta, int64_t be
   }
 }
 
-/// Elements that a chunk holds of each array: they stay in the first-level cache from pass to pass.
+/// Elements of each array per chunk; a chunk stays in the first-level cache between passes.
 constexpr int64_t kChunk = 1024;
 
-/// use(values, first, n) for chunk after chunk, values being all sources combined.
+/// Calls use(values, first, n) for each chunk in order; `values` holds all sources combined.
 template <class Combine, class Use>
 void combine(const void* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
   alignas(64) float values[kChunk];
@@ -78,7 +79,7 @@ void sum_backward(const ActivationSpec& spec, const float* saved, const void* co
     combine(
         diff_dsts, count, begin, end, [](float a, float b) { return a + b; },
         [&](const float* values, int64_t first, int64_t n) {
-          const float* kept = saved ? saved + first : values;  // a linear one keeps nothing
+          const float* kept = saved ? saved + first : values;  // a linear activation saves nothing
           float* out = diff_src + first;
 #pragma omp simd
           for (int64_t i = 0; i < n; ++i) out[i] = activation.backward(kept[i], values[i]);
@@ -86,7 +87,7 @@ void sum_backward(const ActivationSpec& spec, const float* saved, const void* co
   });
 }
 
-/// Words of 16 blocks from counter `low` on.
+/// Writes the random words of kDropoutBlocks blocks, starting at counter `low`.
 constexpr int kDropoutBlocks = 16;
 void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* words) {
   for (int block = 0; block < kDropoutBlocks; ++block) {

@@ -1,4 +1,4 @@
-// Losses, metrics and what optimizers need. Part of kernels/all.h.
+// Losses, metrics and optimizer updates. Part of kernels/all.h.
 #pragma once
 
 #include "ops/cpu/kernels/rows.h"
@@ -12,7 +12,7 @@
 namespace dtrain::cpu {
 namespace {
 
-/// A row's loss by its class; the gradient is (softmax - one-hot) * scale.
+/// Returns a row's loss for class k. The gradient is (softmax - one-hot) * scale.
 double sparse_logits_row(const float* x, int32_t k, float scale, float* diff, float* spare, int64_t n) {
   const float most = row_max(x, n);
   const float chosen = x[k];
@@ -30,20 +30,21 @@ double sparse_logits_row(const float* x, int32_t k, float scale, float* diff, fl
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
-/// A row's distribution as it is written.
+/// A row's target distribution without smoothing.
 struct PlainTarget {
   const float* t;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return t[c]; }
 };
-/// A class of which a part is spread over all.
+/// A target class with label smoothing: part of it is spread over all classes.
 struct SpreadClass {
   int64_t k;
   float kept, spread;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
 };
 
-/// The part of t(c) that is summed over all columns of a row. Of a SpreadClass that is `spread` alone: the
-/// class's own `kept` is added after it, as thousands of small numbers would be lost beside it.
+/// Returns the part of t(c) that is summed over all columns of a row. For a SpreadClass this is only
+/// `spread`; add_rest() adds `kept` after the sum, because thousands of small numbers would lose precision
+/// next to it.
 template <class Target>
 DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
   return t(c);
@@ -58,7 +59,7 @@ void add_rest(const SpreadClass& t, const float* x, float most, float offset, do
   weight += t.kept;
 }
 
-/// A row's loss by its distribution t: the sum of t (log sum exp x - x).
+/// Returns a row's loss for target distribution t: the sum of t (log sum exp x - x).
 template <class Target>
 double dense_logits_row(const float* x, const Target& t, float scale, float* diff, float* spare, int64_t n) {
   const float most = row_max(x, n);
@@ -106,7 +107,7 @@ double dense_probability_row(const float* p, const Target& t, float scale, float
   return static_cast<double>(loss);
 }
 
-/// One row of a crossentropy with a target for each class: by logits or probabilities, as the spec says.
+/// One row of a cross-entropy with a target per class, from logits or probabilities as the spec says.
 template <class Target>
 double dense_row(const CrossEntropySpec& spec, const float* p, const Target& t, float scale, float* diff,
                  float* spare, int64_t n) {
@@ -183,8 +184,8 @@ double elementwise_loss(const ElementwiseLossSpec& spec, const float* prediction
   return total;
 }
 
-/// 1 where class k is among the best `top`: see MetricSpec::k. A class that does not exist, or whose score is
-/// NaN, is not.
+/// Returns 1 if class k is among the best `top` classes (see MetricSpec::k), else 0. Returns 0 if the class
+/// does not exist or its score is NaN.
 double top_k_row(const float* p, int64_t k, int top, int64_t n) {
   if (k < 0 || k >= n) return 0.0;
   const float score = p[k];
@@ -194,7 +195,8 @@ double top_k_row(const float* p, int64_t k, int top, int64_t n) {
   return score == score && better < top ? 1.0 : 0.0;
 }
 
-/// Of the range's elements where the metric has one of each; else of rows.
+/// Returns the metric's sum over the rows [begin, end): over their elements for an elementwise metric, else
+/// over the rows.
 double metric(const MetricSpec& spec, const float* prediction, const void* target, const RowWeights& weights,
               int64_t columns, int64_t begin, int64_t end) {
   using Kind = MetricSpec::Kind;
@@ -230,9 +232,9 @@ double sum_of(const float* src, int64_t begin, int64_t end) {
   return total;
 }
 
-/// Pairwise (ops/math/pairwise.h).
+/// Sums pairwise (ops/math/pairwise.h).
 double sum_of_squares(const float* src, int64_t n) {
-  constexpr int64_t kGrain = math::kSquaresGrain, kRun = 256;  // of grains, whose sums stay in the cache
+  constexpr int64_t kGrain = math::kSquaresGrain, kRun = 256;  // grains per run; their sums stay in the cache
   math::PairwiseSum sum;
   double terms[kRun];
   const int64_t whole = n / kGrain, rest = n % kGrain, grains = whole + (rest > 0 ? 1 : 0);

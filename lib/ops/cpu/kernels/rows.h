@@ -41,7 +41,7 @@ float row_max(const float* row, int64_t n) {
   return result;
 }
 
-/// dst = exp(src - most); gives the sum.
+/// Writes dst = exp(src - most) and returns its sum.
 float shifted_exponentials(const float* src, float most, float* dst, int64_t n) {
   float total = 0.0f;
 #pragma omp simd reduction(+ : total)
@@ -149,7 +149,7 @@ void layer_normalization_scale(const float* src, const float* mean, const float*
   }
 }
 
-/// One column: its elements are side by side.
+/// Sums an array with a single column, whose elements are contiguous.
 float single_column_sum(const float* src, int64_t begin, int64_t end) {
   double total = 0.0;
 #pragma omp simd reduction(+ : total)
@@ -165,7 +165,7 @@ void column_sum(float* dst, const float* src, int64_t columns, int64_t first, in
   }
   for (int64_t c = first; c < last; ++c) dst[c] = 0.0f;
   int64_t r = begin;
-  for (; r + 8 <= end; r += 8) {  // eight rows a pass over dst
+  for (; r + 8 <= end; r += 8) {  // eight rows per pass over dst
     const float* s = src + r * columns;
 #pragma omp simd
     for (int64_t c = first; c < last; ++c) {

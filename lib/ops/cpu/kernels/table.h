@@ -1,5 +1,4 @@
-// The CPU's own kernels: single-threaded loops over a range, in one table for each instruction set that they
-// were compiled for.
+// Our own CPU kernels: single-threaded loops over a range, in one table per instruction set.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +11,20 @@
 
 namespace dtrain::cpu {
 
-/// How the channels of images lie: [images, blocks, pixels, inner].
+/// Memory layout of images by channel: [images, blocks, pixels, inner]; element i of block b belongs to
+/// channel b * inner + i.
 struct ChannelLayout {
   int64_t blocks = 1, pixels = 1, inner = 1;
   DTRAIN_HOST_DEVICE int64_t channels() const { return blocks * inner; }
 };
-/// What each channel's values become (math::Normalizer), of [channels].
+/// Normalisation of each channel (math::Normalizer), arrays of [channels].
 struct NormalizedChannels {
   const float *mean, *scale, *shift;
 };
 
-/// Arrays are whole; a kernel works on the part [begin, end), of elements unless its line says otherwise, so
-/// that threads share a call. Meanings as in Ops.
+/// Functions of one instruction set, with the same meaning as in Ops. Array arguments are whole arrays; a
+/// kernel works on the range [begin, end) of them, so that several threads can share the work. The range
+/// counts elements unless stated otherwise.
 struct Kernels {
   const char* instruction_set;
 
@@ -34,12 +35,12 @@ struct Kernels {
   void (*multiply)(float* dst, const void* const* srcs, size_t count, int64_t begin, int64_t end);
   void (*sum_backward)(const ActivationSpec& spec, const float* saved, const void* const* diff_dsts,
                        size_t count, float* diff_src, int64_t begin, int64_t end);
-  /// The range is of blocks of 4 elements, each sample beginning a new one.
+  /// The range counts blocks of 4 elements; each sample starts a new block.
   void (*dropout)(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
                   uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end);
 
-  // The range is of rows.
-  /// dst = act(src + bias), bias may be null.
+  // The range counts rows.
+  /// dst = act(src + bias); bias may be null.
   void (*bias_activation)(float* dst, const float* src, const float* bias, const ActivationSpec& activation,
                           int64_t columns, int64_t begin, int64_t end);
   void (*softmax_forward)(const float* src, float* dst, int64_t columns, int64_t begin, int64_t end);
@@ -59,44 +60,44 @@ struct Kernels {
   /// dst[c] for c in [first_column, last_column) = the sum of rows [begin, end).
   void (*column_sum)(float* dst, const float* src, int64_t columns, int64_t first_column, int64_t last_column,
                      int64_t begin, int64_t end);
-  /// The gradient of gamma. The range is of columns.
+  /// Writes the gradient of gamma. The range counts columns.
   void (*layer_normalization_scale)(const float* src, const float* mean, const float* inverse_deviation,
                                     const float* diff_dst, float* diff_gamma, int64_t rows, int64_t columns,
                                     int64_t begin, int64_t end);
-  /// The range is of columns of the table and of diff_dst.
+  /// The range counts columns of the table and of diff_dst.
   void (*embedding_backward)(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
                              int64_t table_rows, int64_t columns, int64_t begin, int64_t end);
 
-  // Batch normalisation (ops/math/normalization.h). The range is of all images' pixels.
-  /// Writes the range's counts, means and squared distances, math::moments_size(channels) doubles.
+  // Batch normalisation (ops/math/normalization.h). The range counts the pixels of all images.
+  /// Writes the range's count, means and sums of squared distances, math::moments_size(channels) doubles.
   /// `first_values`, of [channels], is scratch memory.
   void (*channel_moments)(const ChannelLayout& layout, const float* src, double* moments,
                           double* first_values, int64_t begin, int64_t end);
   void (*normalize_channels)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
                              const float* src, float* dst, int64_t begin, int64_t end);
-  /// Writes 2 * channels sums over the range: of the gradients before the relu, and of their products with
-  /// src - mean.
+  /// Writes 2 * channels sums over the range: the sums of the gradients before the relu, and of their
+  /// products with src - mean.
   void (*channel_gradient_sums)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
                                 const float* src, const float* diff_dst, double* sums, int64_t begin,
                                 int64_t end);
-  /// By the lines of [channels] (math::GradientLine). diff_src may be diff_dst.
+  /// Computes diff_src from each channel's slope and offset (math::GradientLine). diff_src may be diff_dst.
   void (*normalize_channels_backward)(const ChannelLayout& layout, const NormalizedChannels& channels,
                                       bool relu, const float* src, const float* diff_dst, const float* slopes,
                                       const float* offsets, float* diff_src, int64_t begin, int64_t end);
 
-  // Give the range's part of the total.
-  /// The range is of rows.
+  // The functions below return the range's part of the total.
+  /// The range counts rows.
   double (*cross_entropy)(const CrossEntropySpec& spec, const float* prediction, const void* target,
                           const RowWeights& weights, float scale, float* diff_prediction, int64_t columns,
                           int64_t begin, int64_t end);
-  /// The sum over the elements; no mean is taken.
+  /// Returns the sum over the elements, not their mean.
   double (*elementwise_loss)(const ElementwiseLossSpec& spec, const float* prediction, const float* target,
                              float scale, float* diff_prediction, int64_t begin, int64_t end);
-  /// The range is of rows.
+  /// The range counts rows.
   double (*row_loss)(const RowLossSpec& spec, const float* prediction, const float* target,
                      const RowWeights& weights, float scale, float* diff_prediction, int64_t columns,
                      int64_t begin, int64_t end);
-  /// The range is of rows. The sum over the elements where the metric has one of each.
+  /// The range counts rows. For an elementwise metric, returns the sum over the elements, not their mean.
   double (*metric)(const MetricSpec& spec, const float* prediction, const void* target,
                    const RowWeights& weights, int64_t columns, int64_t begin, int64_t end);
   double (*sum_of)(const float* src, int64_t begin, int64_t end);
@@ -106,7 +107,7 @@ struct Kernels {
                  const float* gradient, float* const* slots, int64_t begin, int64_t end);
 };
 
-/// The tables that this CPU can run, the best one first.
+/// Returns the tables that this CPU supports, best first.
 std::vector<const Kernels*> supported_kernels();
 
 }  // namespace dtrain::cpu

@@ -18,7 +18,7 @@ using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-/// An activation as oneDNN's post-ops name it.
+/// A oneDNN eltwise post-op for an activation.
 struct Eltwise {
   algorithm kind;
   float alpha = 0;
@@ -55,19 +55,27 @@ primitive_attr attributes_with(const ActivationSpec& activation = {}) {
   return attributes;
 }
 
-/// The numbers that a convolution's three primitives share.
+/// Parameters shared by a convolution's three primitives.
 struct Window {
   memory::dims strides, dilation, before, after;
 };
 
-Window window_of(const ConvolutionSpec& spec) {
-  return {{spec.stride_height, spec.stride_width},
-          {spec.dilation_height - 1, spec.dilation_width - 1},
-          {spec.padding.top, spec.padding.left},
-          {spec.padding.bottom, spec.padding.right}};
+/// The numbers of a window's axes.
+template <class Spec>
+memory::dims axes_of(const Spec& spec, int64_t depth, int64_t height, int64_t width) {
+  if (spec.is_volume()) return {depth, height, width};
+  return {height, width};
 }
 
-/// Always with scale and shift: oneDNN 2.6 writes through null pointers in some gradients without them.
+Window window_of(const ConvolutionSpec& spec) {
+  return {axes_of(spec, spec.stride_depth, spec.stride_height, spec.stride_width),
+          axes_of(spec, spec.dilation_depth - 1, spec.dilation_height - 1, spec.dilation_width - 1),
+          axes_of(spec, spec.padding.front, spec.padding.top, spec.padding.left),
+          axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right)};
+}
+
+/// Always includes scale and shift: without them, some backward primitives of oneDNN 2.6 write through null
+/// pointers.
 normalization_flags flags_of(const BatchNormalizationSpec& spec) {
   const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   return spec.relu ? flags | normalization_flags::fuse_norm_relu : flags;
@@ -78,24 +86,28 @@ algorithm algorithm_of(const PoolingSpec& spec) {
                                              : algorithm::pooling_avg_exclude_padding;
 }
 
-/// describe, with all that says what a pooling does.
+/// Calls describe() with the full pooling description.
 template <class Primitive, class Hint, class... First>
 auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
                       const First&... first) {
-  const auto src = image_desc({spec.batch, spec.channels, spec.height, spec.width}, spec.layout);
-  const auto dst = image_desc({spec.batch, spec.channels, spec.out_height(), spec.out_width()}, spec.layout);
-  const memory::dims strides{spec.stride_height, spec.stride_width}, pool{spec.pool_height, spec.pool_width},
-      before{spec.padding.top, spec.padding.left}, after{spec.padding.bottom, spec.padding.right};
+  const auto src =
+      image_desc(image_dims(spec, spec.channels, spec.depth, spec.height, spec.width), spec.layout);
+  const auto dst = image_desc(
+      image_dims(spec, spec.channels, spec.out_depth(), spec.out_height(), spec.out_width()), spec.layout);
+  const auto strides = axes_of(spec, spec.stride_depth, spec.stride_height, spec.stride_width),
+             pool = axes_of(spec, spec.pool_depth, spec.pool_height, spec.pool_width),
+             before = axes_of(spec, spec.padding.front, spec.padding.top, spec.padding.left),
+             after = axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right);
   if constexpr (kDilatedPooling) {
     return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
-                               strides, pool, memory::dims{0, 0}, before, after);
+                               strides, pool, axes_of(spec, 0, 0, 0), before, after);
   } else {
     return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
                                strides, pool, before, after);
   }
 }
 
-/// describe, with all that says what a batch normalisation does.
+/// Calls describe() with the full batch normalisation description.
 template <class Primitive, class Hint, class... Gradient>
 auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
                             normalization_flags flags, const memory::desc& image,
@@ -119,26 +131,30 @@ bool fuses(const ActivationSpec& activation) {
 }
 
 memory::desc image_desc(const memory::dims& dims, Layout layout) {
+  const bool volumes = dims.size() == 5;
   switch (layout) {
     case Layout::planar:
-      return {dims, kFloat, tag::nchw};
+      return {dims, kFloat, volumes ? tag::ncdhw : tag::nchw};
     case Layout::blocked8:
-      return {dims, kFloat, tag::nChw8c};
+      return {dims, kFloat, volumes ? tag::nCdhw8c : tag::nChw8c};
     case Layout::blocked16:
-      return {dims, kFloat, tag::nChw16c};
+      return {dims, kFloat, volumes ? tag::nCdhw16c : tag::nChw16c};
     case Layout::plain:
       break;
   }
-  return {dims, kFloat, tag::nhwc};
+  return {dims, kFloat, volumes ? tag::ndhwc : tag::nhwc};
 }
 
 memory::dims kernel_dims(const ConvolutionSpec& spec) {
+  if (spec.is_volume())
+    return {spec.filters, spec.channels, spec.kernel_depth, spec.kernel_height, spec.kernel_width};
   if (!spec.depthwise) return {spec.filters, spec.channels, spec.kernel_height, spec.kernel_width};
   return {spec.channels, spec.filters / spec.channels, 1, spec.kernel_height, spec.kernel_width};
 }
 
 memory::desc kernel_desc(const ConvolutionSpec& spec) {
-  return {kernel_dims(spec), kFloat, spec.depthwise ? tag::hwigo : tag::hwio};
+  const tag order = spec.is_volume() ? tag::dhwio : spec.depthwise ? tag::hwigo : tag::hwio;
+  return {kernel_dims(spec), kFloat, order};
 }
 
 dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
@@ -169,14 +185,15 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data_desc(
 
 namespace {
 
-/// oneDNN 2.6's kernels for 1x1 gather the pixels of a strided convolution in scratch memory, and where the
-/// channels are no multiple of a vector, that is too small: they write past it, into another thread's part
-/// and the barrier at which threads meet, and may wait there for ever.
+/// Returns whether an implementation overruns its scratch memory. The 1x1 kernels of oneDNN 2.6 gather the
+/// pixels of a strided convolution in scratch memory, which is too small if the number of channels is not a
+/// multiple of the vector length. They write past its end, into another thread's part and the threads'
+/// barrier, and may hang there.
 bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& desc,
                       const ConvolutionSpec& spec) {
   const std::string_view name = desc.impl_info_str();
   const int64_t vector = name.find("avx512") != name.npos ? 16 : 8;
-  return name.starts_with("jit_1x1") && spec.stride_height * spec.stride_width > 1 &&
+  return name.starts_with("jit_1x1") && spec.stride_depth * spec.stride_height * spec.stride_width > 1 &&
          spec.channels % vector != 0;
 }
 

@@ -1,5 +1,5 @@
-// Where oneDNN 2.6 (Debian 12) and oneDNN 3 (3.1 in Ubuntu 24.04, 3.7 in Debian 13) differ: nothing else asks
-// for its version.
+// The differences between oneDNN 2.6 (Debian 12) and oneDNN 3 (3.1 in Ubuntu 24.04, 3.7 in Debian 13). No
+// other file depends on the version.
 #pragma once
 
 #include <dnnl.hpp>
@@ -7,7 +7,8 @@
 
 namespace dtrain::cpu {
 
-/// The descriptor, moved on to the first implementation that accept(it).
+/// Advances the descriptor to the first implementation for which accept(descriptor) is true. Throws
+/// dnnl::error if there is none.
 template <class Desc, class Accept>
 Desc first_accepted(Desc desc, const Accept& accept) {
   while (!accept(desc))
@@ -17,20 +18,22 @@ Desc first_accepted(Desc desc, const Accept& accept) {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-/// A pooling is described with a dilation.
+/// True if pooling descriptors take a dilation.
 constexpr bool kDilatedPooling = true;
-/// A batch normalisation is described with source and destination (and their gradients), not with one image
-/// (and its gradient).
+/// True if batch normalisation descriptors take source and destination (and their gradients) instead of one
+/// image (and its gradient).
 constexpr bool kBothImages = true;
-/// Backward of a batch normalisation with use_shift refuses DNNL_ARG_SHIFT. oneDNN 2 reads it.
+/// False if the backward pass of a batch normalisation with use_shift rejects DNNL_ARG_SHIFT. oneDNN 2 reads
+/// it.
 constexpr bool kBackwardTakesShift = false;
 
 inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, float alpha) {
   post_ops.append_eltwise(kind, alpha, 0);
 }
 
-/// The descriptor of the first implementation of a primitive that accept(it); `forward` holds the forward
-/// primitive's where it is of a backward one, else nothing. Throws dnnl::error where there is none.
+/// Returns the descriptor of the first implementation of a primitive for which accept(descriptor) is true.
+/// `forward` holds the forward primitive's descriptor if Primitive is a backward primitive, and is empty
+/// otherwise. Throws dnnl::error if there is no such implementation.
 template <class Primitive, class Accept, class... Hint, class... Arguments>
 auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
                        const dnnl::primitive_attr& attributes, const std::tuple<Hint...>& forward,
@@ -59,7 +62,7 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
                        const Arguments&... arguments) {
   return std::apply(
       [&](const Hint&... hint) {
-        // The search for other implementations reads it.
+        // Must outlive the search for other implementations, which reads it.
         const typename Primitive::desc operation(arguments...);
         return first_accepted(typename Primitive::primitive_desc(operation, attributes, engine, hint...),
                               accept);
@@ -69,7 +72,7 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
 
 #endif
 
-/// The descriptor of the first implementation of a primitive; arguments as for describe_accepted().
+/// Returns the descriptor of the first implementation of a primitive; arguments as for describe_accepted().
 template <class Primitive, class... Hint, class... Arguments>
 auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
               const std::tuple<Hint...>& forward, const Arguments&... arguments) {

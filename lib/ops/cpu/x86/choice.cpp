@@ -3,7 +3,7 @@
 namespace dtrain::cpu {
 
 std::vector<const Kernels*> supported_kernels() {
-  // The other sets of x86-64-v3 and -v4 came with these on every CPU.
+  // Every CPU with these extensions also has the others of x86-64-v3 and -v4.
   const bool v3 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

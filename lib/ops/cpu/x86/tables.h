@@ -1,4 +1,4 @@
-// The tables by name.
+// The kernel tables of the x86-64 levels.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -6,6 +6,6 @@
 namespace dtrain::cpu {
 
 extern const Kernels kKernelsV2, kKernelsV3,
-    kKernelsV4;  // of x86-64-v2 (SSE 4.2), -v3 (AVX2) and -v4 (AVX-512)
+    kKernelsV4;  // x86-64-v2 (SSE 4.2), -v3 (AVX2) and -v4 (AVX-512)
 
 }  // namespace dtrain::cpu

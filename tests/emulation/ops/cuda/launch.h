@@ -1,5 +1,5 @@
-// Stands in for lib/ops/cuda/launch.h: found before it, and takes everything but launch() from it. Kernels
-// are plain functions here.
+// Replaces lib/ops/cuda/launch.h: found first in the include path, and includes everything but launch() from
+// it. Kernels are plain functions here.
 #pragma once
 
 #define launch launch_on_a_device
@@ -13,9 +13,9 @@
 
 namespace dtrain::emulation {
 
-/// The first time on a device, the kernel is loaded: a call that may wait for all devices.
+/// Loads the kernel on its first launch on a device, which may wait for all devices.
 void load_kernel(const void* kernel);
-/// Checks what a device would, and enqueues it.
+/// Makes the checks of a device and enqueues the grid.
 cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t argument_bytes,
                          std::function<void(Grid)> run);
 void run_checked(const Grid& grid);

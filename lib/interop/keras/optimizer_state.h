@@ -1,0 +1,43 @@
+// The state of an optimizer in a Keras file, as slots of dtrain's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interop/keras/import_model.h"
+#include "interop/keras/keras_1.h"
+#include "interop/keras/weights.h"
+#include "nn/graph.h"
+#include "optim/optimizer.h"
+
+namespace dtrain {
+
+/// A weight that the optimizer moves.
+struct TrainedWeight {
+  std::string path;  ///< "<layer>/<weight>"
+  Shape shape;
+  const KerasModelLayer* layer = nullptr;
+};
+
+/// Returns the trained weights in the order of Keras's trainable_variables.
+std::vector<TrainedWeight> trained_weights(const KerasModel& file_model, const ImportedModel& imported,
+                                           const Graph& graph);
+
+struct OptimizerState {
+  std::optional<int64_t> iteration;  ///< steps done; nothing if the file does not say
+  /// The slots, each an array by "<layer>/<weight>", kernels in Keras 3's layout.
+  std::map<std::string, std::map<std::string, KerasWeight>> slots;
+};
+
+/// Reads the state. `is_since_2_11`: whether it is of the optimizers of Keras 2.11 and later, which order it
+/// in another way than those before. Nothing if the file has another number of arrays, or none. Throws
+/// UserError for arrays of wrong shapes.
+std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight>& arrays,
+                                                   const Configured<Optimizer>& optimizer, bool is_since_2_11,
+                                                   const std::vector<TrainedWeight>& trained,
+                                                   const KernelLayout& kernels);
+
+}  // namespace dtrain

@@ -1,0 +1,42 @@
+// Layers that are there for images and for volumes are templates of the type of their windows' sizes.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "config/codec.h"
+#include "nn/layers/common.h"
+
+namespace dtrain {
+
+/// What differs between the two.
+template <class Size>
+struct Space;
+
+template <>
+struct Space<Size2> {
+  static constexpr std::string_view kName = "image", kAxes = "height, width";
+  static constexpr auto kInput = image_input;
+  static constexpr bool kVolumes = false;
+};
+
+template <>
+struct Space<Size3> {
+  static constexpr std::string_view kName = "volume", kAxes = "depth, height, width";
+  static constexpr auto kInput = volume_input;
+  static constexpr bool kVolumes = true;
+};
+
+/// The extents, and further ones behind them.
+inline std::vector<int64_t> extents_with(const Size2& size, const std::vector<int64_t>& further) {
+  std::vector<int64_t> all = {size.height, size.width};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
+inline std::vector<int64_t> extents_with(const Size3& size, const std::vector<int64_t>& further) {
+  std::vector<int64_t> all = {size.depth, size.height, size.width};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
+
+}  // namespace dtrain

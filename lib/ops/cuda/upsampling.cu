@@ -1,0 +1,102 @@
+// Bilinear upsampling of images: each thread computes adjacent channels of one pixel.
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/vector.h"
+#include "ops/upsampling.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// Position of an element in a batch of images.
+struct Place {
+  int64_t image, channel;
+  int32_t y, x;
+};
+__device__ inline Place place_of(int64_t element, int64_t height, int64_t width, int64_t channels) {
+  const Division pixel = divide(element, channels), row = divide(pixel.quotient, width),
+                 image = divide(row.quotient, height);
+  return {image.quotient, pixel.rest, static_cast<int32_t>(image.rest), static_cast<int32_t>(row.rest)};
+}
+
+/// sums += weight * src[0 .. N).
+template <int N, class T>
+__device__ inline void add_pixel(const T* src, float weight, float (&sums)[N]) {
+  const Raw<N, T> values = load_raw<N>(src);
+#pragma unroll
+  for (int j = 0; j < N; ++j) sums[j] += weight * values[j];
+}
+
+// For N > 1, the number of channels is a multiple of N.
+
+template <class T>
+struct Interpolate {
+  math::GrowingAxis down, across;
+  int64_t channels;
+  const T* src;
+  T* dst;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Place at =
+        place_of(i, int64_t{down.extent} * down.times, int64_t{across.extent} * across.times, channels);
+    const math::Between rows = down.between(at.y), columns = across.between(at.x);
+    const T* const image = src + at.image * down.extent * across.extent * channels + at.channel;
+    const int64_t left = columns.first * channels, right = columns.second * channels;
+    float sums[N] = {};
+#pragma unroll 1
+    for (int second = 0; second < 2; ++second) {
+      const T* const row = image + int64_t{second ? rows.second : rows.first} * across.extent * channels;
+      const float part = second ? rows.part : 1.0f - rows.part;
+      add_pixel(row + left, part * (1.0f - columns.part), sums);
+      add_pixel(row + right, part * columns.part, sums);
+    }
+    store(dst + i, sums);
+  }
+};
+
+template <class T>
+struct InterpolateBackward {
+  math::GrowingAxis down, across;
+  int64_t channels;
+  const T* diff_dst;
+  T* diff_src;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Place of = place_of(i, down.extent, across.extent, channels);
+    const int64_t width = int64_t{across.extent} * across.times;
+    const T* const image = diff_dst + of.image * down.extent * down.times * width * channels + of.channel;
+    float sums[N] = {};
+#pragma unroll 1
+    for (int32_t y = down.begin(of.y); y < down.end(of.y); ++y) {
+      const float of_row = down.weight(y, of.y);
+#pragma unroll 1
+      for (int32_t x = across.begin(of.x); x < across.end(of.x); ++x)
+        add_pixel(image + (y * width + x) * channels, of_row * across.weight(x, of.x), sums);
+    }
+    store(diff_src + i, sums);
+  }
+};
+
+}  // namespace
+
+void CudaOps::upsample_bilinear(const BilinearSpec& spec, const void* src, void* dst) {
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    for_each<kVector<T>>(context_, spec.batch * spec.out_height() * spec.out_width() * spec.channels,
+                         spec.channels % kVector<T> == 0 && all_aligned(src, dst),
+                         Interpolate<T>{spec.down(), spec.across(), spec.channels, static_cast<const T*>(src),
+                                        static_cast<T*>(dst)});
+  });
+}
+
+void CudaOps::upsample_bilinear_backward(const BilinearSpec& spec, const void* diff_dst, void* diff_src) {
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    for_each<kVector<T>>(context_, spec.batch * spec.height * spec.width * spec.channels,
+                         spec.channels % kVector<T> == 0 && all_aligned(diff_dst, diff_src),
+                         InterpolateBackward<T>{spec.down(), spec.across(), spec.channels,
+                                                static_cast<const T*>(diff_dst), static_cast<T*>(diff_src)});
+  });
+}
+
+}  // namespace dtrain::cuda

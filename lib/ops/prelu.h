@@ -1,0 +1,30 @@
+// The spec of PReLU: x if x is positive, else x times a trainable slope.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain {
+
+/// Assigns a slope to each element of an array, whose axes are ordered from outermost to innermost. Element
+/// (i0, ..., i5) has slope i0 * steps[0] + ... + i5 * steps[5]. A step of 0 means that the slope is shared
+/// along the axis; the indices of the other axes lead to each slope exactly once.
+struct PreluSpec {
+  static constexpr size_t kAxes = 6;
+  std::array<int64_t, kAxes> extents{1, 1, 1, 1, 1, 1}, steps{};
+
+  int64_t elements() const {
+    int64_t product = 1;
+    for (const int64_t extent : extents) product *= extent;
+    return product;
+  }
+  int64_t slopes() const {
+    int64_t product = 1;
+    for (size_t axis = 0; axis < kAxes; ++axis)
+      if (steps[axis] != 0) product *= extents[axis];
+    return product;
+  }
+};
+
+}  // namespace dtrain

@@ -1,0 +1,56 @@
+#include <cmath>
+
+#include "optim/step_count.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct InverseTimeDecayOptions {
+  double initial = 0;
+  StepCount decay_steps{1};
+  double decay_rate = 0;
+  bool staircase = false;
+};
+
+class InverseTimeDecay : public Schedule {
+ public:
+  explicit InverseTimeDecay(const InverseTimeDecayOptions& options) : options_(options) {}
+  double at(int64_t step, const RunLength& run, const Json&) const override {
+    double time = static_cast<double>(step) /
+                  static_cast<double>(options_.decay_steps.steps_at_least_one(run.steps_per_epoch));
+    if (options_.staircase) time = std::floor(time);
+    return options_.initial / (1 + options_.decay_rate * time);
+  }
+  Json keras_config(const RunLength& run, const Json&) const override {
+    return keras_schedule(
+        "InverseTimeDecay",
+        Json::object()
+            .set("initial_learning_rate", options_.initial)
+            .set("decay_steps", options_.decay_steps.steps_at_least_one(run.steps_per_epoch))
+            .set("decay_rate", options_.decay_rate)
+            .set("staircase", options_.staircase));
+  }
+
+ private:
+  InverseTimeDecayOptions options_;
+};
+
+}  // namespace
+
+void add_inverse_time_decay(Registry<Schedule>& table) {
+  using Options = InverseTimeDecayOptions;
+  table.add<InverseTimeDecay>(
+      "inverse_time_decay",
+      Schema<Options>("Keras's InverseTimeDecay: initial / (1 + decay_rate * step / decay_steps). With "
+                      "decay_steps: 1 it is the option decay of the optimizers of Keras 1 and 2.")
+          .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.5}")
+          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
+          .required("decay_steps", &Options::decay_steps,
+                    "steps, or '5 epochs', in which the divisor grows by decay_rate", some_time())
+          .required("decay_rate", &Options::decay_rate, "how much the divisor grows", at_least(0.0))
+          .optional("staircase", &Options::staircase, "whether step / decay_steps is rounded down"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,173 @@
+// The end of an epoch: validation, the record, callbacks, the best checkpoint.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/stopwatch.h"
+#include "run/learning_rate.h"
+#include "run/monitors.h"
+#include "train/epoch_report.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+/// Evaluates the validation split, with the averaged weights if an average is kept. Returns nullopt if the
+/// run should end first.
+std::optional<Measures> Trainer::validate() {
+  // While the average replaces the weights, a checkpoint would save the wrong ones.
+  const bool may_save = !replicas_->has_average();
+  int64_t step = 0;
+  const auto is_to_end_before_batch = [&] {
+    observer_.on_validation(state_.epoch + 1, config_.train.epochs, ++step, validation_->steps_per_epoch());
+    return is_to_end(may_save);
+  };
+  const auto evaluate = [&] {
+    return evaluate_split(config_, *replicas_, *validation_, is_to_end_before_batch);
+  };
+  if (may_save) return evaluate();
+  replicas_->swap_average();
+  try {
+    auto measures = evaluate();
+    replicas_->swap_average();
+    return measures;
+  } catch (...) {
+    replicas_->swap_average();
+    throw;
+  }
+}
+
+/// Throws Error if weights are not finite. A finite loss does not prove that they are.
+void Trainer::check_weights() {
+  if (!wants_finite_weights(config_.train.callbacks)) return;
+  const std::string weight = replicas_->first_weight_not_finite();
+  if (weight.empty()) return;
+  sound_ = false;
+  throw Error(
+      fmt::format("the weight '{}' has elements that are not finite at step {} (epoch {}); earlier "
+                  "checkpoints are unchanged",
+                  weight, state_.step, state_.epoch + 1));
+}
+
+/// Ends an epoch step by step; the state is then that of the next epoch's start. Returns false if the run
+/// should end before that.
+bool Trainer::finish_epoch() {
+  const auto start = Clock::now();
+  check_weights();
+  EpochReport report(config_, state_.epoch + 1, state_.step);
+  take_measures(report, measures_of(config_, state_.sums, state_.samples), "");
+  if (!validate_into(report)) return false;
+  report.add_speed(learning_rate_at(state_.step - 1), state_.epoch_seconds + seconds_since(start),
+                   static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
+  const MetricLookup metric = report.metric();
+  warn_of_monitors(metric);
+  // Calls that may throw come before begin_next_epoch(), so that the state is that of one epoch or of the
+  // next, but never a mixture.
+  EpochDecisions decisions = decide(metric);
+  wait_for_best();
+  begin_next_epoch(report, decisions);
+  const bool improved = update_best(metric);
+  announce_epoch(report, decisions);
+  save_after_epoch(improved);
+  return true;
+}
+
+/// Adds the measures of a split to the report, and warns, once per metric, about those that may be off.
+void Trainer::take_measures(EpochReport& report, const Measures& measures, const std::string& prefix) {
+  report.add(measures, prefix);
+  for (const Measures::Uncertain& number : measures.uncertain)
+    if (warned_.insert(number.name).second) observer_.on_warning(number.describe(prefix));
+}
+
+/// Evaluates the validation split, if there is one. Returns false if the run should end first.
+bool Trainer::validate_into(EpochReport& report) {
+  if (!validation_) return true;
+  const Stopwatch stopwatch(spent_.validating);
+  const std::optional<Measures> measures = validate();
+  if (measures) take_measures(report, *measures, "val_");
+  return measures.has_value();
+}
+
+/// Asks the learning-rate schedule and the callbacks what follows from the epoch's numbers.
+Trainer::EpochDecisions Trainer::decide(const MetricLookup& metric) const {
+  EpochDecisions decisions;
+  std::string message;
+  decisions.schedule = config_.train.optimizer->learning_rate().after_epoch(state_.schedule, metric, message);
+  decisions.messages.push_back(message);
+  decisions.callbacks = state_.callbacks;
+  decisions.stopped = state_.stopped;
+  for (size_t i = 0; i < decisions.callbacks.size(); ++i) {
+    const Callback::Verdict verdict =
+        config_.train.callbacks[i]->after_epoch(decisions.callbacks[i].state, metric);
+    decisions.messages.push_back(verdict.message);
+    if (verdict.stop && decisions.stop_reason.empty()) decisions.stop_reason = verdict.message;
+    decisions.stopped = decisions.stopped || verdict.stop;
+  }
+  return decisions;
+}
+
+/// Waits for the checkpoint that is being written, which may be the best.
+void Trainer::wait_for_best() {
+  if (!config_.checkpoint.best) return;
+  const Stopwatch stopwatch(spent_.saving);
+  checkpointing_->wait();
+}
+
+void Trainer::begin_next_epoch(EpochReport& report, EpochDecisions& decisions) {
+  state_.history.push(report.record());
+  state_.tables = report.finish_tables();
+  state_.schedule = std::move(decisions.schedule);
+  state_.callbacks = std::move(decisions.callbacks);
+  state_.stopped = decisions.stopped;
+  state_.stop_reason = std::move(decisions.stop_reason);
+  state_.epoch += 1;
+  state_.step_in_epoch = 0;
+  state_.sums.assign(state_.sums.size(), 0.0);
+  state_.samples = 0;
+  state_.train_seconds = state_.epoch_seconds = 0;
+}
+
+void Trainer::announce_epoch(const EpochReport& report, const EpochDecisions& decisions) {
+  observer_.on_epoch(report.record(), config_.train.epochs);
+  for (const std::string& message : decisions.messages)
+    if (!message.empty()) observer_.on_note(message);
+}
+
+/// Saves if a checkpoint is due or the epoch is the best. run() saves the final state.
+void Trainer::save_after_epoch(bool improved) {
+  if (state_.epoch >= config_.train.epochs || state_.stopped) return;
+  const Stopwatch stopwatch(spent_.saving);
+  if (world_.any(checkpointing_->due_after_epoch())) {
+    checkpointing_->save_async();
+  } else if (improved) {
+    checkpointing_->save_best();
+  }
+  checkpointing_->append_metrics();
+}
+
+/// Warns about each monitor that is NaN, once.
+void Trainer::warn_of_monitors(const MetricLookup& metric) {
+  for (const std::string& monitor : monitors_of(config_)) {
+    const std::optional<MonitoredNumber> number = metric(monitor);
+    if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
+    observer_.on_warning(
+        fmt::format("the monitored '{}' is nan in epoch {}: it is undefined for these samples, as an auc is "
+                    "for samples of one class; such an epoch is never the best, and epochs before the first "
+                    "number do not count as epochs without improvement",
+                    monitor, state_.epoch + 1));
+  }
+}
+
+/// Updates the best epoch; returns true if this epoch is the best so far.
+bool Trainer::update_best(const MetricLookup& metric) {
+  if (!config_.checkpoint.best) return false;
+  const BestOptions& best = *config_.checkpoint.best;
+  const std::optional<MonitoredNumber> number = metric(best.monitor);
+  if (!number || std::isnan(number->value)) return false;
+  const MonitorMode mode = resolved(best.mode, number->larger_is_better);
+  if (state_.best && !improves(number->value, state_.best->value, mode)) return false;
+  state_.best = TrainingState::Best{number->value, state_.step, watched(mode, best.monitor), state_.tables};
+  return true;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,135 @@
+"""Files that the commands and configurations of README.md and docs/ name, and whole configurations from which the
+parts on the pages start (docs_test.py)."""
+import csv
+import gzip
+import pathlib
+import random
+import shutil
+import struct
+import zlib
+
+from docs_pages import ROOT
+
+BASES = {
+    "digits": "base: configs/digits-mlp.yaml\n",
+    "table": """
+model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
+dataset:
+  train: {csv: {file: all.csv, header: true, target: species, id: name, drop: [notes], categories: [colour]}}
+  transforms: [standardize]
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+    "regression": """
+model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
+train: {loss: mean_squared_error, optimizer: adam}
+""",
+    "pixels": """
+model: {inputs: {pixels: [64]}, layers: [{dense: 10}]}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+    "images": """
+model:
+  inputs: {image: auto}
+  layers: [{conv2d: {filters: 4, kernel_size: 3, strides: 2}}, global_average_pooling2d, {dense: {units: auto}}]
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
+""",
+    "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
+    "two-outputs": """
+model:
+  inputs: {image: [8, 8, 1], hint: [4]}
+  layers:
+    - flatten: {name: seen, inputs: image}
+    - concatenate: {name: both, inputs: [seen, hint]}
+    - dense: {name: digit, units: 10}
+    - dense: {name: size, units: 1, inputs: both}
+  outputs: [digit, size]
+dataset: {train: {synthetic: {samples: 100, targets: {digit: {classes: 10}, size: {shape: [1]}}}}}
+train:
+  loss: {digit: {sparse_categorical_crossentropy: {from_logits: true}}, size: mean_squared_error}
+  optimizer: adam
+""",
+    "branches": """
+model:
+  inputs: {image: [8]}
+  blocks: {branch: {layers: [{dense: {name: stem, units: 8}}, {dense: {name: body, units: 8}}]}}
+  layers:
+    - branch: {name: left, inputs: image}
+    - branch: {name: right, inputs: image}
+    - concatenate: {name: merged, inputs: [left, right]}
+    - dense: {name: head, units: 2}
+dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+    "deep": """
+model:
+  inputs: {x: [8]}
+  layers: [{dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 8}, {dense: 2}]
+dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+    "two-towers": """
+dataset: {train: {synthetic: {samples: 100, target: {classes: 2}}}}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""",
+}
+
+
+def png(width, height, seed):
+    """A PNG of noise around one colour."""
+    draw = random.Random(seed)
+    colour = [draw.randrange(40, 216) for _ in range(3)]
+    rows = b"".join(b"\0" + bytes(c + draw.randrange(-40, 40) for _ in range(width) for c in colour) for _ in range(height))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def write_csv(path, header, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def write_tables(folder):
+    draw = random.Random(1)
+    flowers = [[f"F{i}", *(f"{draw.gauss(3, 1):.1f}" for _ in range(4)), draw.choice(["blue", "red", "white"]), f"note {i}",
+                draw.choice(["iris", "lily", "rose"])] for i in range(120)]
+    header = ["name", "length", "width", "stem", "age", "colour", "notes", "species"]
+    for name in ("flowers.csv", "all.csv", "labelled.csv"):
+        write_csv(folder / name, header, flowers)
+    for name in ("more.csv", "a.csv", "b.csv"):
+        write_csv(folder / name, header[:-1], [row[:-1] for row in flowers[:5]])
+    (folder / "more.csv.gz").write_bytes(gzip.compress((folder / "more.csv").read_bytes()))
+    write_csv(folder / "bookings.csv", ["booked", "price", "discount", "nights"],
+              [[f"2026-{1 + i % 12:02}-{1 + i % 28:02} 12:00", f'${draw.randrange(1, 90)},{draw.randrange(100, 999)}' if i % 9 else "",
+                f"{draw.random():.1f}%", draw.choice([1, 2, "unknown", -999])] for i in range(80)])
+    for name in ("train.csv", "validation.csv"):
+        (folder / name).write_text("".join(",".join(str(draw.randrange(17)) for _ in range(64)) + f",{i % 10}\n" for i in range(100)))
+
+
+def write_images(folder):
+    for k, species in enumerate(["daisy", "rose"]):
+        for part in ("birds/train", "birds/validation"):
+            (folder / part / species).mkdir(parents=True)
+            for i in range(12):
+                (folder / part / species / f"{i}.png").write_bytes(png(40, 32, k))
+    for part, ending in (("pictures", "png"), ("new", "jpg"), ("pics", "jpg")):  # formats are recognized by content
+        (folder / part).mkdir()
+        for i in range(12):
+            (folder / part / f"{i}.{ending}").write_bytes(png(40, 32, i % 2))
+    shutil.copytree(folder / "birds/train", folder / "photos")
+    write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
+
+
+def sample_folder(name):
+    """A folder with the shipped configurations and data, and the files that the pages name."""
+    folder = pathlib.Path(name)
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    (folder / "datasets").symlink_to(ROOT / "datasets")
+    write_tables(folder)
+    write_images(folder)
+    for base, text in BASES.items():
+        (folder / f"base-{base}.yaml").write_text(text, encoding="utf-8")
+    return folder
