@@ -16,7 +16,8 @@ inline std::string torch_size(const std::vector<int64_t>& extents) {
   return fmt::format("({})", fmt::join(extents, ", "));
 }
 
-/// Returns padding as the tuple that F.pad expects, the last axis first; without the depth if its padding is 0.
+/// Returns padding as the tuple that F.pad expects, the last axis first; without the depth if its padding is
+/// 0.
 inline std::string torch_sides(const Padding3& sides) {
   const std::string plane = fmt::format("{}, {}, {}, {}", sides.left, sides.right, sides.top, sides.bottom);
   if (sides.front == 0 && sides.back == 0) return fmt::format("({})", plane);
