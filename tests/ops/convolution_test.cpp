@@ -50,13 +50,13 @@ DEVICE_TEST_CASE("convolutions, forward and backward") {
 DEVICE_TEST_CASE("convolutions of volumes, forward and backward") {
   std::vector<ConvolutionSpec> specs = {
       volume_spec_of(2, 1, 1, 1, 1, 1, 1, {}),
-      volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // the first layer of a network
+      volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // first layer of a network
       volume_spec_of(4, 5, 3, 16, 3, 1, 1, {1, 1, 1, 1, 1, 1}),
       volume_spec_of(5, 6, 16, 32, 3, 2, 1, {0, 1, 0, 1, 1, 1}),  // "same" with a stride
-      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // whole blocks
-      volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),                  // a matrix product
-      volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),                  // pointwise
-      volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),    // no blocks at all
+      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // channels in whole blocks
+      volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),  // pointwise without a stride: a matrix product
+      volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),  // pointwise with a stride
+      volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),  // no blocks
       volume_spec_of(6, 7, 8, 16, 3, 1, 2, {2, 2, 2, 2, 2, 2}),
       volume_spec_of(1, 5, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // one plane
   };
