@@ -39,8 +39,7 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
   /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Size3 extents = extents_of(request.inputs[0].shape);
-    const Size2 all{extents.depth * extents.height,
-                    extents.width};  // the planes of a volume form one tall image
+    const Size2 all{extents.depth * extents.height, extents.width};  // stacks the planes of a volume
     return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
                                              Shape(extents_with(all, {request.inputs[0].shape.back()})),
                                              Layout::plain);
