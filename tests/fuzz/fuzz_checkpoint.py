@@ -96,7 +96,7 @@ def checksum(image):
 
 
 def with_header(image, number=None):
-    """Returns the file of this image; `number` is its format version."""
+    """Returns the file of this image with the format version `number`."""
     text = b"dtrain checkpoint\nformat %d\nbytes %d\nchecksum %016x\n" % (number, len(image), checksum(image))
     return text.ljust(HEADER, b"\0") + image
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Exports runs as .keras files and goes on with the training in Keras 3: the predictions after 24 further steps are those of
-dtrain to 1e-5 of the largest, for every optimizer and schedule. The other way around, files that Keras 2 and 3 saved are imported
-with their optimizers, those of Keras 2.10 among them, and dtrain goes on. Losses, their weights and metrics come along.
+"""Exports runs as .keras files and continues training in Keras 3: the predictions after 24 further steps must equal dtrain's
+to 1e-5 of the largest, for every optimizer and schedule. Also imports files that Keras 2 and 3 saved, with the state of their
+optimizers (including those of Keras 2.10), losses, loss weights and metrics, and continues training in dtrain.
 
     continue_in_keras.py DTRAIN
 
@@ -26,7 +26,7 @@ def check(program, keras, folder, train):
     y = random.integers(0, 3, SAMPLES).astype("int32")
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
-    # The schedules go by the length of the whole run.
+    # Schedules depend on the length of the whole run.
     fit(program, folder, train=train, epochs=EPOCHS, replicas=2)
     run(program, folder, "predict", "run", "--input", "x.npy", "--output", "end.npy")
     fit(program, folder, train=train, epochs=EXPORTED, replicas=1)

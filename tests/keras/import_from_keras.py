@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Imports models that Keras saved: `dtrain predict` gives Keras's predictions to 1e-5.
+"""Imports models that Keras saved: `dtrain predict` must return Keras's predictions to 1e-5.
 
     import_from_keras.py DTRAIN [--graphs N]
 
-Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, if there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
 """
 import json
 import pathlib
@@ -54,7 +54,7 @@ def every_layer(keras):
 
 
 def residual(keras):
-    """Layers that Keras lists in another order than they were made in."""
+    """A model whose layers Keras lists in another order than that of their creation."""
     layers = keras.layers
     image = keras.Input((8, 8, 4))
     x = image
@@ -189,7 +189,7 @@ class Case:
         return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]
 
     def check(self, name, model, file, original=None):
-        """`original`: the model whose predictions count, where the saved one wraps it."""
+        """`original` is the model whose predictions are compared, if the saved model wraps it."""
         import h5py
         import numpy
         model.save(self.folder / file)
@@ -212,7 +212,7 @@ class Case:
 
 
 def check_random_graphs(case, count):
-    """dtrain's own models, out as .keras and back."""
+    """Exports dtrain's own models as .keras files and imports them again."""
     import h5py
     import numpy
     for seed in range(count):
