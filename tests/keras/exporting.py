@@ -32,12 +32,12 @@ class Exporter:
         self.must("fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
 
     def export(self, file, *options):
-        """The parsed document that the command gives."""
+        """Runs the command and returns its parsed JSON output."""
         return json.loads(self.must("export", "run", "--output", file, "--json", *options))
 
 
 def windows(seed):
-    """Convolutions and pooling of odd sizes, strides, dilations and borders over an image and a volume."""
+    """Returns a model of convolutions and pooling with odd sizes, strides, dilations and borders on an image and a volume."""
     draw = random.Random(seed)
     layers, rows = [], []
     for i in range(16):
@@ -112,7 +112,7 @@ def run_cases(program, check, cases):
             try:
                 check(Exporter(program.resolve(), pathlib.Path(folder)), run, tolerance, *options)
                 print(f"good         {name}", flush=True)
-            except Exception as mistake:  # of dtrain and of the other programs alike
+            except Exception as mistake:  # an error of dtrain or of the other program
                 failed.append(name)
                 print(f"FAILED       {name}: {type(mistake).__name__}: {mistake}", flush=True)
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)

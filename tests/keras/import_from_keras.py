@@ -76,7 +76,7 @@ def several_ends(keras):
 
 
 def nested(keras):
-    """A base with frozen parts inside a model, called twice."""
+    """A model that contains a base model with frozen parts and calls it twice."""
     layers = keras.layers
     image = keras.Input((8, 8, 3))
     x = layers.Conv2D(4, 3, name="frozen")(image)
@@ -149,7 +149,7 @@ MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, 
 
 
 def towers(keras, model, count):
-    """The wrapper that Keras's multi_gpu_model makes."""
+    """Returns a wrapper like that of Keras's multi_gpu_model."""
     layers = keras.layers
 
     def part(data, i, parts):
@@ -204,7 +204,7 @@ class Case:
                 samples_file[key] = array
         self.dtrain("predict", out, "--input", "samples.h5", "--output", "found.h5", "--quiet")
         with h5py.File(self.folder / "found.h5") as found:
-            names = list(found) if len(found) == 1 else report["outputs"]  # of a single output "output"
+            names = list(found) if len(found) == 1 else report["outputs"]  # a single output is named "output"
             differences = [float(abs(found[key][()] - one).max() / max(1, abs(one).max())) for key, one in zip(names, expected)]
         if not max(differences) < 1e-5:
             raise open_in_keras.Mistake(f"{name} as {file}: predictions differ by {differences} of the largest")
