@@ -16,7 +16,7 @@ class Heights {
   explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}
 
   size_t highest(size_t first, size_t last) { return highest(1, 0, times_, first, last + 1); }
-  /// Raises every height of at least `low` from `first` to `last` to at least `high`.
+  /// For the times `first` to `last`: raises each height that is at least `low` to at least `high`.
   void raise(size_t first, size_t last, size_t low, size_t high) {
     raise(1, 0, times_, first, last + 1, low, high);
   }

@@ -119,7 +119,7 @@ def sequences(keras):
 
 
 def channels_first(keras):
-    """Of layers that TensorFlow computes so on a CPU. The slopes' axes are those of the values."""
+    """A model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the file's layout."""
     layers = keras.layers
     first = {"data_format": "channels_first"}
     image = keras.Input((3, 5, 6))
@@ -129,7 +129,7 @@ def channels_first(keras):
     shared = layers.PReLU(shared_axes=[2])
     x = layers.Concatenate(axis=1)([shared(x), shared(layers.ReLU()(x))])
     means = layers.GlobalAveragePooling2D(**first)(x)
-    rows = layers.Permute((2, 1, 3))(x)  # no layer of images: it has the channels as the file does
+    rows = layers.Permute((2, 1, 3))(x)  # not an image layer: it uses the file's order of axes
     return keras.Model(image, [layers.Dense(2)(means), layers.Dense(2)(layers.Flatten()(layers.PReLU()(rows)))])
 
 

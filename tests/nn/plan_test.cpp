@@ -58,7 +58,7 @@ DEVICE_TEST_CASE("the loss scale multiplies gradients, and not statistics") {
     const float found = run.gradients[static_cast<size_t>(i)], one = plain[static_cast<size_t>(i)];
     if (one == PlanRun::kUntouched) continue;
     CAPTURE(i);
-    // The scale is a power of two, which changes rounding little.
+    // The scale is a power of two, so it hardly affects rounding.
     const double expected =
         i < run.layout.trained() ? 8.0 * static_cast<double>(one) : static_cast<double>(one);
     CHECK(std::abs(static_cast<double>(found) - expected) <= 1e-3 + 1e-3 * std::abs(expected));
