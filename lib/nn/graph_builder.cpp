@@ -57,7 +57,9 @@ void GraphBuilder::lay(const std::vector<ConfigNode>& layers, Scope& scope) {
 
 bool GraphBuilder::count_one(const Mark& mark) {
   if (++laid_ > kMostLayers)
-    misunderstood(mark, fmt::format("the model has more than {} layers, blocks laid out", kMostLayers));
+    misunderstood(mark,
+                  fmt::format("the model has more than {} layers, counting the layers of each use of a block",
+                              kMostLayers));
   full_ = laid_ > kMostLayers || diagnostics_.count() >= kMostErrors;
   misunderstood_ |= full_;
   return !full_;
@@ -103,7 +105,8 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
 void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.name;
   if (!scope.prefix.empty() && name.text.find('/') != std::string::npos)
-    misunderstood(name.mark, fmt::format("the name '{}': names inside of a block have no '/'", name.text));
+    misunderstood(name.mark,
+                  fmt::format("the name '{}': names inside a block cannot contain '/'", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
     misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
 }
@@ -146,7 +149,7 @@ std::vector<ValueRef> GraphBuilder::inputs_of(const LayerSpec& layer, const Scop
     std::vector<std::string> names;
     for (const auto& node : nodes_) names.push_back(node.name);
     misunderstood(layer.kind.mark(),
-                  fmt::format("{} must say which of the model's inputs it reads (inputs: ...): {}",
+                  fmt::format("{} needs `inputs:`, because the model has several inputs: {}",
                               layer.kind.text(), fmt::join(names, ", ")));
     inputs.push_back(kUnknown);
   }
@@ -228,8 +231,7 @@ bool GraphBuilder::infer(GraphNode& node) {
     throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
-      report_error(fmt::format("its {} of {} has more than the {} elements that are possible", what,
-                               shape.str(), most));
+      report_error(fmt::format("its {} of {} has more than {} elements", what, shape.str(), most));
   };
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     node.outputs[i].name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
@@ -273,10 +275,9 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
     const ConfigNode open = node.layer ? node.layer->open_units() : ConfigNode();
     const auto is_its = [&](const ModelOutput& output) { return output.open_units.same_as(open); };
     if (!open.is_null() && std::none_of(outputs.begin(), outputs.end(), is_its))
-      diagnostics_.error(open,
-                         fmt::format("{} '{}': the data say the units of a layer that gives an output of "
-                                     "the model, such as the last; expected a number, found 'auto'",
-                                     node.kind, node.name));
+      diagnostics_.error(open, fmt::format("{} '{}': units: expected a number, found 'auto', which is only "
+                                           "possible in layers that give an output of the model",
+                                           node.kind, node.name));
   }
 }
 
@@ -291,8 +292,8 @@ void GraphBuilder::check_all_used() {
     reported.push_back(node.mark);
     const std::string& name = node.is_activation_of_previous ? nodes_[i - 1].name : node.name;
     diagnostics_.error(node.mark, node.kind == "input"
-                                      ? fmt::format("the input '{}' is read by no layer", name)
-                                      : fmt::format("the output of '{}' is used by nobody", name));
+                                      ? fmt::format("the input '{}' is not read by any layer", name)
+                                      : fmt::format("the output of '{}' is not used", name));
     if (diagnostics_.count() >= kMostErrors) return;
   }
 }

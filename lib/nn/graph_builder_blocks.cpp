@@ -30,7 +30,7 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
     return false;
   }
   if (open_.size() < kDeepest) return true;
-  misunderstood(kind.mark(), fmt::format("blocks lie more than {} deep in each other", kDeepest));
+  misunderstood(kind.mark(), fmt::format("blocks are nested more than {} deep", kDeepest));
   return false;
 }
 
@@ -43,9 +43,8 @@ const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const 
   for (const auto& [known, use] : uses_)
     if (known.starts_with(scope.prefix) && use.kind == layer.kind.text())
       names.push_back(known.substr(scope.prefix.size()));
-  misunderstood(name.mark,
-                fmt::format("shared_with: '{}' is no use of block '{}' before this one{}", name.text,
-                            layer.kind.text(), names.empty() ? "" : hint(name.text, names)));
+  misunderstood(name.mark, fmt::format("shared_with: '{}' is not an earlier use of block '{}'{}", name.text,
+                                       layer.kind.text(), names.empty() ? "" : hint(name.text, names)));
   return nullptr;
 }
 
@@ -56,9 +55,9 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
     const Use* shared = shared_use(layer, scope);
     if (shared && options.is_mapping())
       for (const auto& [key, value] : options.entries())
-        diagnostics_.error(key, fmt::format("block '{}' has the parameters of '{}' and none of its own "
-                                            "(shared_with)",
-                                            layer.kind.text(), layer.keys.shared_with->text));
+        diagnostics_.error(
+            key, fmt::format("block '{}' has the parameters of '{}' (shared_with) and cannot have others",
+                             layer.kind.text(), layer.keys.shared_with->text));
     return shared ? std::optional(shared->parameters) : std::nullopt;
   }
   BlockParameters parameters = blocks_.at(layer.kind.text()).parameters;

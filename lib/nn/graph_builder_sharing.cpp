@@ -18,19 +18,20 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
       if (known.starts_with(scope.prefix) && nodes_[static_cast<size_t>(number)].kind == node.kind)
         names.push_back(known.substr(scope.prefix.size()));
     std::sort(names.begin(), names.end());
-    return misunderstood(name.mark, fmt::format("shared_with: '{}' is no {} before this layer{}", name.text,
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is not an earlier {} layer{}", name.text,
                                                 node.kind, names.empty() ? "" : hint(name.text, names)));
   }
   const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
   const auto at = static_cast<size_t>(first >= 0 ? first : found->second);
   const GraphNode& owner = nodes_[at];
   if (owner.kind != node.kind)
-    return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {}, and this layer a {}", name.text,
-                                                owner.kind, node.kind));
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {} layer, but this is a {} layer",
+                                                name.text, owner.kind, node.kind));
   if (layer.options.is_mapping())
     for (const auto& [key, value] : layer.options.entries())
-      diagnostics_.error(key, fmt::format("{} '{}' has the options of '{}' and none of its own (shared_with)",
-                                          node.kind, node.name, owner.name));
+      diagnostics_.error(
+          key, fmt::format("{} '{}' has the options of '{}' (shared_with) and cannot have others", node.kind,
+                           node.name, owner.name));
   if (known_[at] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
@@ -39,9 +40,9 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
 
 void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {
   if (!node.trainable && owner.trainable)
-    diagnostics_.error(mark, fmt::format("{} '{}' has the weights of '{}', which is trained: "
-                                         "`trainable: false` must stand there",
-                                         node.kind, node.name, owner.name));
+    diagnostics_.error(
+        mark, fmt::format("{} '{}' has the weights of '{}', which is trained: set `trainable: false` there",
+                          node.kind, node.name, owner.name));
   node.trainable = owner.trainable;
   node.layer = owner.layer;
   node.shared_with = number;
@@ -64,9 +65,10 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
   const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
   for (size_t i = 0; i < std::min(node.parameters.size(), owner.parameters.size()); ++i)
     if (node.parameters[i].shape != owner.parameters[i].shape)
-      report_error(fmt::format("its {} would be of {}, and that of '{}', which it shares, is of {}",
-                               node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
-                               owner.parameters[i].shape.str()));
+      report_error(
+          fmt::format("its {} needs the shape {}, but the one that it shares with '{}' has the shape {}",
+                      node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
+                      owner.parameters[i].shape.str()));
 }
 
 /// Returns the segment of a layer or block with these keys: the scope's segment, else the one that
@@ -87,8 +89,8 @@ void GraphBuilder::check_segments() {
     if (here == before) continue;
     if (here >= 0 && ended[static_cast<size_t>(here)])
       diagnostics_.error(nodes_[i].mark,
-                         fmt::format("recompute: the layers of a segment follow each other, and '{}', before "
-                                     "'{}', is not of it",
+                         fmt::format("recompute: the layers of a segment must be consecutive, but '{}', "
+                                     "before '{}', is not in the segment",
                                      nodes_[i - 1].name, nodes_[i].name));
     if (before >= 0) ended[static_cast<size_t>(before)] = true;
   }

@@ -46,7 +46,7 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
       diagnostics.error(name,
                         fmt::format("outputs: '{}' is an input of the model, not a layer", name.text()));
     if (value != kUnknown && std::find(outputs.begin(), outputs.end(), value) != outputs.end())
-      diagnostics.error(name, fmt::format("outputs: '{}' is there twice", name.text()));
+      diagnostics.error(name, fmt::format("outputs: '{}' is listed twice", name.text()));
     outputs.push_back(value);
   }
   return outputs;
@@ -62,9 +62,9 @@ void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diag
       const auto named =
           std::find_if(patterns.items.begin(), patterns.items.end(),
                        [&](const ConfigNode& item) { return matches(item.text(), node.name); });
-      diagnostics.error(*named, fmt::format("freeze: '{}' has the weights of '{}', which is trained; freeze "
-                                            "that, too",
-                                            node.name, owner.name));
+      diagnostics.error(*named,
+                        fmt::format("freeze: '{}' shares the weights of '{}', which is trained; freeze both",
+                                    node.name, owner.name));
     }
     node.trainable = owner.trainable;
     node.is_frozen = owner.is_frozen;

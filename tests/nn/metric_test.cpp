@@ -360,8 +360,8 @@ TEST_CASE("metrics say where output or target do not suit") {
   CHECK(said("precision", output, sparse) == "");
   CHECK(
       said("precision: {thresholds: 0.9}", output, sparse) ==
-      "'thresholds' is for columns that say yes or no each, and the target of 'y' is the number of one of 4 "
-      "classes: the largest score is the answer");
+      "'thresholds' requires columns that are yes/no predictions, but the target of 'y' is the number of one "
+      "of 4 classes, for which the largest score is the prediction");
   CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
   CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
   CHECK(said("binary_accuracy", output, dense) == "");

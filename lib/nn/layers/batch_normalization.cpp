@@ -22,10 +22,11 @@ struct BatchNormalizationOptions {
     using O = BatchNormalizationOptions;
     static const auto schema =
         Schema<O>(
-            "Every channel to mean 0 and variance 1, then scaled and shifted: in training by the batch's own "
-            "mean and variance, else (and where `trainable: false`) by their moving averages.")
+            "Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses the mean and "
+            "variance of the batch in training, and their moving averages otherwise (also with `trainable: "
+            "false`).")
             .example("{momentum: 0.9}")
-            .optional("momentum", &O::momentum, "what a moving average keeps of itself in a step",
+            .optional("momentum", &O::momentum, "the fraction that a moving average keeps in a step",
                       between(0.0, 1.0))
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
@@ -35,10 +36,9 @@ struct BatchNormalizationOptions {
             .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "how the variance's average begins")
-            .optional(
-                "synchronized", &O::synchronized,
-                "in training, go by the mean and variance of all replicas' rows together, as one device "
-                "would; else each replica goes by those of its own")
+            .optional("synchronized", &O::synchronized,
+                      "in training, compute mean and variance over the rows of all replicas, as on one "
+                      "device; otherwise each replica uses its own rows")
             .details({"momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer",
                       "moving_mean_initializer", "moving_variance_initializer", "synchronized"});
     return schema;

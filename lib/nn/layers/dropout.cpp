@@ -10,9 +10,10 @@ struct DropoutOptions {
   static const Schema<DropoutOptions>& schema() {
     static const auto schema =
         Schema<DropoutOptions>(
-            "In training sets elements to zero at random and scales up the others; else nothing.")
+            "In training, sets random elements to zero and scales up the others. Otherwise returns its "
+            "input.")
             .example("{rate: 0.5}")
-            .required("rate", &DropoutOptions::rate, "the part that is dropped",
+            .required("rate", &DropoutOptions::rate, "the fraction of elements that is set to zero",
                       between_excluding_high(0.0, 1.0))
             .details({"rate"});
     return schema;

@@ -14,7 +14,8 @@ struct LayerNormalizationOptions {
   static const Schema<LayerNormalizationOptions>& schema() {
     using O = LayerNormalizationOptions;
     static const auto schema =
-        Schema<O>("The last axis to mean 0 and variance 1, row by row, then scaled and shifted.")
+        Schema<O>(
+            "Normalizes each row along the last axis to mean 0 and variance 1, then scales and shifts it.")
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")

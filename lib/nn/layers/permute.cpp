@@ -26,7 +26,7 @@ struct PermuteOptions {
 
   static const Schema<PermuteOptions>& schema() {
     static const auto schema =
-        Schema<PermuteOptions>("The axes of each sample in another order.")
+        Schema<PermuteOptions>("Permutes the axes of each sample.")
             .example("{dims: [3, 1, 2]}")
             .required("dims", &PermuteOptions::dims,
                       "the input's axes, counted from 1, in the order of the output's",
@@ -44,7 +44,7 @@ class Permute : public LayerWith<PermuteOptions> {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != options_.dims.size()) {
-      report_error(fmt::format("dims [{}] are for {} axes, and its input '{}' is {}",
+      report_error(fmt::format("dims [{}] has {} axes, but its input '{}' has the shape {}",
                                fmt::join(options_.dims, ", "), options_.dims.size(), input->name,
                                input->shape.str()));
       return {};

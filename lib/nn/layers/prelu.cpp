@@ -44,10 +44,9 @@ struct PreluOptions {
         Schema<O>("x where positive, else alpha x, with a trained alpha for each element of a sample.")
             .example("{shared_axes: 1}")
             .optional("alpha_initializer", &O::alpha_initializer, "how alpha begins")
-            .optional(
-                "shared_axes", &O::shared_axes,
-                "axes along which all elements have one alpha, counted from 1: [1, 2] for one alpha for "
-                "each channel of images")
+            .optional("shared_axes", &O::shared_axes,
+                      "axes, counted from 1, along which elements share one alpha: [1, 2] gives one alpha "
+                      "per channel of images")
             .details({"alpha_initializer"});
     return schema;
   }

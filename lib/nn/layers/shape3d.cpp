@@ -17,7 +17,7 @@ struct Padding3DOptions {
 
   static const Schema<Padding3DOptions>& schema() {
     static const auto schema =
-        Schema<Padding3DOptions>("Zeros around volumes.")
+        Schema<Padding3DOptions>("Pads volumes with zeros.")
             .example("{padding: [1, 2, 0]}")
             .optional("padding", &Padding3DOptions::padding, fmt::format("pixels: {}", kPadding3Forms))
             .positional("padding");
@@ -30,7 +30,7 @@ struct Cropping3DOptions {
 
   static const Schema<Cropping3DOptions>& schema() {
     static const auto schema =
-        Schema<Cropping3DOptions>("Volumes without the pixels at their sides.")
+        Schema<Cropping3DOptions>("Crops volumes: removes pixels at their sides.")
             .example("{cropping: [1, 2, 0]}")
             .optional("cropping", &Cropping3DOptions::cropping, fmt::format("pixels: {}", kPadding3Forms))
             .positional("cropping");
@@ -43,10 +43,10 @@ struct UpSampling3DOptions {
 
   static const Schema<UpSampling3DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling3DOptions>("Volumes that are larger by whole factors: each pixel several times.")
+        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors: repeats each pixel.")
             .example("{size: 2}")
             .optional("size", &UpSampling3DOptions::size,
-                      "how many times each plane, row and column is there")
+                      "number of times to repeat each plane, row and column")
             .positional("size");
     return schema;
   }
@@ -137,8 +137,8 @@ class Cropping3D : public LayerWith<Cropping3DOptions> {
     const int64_t depth = shape[0] - front - back, height = shape[1] - top - bottom,
                   width = shape[2] - left - right;
     if (depth < 1 || height < 1 || width < 1) {
-      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] leaves nothing of its input {}",
-                               front, back, top, bottom, left, right, shape.str()));
+      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] removes all of its input {}", front,
+                               back, top, bottom, left, right, shape.str()));
       return {};
     }
     return {TensorSpec{{}, {depth, height, width, shape[3]}, DType::float32}};

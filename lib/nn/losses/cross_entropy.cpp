@@ -18,9 +18,9 @@ Schema<CrossEntropyOptions> schema(const std::string& target) {
       Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
           .example("{from_logits: true}")
           .optional("from_logits", &CrossEntropyOptions::from_logits,
-                    "the output is logits, not probabilities behind a softmax")
+                    "the output is logits, not probabilities after a softmax")
           .optional("label_smoothing", &CrossEntropyOptions::label_smoothing,
-                    "so much of the target is spread evenly over the classes", between(0.0, 1.0)));
+                    "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)));
 }
 
 class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {

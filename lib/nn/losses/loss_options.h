@@ -16,7 +16,7 @@ struct LossOptions {
 template <class Options>
 Schema<Options> with_loss_options(Schema<Options> schema) {
   schema.optional("weight", static_cast<double Options::*>(&Options::weight),
-                  "what it counts for in the sum of all outputs' losses", at_least(0.0));
+                  "factor of this loss in the sum of all outputs' losses", at_least(0.0));
   return schema;
 }
 

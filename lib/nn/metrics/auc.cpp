@@ -194,18 +194,17 @@ void add_auc(Registry<Metric>& table) {
           "than a negative (ROC), or the mean precision over all recalls (PR).")
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
-                    "ROC: recall by the false positives' rate; PR: precision by recall")
+                    "ROC: recall over the false positive rate; PR: precision over recall")
           .optional(
               "num_thresholds", &AucOptions::num_thresholds,
-              "in how many buckets scores are counted, about even in the logarithm of their size; where "
-              "not given 32768 for a column, and fewer for each of more than four, 4096 at least",
+              "number of buckets in which scores are counted, about evenly spaced in the logarithm of their "
+              "size; default: 32768 per column, and fewer, at least 4096, for more than four columns",
               between<std::optional<int64_t>>(2, 1048576))
-          .optional(
-              "multi_label", &AucOptions::multi_label,
-              "a curve for each column, and their mean; else one of all. True where not given for targets "
-              "that are class numbers: each class against all others")
+          .optional("multi_label", &AucOptions::multi_label,
+                    "use one curve per column and their mean; otherwise one curve for all columns. Default: "
+                    "true for targets that are class numbers (each class against all others)")
           .optional("from_logits", &AucOptions::from_logits,
-                    "the output is logits, not probabilities; as the output's loss has it where not given")
+                    "the output is logits, not probabilities; default: as in the output's loss")
           .optional("name", &AucOptions::name, kMetricName),
       [](const AucOptions& options, const ConfigNode&) { return std::make_shared<const Auc>(options); });
 }

@@ -20,7 +20,7 @@ class ConfusionMetric : public ScoredMetric<Derived> {
     constexpr int64_t kMost = 1000;
     if (!this->CountedMetric::check(output, target, report_error)) return false;
     if (output.shape.columns() <= kMost) return true;
-    report_error(fmt::format("takes {} classes at most, found {} of '{}'", kMost, output.shape.columns(),
+    report_error(fmt::format("supports at most {} classes, found {} of '{}'", kMost, output.shape.columns(),
                              output.name));
     return false;
   }
@@ -122,14 +122,13 @@ std::shared_ptr<const Metric> make_class_report() {
 void add_confusion_metrics(Registry<Metric>& table) {
   table.add_with(
       "confusion_matrix",
-      Schema<NoOptions>("How often rows of one class (a row of the matrix each) were taken for "
-                        "another (its columns)."),
+      Schema<NoOptions>(
+          "How often rows of each class (rows of the matrix) were predicted as each class (columns)."),
       [](const NoOptions&, const ConfigNode&) { return std::make_shared<const ConfusionMatrix>(); });
-  table.add_with(
-      "mean_iou",
-      Schema<NoOptions>("Intersection over union of the rows of a class and those predicted to be, "
-                        "the mean over the classes."),
-      [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
+  table.add_with("mean_iou",
+                 Schema<NoOptions>("Intersection over union of the rows of a class and the rows predicted as "
+                                   "the class; mean over the classes."),
+                 [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
 }
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ inline double ratio(double a, double b) {
 }
 
 /// Description of the option `name`, the name under which run/heads.cpp reports a metric.
-inline constexpr auto kMetricName = "what it is reported as; its kind where not given";
+inline constexpr auto kMetricName = "name under which the metric is reported; default: its type";
 
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();

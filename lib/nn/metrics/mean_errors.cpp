@@ -148,7 +148,7 @@ void add_mean_errors(Registry<Metric>& table) {
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error", "MeanAbsolutePercentageError",
      "The absolute difference from the target in percent of it.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
-     "The squared difference of log(1 + x) of output and target, which are from 0 up.");
+     "The squared difference of log(1 + x) of output and target, which must not be negative.");
   of("cosine_similarity", "cosine_similarity", "CosineSimilarity",
      "The cosine of the angle between output and target, along the last axis.",
      [](double mean) { return -mean; });
@@ -166,9 +166,9 @@ void add_mean_errors(Registry<Metric>& table) {
         Schema<CrossEntropyMetricOptions>(doc)
             .example("{from_logits: true}")
             .optional("from_logits", &CrossEntropyMetricOptions::from_logits,
-                      "the output is logits, not probabilities; as the output's loss has it where not given")
+                      "the output is logits, not probabilities; default: as in the output's loss")
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
-                      "so much of the target is spread evenly over the classes", between(0.0, 1.0)),
+                      "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
           return std::make_shared<const CrossEntropyMetric>(name, keras_class, options);
         });

@@ -70,10 +70,11 @@ class R2Score : public CountedMetric {
 void add_r2_score(Registry<Metric>& table) {
   table.add<R2Score>(
       "r2_score",
-      Schema<R2Options>("How much of the targets' variance the output explains: 1 is all of it.")
+      Schema<R2Options>("The fraction of the targets' variance that the output explains; 1 is best.")
           .example("{class_aggregation: none}")
-          .optional("class_aggregation", &R2Options::class_aggregation,
-                    "over columns: their mean, their mean weighted by variance, or a number for each"));
+          .optional(
+              "class_aggregation", &R2Options::class_aggregation,
+              "average over columns: the mean, the mean weighted by variance, or one number per column"));
 }
 
 }  // namespace dtrain
