@@ -127,7 +127,7 @@ ZipEntry ZipFile::read_entry(Cursor& cursor) const {
     if (*number == kIsInZip64) *number = zip64.number(8);
   cursor.skip(comment_bytes);
   if (leads_out(entry.name))
-    refuse("entries within a folder", fmt::format("'{}', which leads out of it", entry.name));
+    refuse("entries within a folder", fmt::format("'{}', which refers to a file outside it", entry.name));
   if ((flags & kEncrypted) != 0) refuse("entries without a password", fmt::format("'{}'", entry.name));
   if (method != kStored && method != kDeflated)
     refuse("entries that are stored or deflated",

@@ -218,5 +218,5 @@ TEST_CASE("what is no file of weights is said to be none") {
     Hdf5Handle(H5Fcreate(empty.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   }
   CHECK(mistake(empty) ==
-        empty + ": expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program");
+        empty + ": expected an .h5 file of dtrain or Keras, found an HDF5 file of another program");
 }

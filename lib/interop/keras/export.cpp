@@ -28,8 +28,8 @@ void check_functions(const Graph& graph) {
     if (!activation || !activation->is_string()) continue;
     const std::string& name = activation->as_string();
     if (name == "gelu_tanh" || name.starts_with("hard_sigmoid_"))
-      throw UserError(fmt::format("{} '{}': Keras 3 has no function like its activation ({})", node.kind,
-                                  node.name, name));
+      throw UserError(
+          fmt::format("{} '{}': its activation ({}) does not exist in Keras 3", node.kind, node.name, name));
   }
 }
 

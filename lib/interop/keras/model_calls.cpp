@@ -58,7 +58,8 @@ class ModelOrder {
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       const KerasTensor& input = model_.inputs[i];
       if (i >= inputs.size() || !layer(input.layer).is_input())
-        throw UserError(fmt::format("{}: its inputs are no inputs", prefix_.empty() ? "the model" : prefix_));
+        throw UserError(
+            fmt::format("{}: its inputs are not input layers", prefix_.empty() ? "the model" : prefix_));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
     }
   }

@@ -96,7 +96,7 @@ void OpenKerasFile::open() {
   if (layout_ == KerasLayout::none && !facts_.model_config.is_null()) layout_ = KerasLayout::vars;
   if (layout_ == KerasLayout::none)
     throw UserError(fmt::format(
-        "{}: expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program", path));
+        "{}: expected an .h5 file of dtrain or Keras, found an HDF5 file of another program", path));
   references_.emplace();
   if (!image_.data) read_attributes();
 }

@@ -245,8 +245,8 @@ std::string OnnxBuilder::floats(const std::string& wanted, const Shape& shape, s
     for (const float value : values)
       if (std::abs(value) > kMostFloat16)
         throw UserError(fmt::format(
-            "{}: expected numbers that float16 holds, up to {}, found {}; export without --float16", name,
-            kMostFloat16, value));
+            "{}: expected numbers in the range of float16, up to {}, found {}; export without --float16",
+            name, kMostFloat16, value));
   onnx_.initializers.push_back({name, compute_type_, shape, std::move(values), {}});
   return name;
 }

@@ -68,7 +68,7 @@ class Reader {
 
   uint64_t take_number(std::string_view& message) const {
     uint64_t number = 0;
-    if (!take_varint(message, number)) fail("an ONNX file", "one that is damaged or of another format");
+    if (!take_varint(message, number)) fail("an ONNX file", "a damaged file or one of another format");
     return number;
   }
 
@@ -92,9 +92,9 @@ class Reader {
           size = take_number(message);
           break;
         default:
-          fail("an ONNX file", "one that is damaged or of another format");
+          fail("an ONNX file", "a damaged file or one of another format");
       }
-      if (size > message.size()) fail("an ONNX file", "one that is damaged or of another format");
+      if (size > message.size()) fail("an ONNX file", "a damaged file or one of another format");
       field.bytes = message.substr(0, size);
       message.remove_prefix(size);
       work(key >> 3, field);
@@ -246,7 +246,7 @@ class Reader {
     }
     if (!fits)
       fail(fmt::format("a shape for '{}'", tensor.name),
-           fmt::format("{} axes of absurd extents", tensor.extents.size()));
+           fmt::format("{} axes with too large extents", tensor.extents.size()));
     return Shape(tensor.extents);
   }
 

@@ -114,10 +114,7 @@ std::string python_name(std::string name) {
 /// Throws UserError if `path` exists and is not a script that dtrain wrote.
 void check_script(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && first_bytes(path, kScriptHead.size()) != kScriptHead)
-    throw UserError(
-        fmt::format("{}: is not a script that dtrain wrote, and would be written over; give another "
-                    "--output",
-                    path));
+    throw UserError(fmt::format("{}: exists and was not written by dtrain; give another --output", path));
 }
 
 /// Throws UserError if two outputs have the same name: the file would have two arrays of one name.
@@ -126,7 +123,7 @@ void check_names(const ExportedModel& model) {
   for (const ExportedOutput& output : model.outputs)
     if (!names.insert(output.name).second)
       throw UserError(
-          fmt::format("the output '{}' comes twice; give each layer once in `outputs`", output.name));
+          fmt::format("the output '{}' is listed twice; list each layer once in `outputs`", output.name));
 }
 
 }  // namespace
