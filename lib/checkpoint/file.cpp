@@ -39,7 +39,7 @@ std::string reason() {
 
 }  // namespace
 
-Bytes allocate_bytes(size_t size) {
+Bytes allocate_block(size_t size) {
   constexpr size_t kLargePage = size_t{2} << 20, kLarge = 8 * kLargePage;
   if (size < kLarge) return {std::make_shared_for_overwrite<std::byte[]>(size), size};
   const size_t whole = (size + kLargePage - 1) / kLargePage * kLargePage;
@@ -69,7 +69,7 @@ Bytes read_file(const std::string& path) {
   if (!S_ISREG(status.st_mode))
     throw UserError(fmt::format("{}: expected a file, found a directory or device", path));
   const auto size = static_cast<size_t>(status.st_size);
-  Bytes bytes = allocate_bytes(size);
+  Bytes bytes = allocate_block(size);
   bytes.size = 0;
   while (bytes.size < size) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);

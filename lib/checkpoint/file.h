@@ -21,7 +21,7 @@ struct Bytes {
 
 /// A block that nothing is written to yet. The system is asked for large pages for a large one, which it
 /// then has in a part of the time.
-Bytes allocate_bytes(size_t size);
+Bytes allocate_block(size_t size);
 
 /// Writes the parts in order to a temporary file in the same directory, and renames it to `location` once it
 /// is on disk. If that fails, throws Error (NoSpace for lack of disk space), removes the temporary file and

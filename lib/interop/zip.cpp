@@ -191,7 +191,7 @@ uint64_t ZipFile::data_offset(const ZipEntry& entry) const {
 
 Bytes ZipFile::read(const ZipEntry& entry) const {
   const uint64_t offset = data_offset(entry);
-  const Bytes bytes = allocate_bytes(static_cast<size_t>(entry.bytes));
+  const Bytes bytes = allocate_block(static_cast<size_t>(entry.bytes));
   if (entry.is_deflated) {
     std::string packed = bytes_at(offset, entry.packed_bytes, "an entry");
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
