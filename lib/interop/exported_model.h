@@ -1,4 +1,4 @@
-// A trained model as the exporters of files take it: the graph, its numbers, and the meaning of its outputs.
+// The input of all exporters: a trained model's graph, its weights, and the scaling of inputs and outputs.
 #pragma once
 
 #include <functional>
@@ -11,24 +11,25 @@
 
 namespace dtrain {
 
-/// Where the channels of a value are: last, as dtrain's layers have them, or behind the batch axis, as ONNX's
-/// and PyTorch's operators of images want them. Samples of fewer than two axes have both.
+/// The position of a value's channel axis: last, as in dtrain's layers, or right after the batch axis, as
+/// ONNX's and PyTorch's image operators expect. For samples of fewer than two axes both are the same.
 enum class ExportLayout { channels_last, channels_first };
 
-/// y = scale * x + offset, both of one element or of one for each element of a sample; empty: y is x.
+/// y = scale * x + offset. Both vectors have one element, or one for each element of a sample; empty: y = x.
 struct ExportedScale {
   std::vector<double> scale, offset;
   bool empty() const { return scale.empty(); }
 };
 
-/// An input as the file takes it: the model's input is (given - center) * scale in its own shape. Both are of
-/// one element or of one for each element of a sample; empty: the model's input is what is given.
+/// An input of the exported file. The model's input is (given - center) * scale, reshaped to the model's
+/// shape. Both vectors have one element, or one for each element of a sample; empty: the model's input is
+/// `given`.
 struct ExportedInput {
-  TensorSpec given;  ///< of one sample; the name is the input's
+  TensorSpec given;  ///< the file's input: name, shape of one sample, dtype
   std::vector<double> center, scale;
 };
 
-/// An output as the file gives it: the model's numbers, then `finish`, then `scale`.
+/// An output of the exported file: the model's output, then `finish`, then `scale` are applied.
 struct ExportedOutput {
   enum class Finish { none, sigmoid, softmax };
   std::string name;
@@ -36,22 +37,22 @@ struct ExportedOutput {
   ExportedScale scale;
 };
 
-/// Samples with the model's own answers, against which an exporter checks a file before it appears. Integers
-/// are below 2^24, so that float32 holds them.
+/// Samples with the outputs that dtrain computes for them. An exporter checks a file with them before it
+/// creates the file. Integers are below 2^24, so that float32 represents them exactly.
 struct ExportedProbes {
   int64_t samples = 0;
-  std::vector<std::vector<float>> inputs;   ///< by input, as the file takes them
-  std::vector<std::vector<float>> outputs;  ///< by output, as the file gives them
+  std::vector<std::vector<float>> inputs;   ///< inputs of the file, indexed by input
+  std::vector<std::vector<float>> outputs;  ///< expected outputs of the file, indexed by output
 };
 
-/// Numbers as files have them.
+/// Returns the numbers as float32, the type that files store.
 inline std::vector<float> narrowed(const std::vector<double>& values) {
   std::vector<float> floats;
   for (const double value : values) floats.push_back(static_cast<float>(value));
   return floats;
 }
 
-/// The shape of an array with a number for each element of a sample, or with one for all of them.
+/// Returns the shape of an array of `numbers`: {1}, or the sample's shape if there is one number per element.
 inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& sample) {
   return numbers.size() == 1 ? Shape{1} : sample;
 }
@@ -59,12 +60,13 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
 struct ExportedModel {
   const Graph* graph = nullptr;
   std::string name;
-  /// The numbers of a node's parameter, in Keras's array layout; the node is an owner (Graph::owner).
+  /// Returns the values of a node's parameter in Keras's layout; the node must own its parameters
+  /// (Graph::owner).
   std::function<std::span<const float>(int node, size_t parameter)> values;
   std::vector<ExportedInput> inputs;    ///< in the order of Graph::inputs
   std::vector<ExportedOutput> outputs;  ///< in the order of Graph::outputs
   ExportedProbes probes;
-  Json metadata = Json::object();  ///< names of classes and the like, for whoever reads the file
+  Json metadata = Json::object();  ///< additional information for readers of the file, such as class names
 };
 
 }  // namespace dtrain

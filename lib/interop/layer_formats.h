@@ -1,4 +1,4 @@
-// How each kind of layer is written in the formats of other tools: one row per kind of layer.
+// Conversion of layers to and from the formats of other tools: one table row per kind of layer.
 #pragma once
 
 #include <functional>
@@ -22,31 +22,32 @@ struct KerasLayerConfig {
   Json config;
 };
 
-/// One row: a kind of layer in every format. The options that the functions take are a layer's own, with all
-/// defaults written (options_of).
+/// One row: the conversions of a kind of layer. The functions take the layer's own options with all defaults
+/// filled in (options_of()).
 struct LayerFormats {
   std::string kind;  ///< dtrain's name for it: "conv2d"
   std::function<KerasLayerConfig(const ConfigNode& options)> to_keras = nullptr;
-  /// Returns the options of the layer that the reader reads; the reader takes note of everything else.
+  /// Returns the dtrain options of the Keras layer; the reader records problems and ignored settings.
   std::function<ConfigNode(KerasLayerReader&)> from_keras = nullptr;
-  /// Adds the layer's nodes to an ONNX graph; null for a kind that cannot be exported.
+  /// Adds the layer's nodes to an ONNX graph; null if the kind cannot be exported.
   std::function<void(OnnxLayer& layer)> onnx = nullptr;
-  /// Adds the layer's module, weights and lines of forward() to a class of PyTorch's; null as above.
+  /// Adds the layer's module, weights and lines of forward() to a PyTorch class; null if the kind cannot be
+  /// exported.
   std::function<void(TorchLayer& layer)> torch = nullptr;
-  /// Keras's classes of the kind other than the one that is called as the kind is ("Conv2D").
+  /// Further Keras classes of the kind, besides the one whose name matches the kind ("Conv2D").
   std::vector<std::string> keras_classes = {};
 };
 
-/// The rows of all kinds, in the order of the reference.
+/// Returns the rows of all kinds, in the order of docs/reference.md.
 const std::vector<LayerFormats>& all_layer_formats();
-/// Throws std::logic_error for a kind without a row.
+/// Returns the row of a kind. Throws std::logic_error if there is none.
 const LayerFormats& formats_of(std::string_view kind);
-/// Returns the row of a class of Keras's; null if dtrain has no such layer.
+/// Returns the row of a Keras class; null if dtrain has no such layer.
 const LayerFormats* formats_of_keras_class(const std::string& class_name);
 
-/// The options of a layer, all defaults written; null for a kind that has no options.
+/// Returns the options of a layer with all defaults filled in; null for a kind without options.
 ConfigNode options_of(const Configured<Layer>& layer);
-/// The class and config that Keras has for a layer.
+/// Returns the Keras class and config of a layer.
 KerasLayerConfig keras_config_of(const Configured<Layer>& layer);
 
 }  // namespace dtrain

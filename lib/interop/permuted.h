@@ -1,4 +1,4 @@
-// Arrays with their axes in another order.
+// Transposes arrays.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace dtrain {
 
-/// The elements of `values`, of `shape`, where axis i of the result is axis `axes[i]` of the array.
+/// Returns the transposed array: axis i of the result is axis `axes[i]` of `values`, whose shape is `shape`.
 std::vector<float> permuted(std::span<const float> values, const Shape& shape,
                             const std::vector<int64_t>& axes);
-/// The shape of that result.
+/// Returns the shape of the transposed array.
 Shape permuted(const Shape& shape, const std::vector<int64_t>& axes);
 
 }  // namespace dtrain

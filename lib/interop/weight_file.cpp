@@ -24,7 +24,7 @@ namespace dtrain {
 
 namespace {
 
-/// The parts of what Keras calls a weight: "dense_1/kernel:0" has "dense_1" and "kernel".
+/// Splits Keras's name of a weight: "dense_1/kernel:0" gives "dense_1" and "kernel".
 std::vector<std::string> parts_of_name(std::string_view name) {
   name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
   std::vector<std::string> parts;
@@ -36,15 +36,15 @@ std::vector<std::string> parts_of_name(std::string_view name) {
   }
 }
 
-/// The last `count` parts, or all where there are no more.
+/// Joins the last `count` parts, or all if there are fewer.
 std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
   const size_t first = parts.size() - std::min(count, parts.size());
   return fmt::format("{}", fmt::join(parts.begin() + static_cast<ptrdiff_t>(first), parts.end(), "/"));
 }
 
-/// The weights' names in a layer's group: as short as they may be without being the same.
+/// Shortens the names of a group's weights to as few trailing parts as keep them distinct.
 std::vector<std::string> short_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostParts = 8;  // of models within models; then the whole name
+  constexpr size_t kMostParts = 8;  // enough for models within models; longer names are used whole
   std::vector<std::vector<std::string>> parts;
   for (const std::string& name : names) parts.push_back(parts_of_name(name));
   std::vector<size_t> counts(names.size(), 1);
@@ -60,7 +60,8 @@ std::vector<std::string> short_names(const std::vector<std::string>& names) {
   return chosen;
 }
 
-/// By the metadata; without any by the names, which have slashes in dtrain's layout and dots in PyTorch's.
+/// Returns whether the file has PyTorch's layout, according to its metadata. Without metadata, names with
+/// slashes indicate dtrain's layout and names without any PyTorch's.
 bool is_torch_layout(const SafetensorsFile& file) {
   if (const auto layout = file.metadata.find("layout"); layout != file.metadata.end())
     return layout->second != "keras";
@@ -68,7 +69,8 @@ bool is_torch_layout(const SafetensorsFile& file) {
                      [](const SafetensorsArray& array) { return array.name.find('/') == std::string::npos; });
 }
 
-/// The names of dtrain's layers by those of PyTorch's modules; nothing in a file that dtrain did not write.
+/// Returns a mapping from names of PyTorch's modules to names of dtrain's layers; nullopt if dtrain did not
+/// write the file.
 std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::string& path) {
   const auto written = file.metadata.find("layers");
   if (written == file.metadata.end()) return std::nullopt;
@@ -81,7 +83,7 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
   }
 }
 
-/// The names of each group's weights in the layout `layers`.
+/// Returns the names of each group's weights for files with KerasLayout::layers.
 std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWeightGroup>& groups) {
   std::vector<std::vector<std::string>> all;
   for (const KerasWeightGroup& group : groups) {
@@ -94,8 +96,8 @@ std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWei
   return all;
 }
 
-/// "block/conv.weight" of "block_conv.weight": the layer in the place of its module; nothing for an array of
-/// no module. A module may have others within.
+/// Replaces the name of a module by that of its layer: "block_conv.weight" becomes "block/conv.weight".
+/// Modules may be nested. Returns nullopt for an array that belongs to no module.
 std::optional<std::string> name_in_layer(const Json& layers, const std::string& name) {
   for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
     if (const Json* layer = layers.find(name.substr(0, dot))) return layer->as_string() + name.substr(dot);
@@ -171,7 +173,7 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
   for (SafetensorsArray& array : read.arrays) {
     std::string name = array.name;
     if (is_of_torch) {
-      if (layers) {  // dtrain wrote the file, and knows which arrays are weights of layers
+      if (layers) {  // dtrain wrote the file; its metadata tells which arrays are weights of layers
         const std::optional<std::string> of_layer = name_in_layer(*layers, name);
         if (!of_layer) continue;
         name = *of_layer;

@@ -1,5 +1,5 @@
-// Weights out of a file that a model may begin with: a checkpoint of dtrain; an .h5, .weights.h5 or .keras of
-// Keras; safetensors.
+// Files that a model can load pretrained weights from: dtrain's checkpoints; Keras's .h5, .weights.h5 and
+// .keras files; safetensors; ONNX.
 #pragma once
 
 #include <deque>
@@ -12,28 +12,31 @@
 
 namespace dtrain {
 
-/// The names and the order of axes that weights have in a file: Keras's, as dtrain has them; those of
-/// PyTorch's modules; those of ONNX's operators.
+/// The convention for names and axis order of weights in a file: Keras's, which dtrain uses; that of
+/// PyTorch's modules; that of ONNX's operators.
 enum class WeightLayout { keras, torch, onnx };
 
-/// The weights in the file's order, under names "<layer>/<weight>", in float32. In a file of Keras the layer
-/// is its group's name, and the weight the end of what Keras calls it ("kernel" of "dense_1_2/kernel:0"),
-/// with the names before that where several in the group end alike, as those of a model within a model do. In
-/// .weights.h5 and .keras files the names are those of names_of_vars() (keras/weight_names.h). In safetensors
-/// the weight is what follows the last dot ("layer1.0.conv1" and "weight"), or the names are as dtrain writes
-/// them already. The weights of an ONNX file are its initializers of floating types, under their names.
+/// The weights of a file in the file's order, as float32, with names "<layer>/<weight>". The names are:
+/// - Keras .h5: the layer is the group's name; the weight is the end of Keras's name ("kernel" of
+///   "dense_1_2/kernel:0"), with preceding parts if names in the group would otherwise be equal, as in models
+///   within models.
+/// - Keras .weights.h5 and .keras: names_of_vars() (keras/weight_names.h).
+/// - safetensors: the weight is the part after the last dot ("layer1.0.conv1" and "weight"), or the file has
+///   the names that dtrain writes.
+/// - ONNX: the initializers of floating types, with their own names.
 class WeightFile {
  public:
-  /// Throws UserError, with the path, what was expected and what was found, for a file that is none of these.
+  /// Reads a file. Throws UserError with the path, what was expected and what was found if the file has none
+  /// of these formats.
   static WeightFile load(const std::string& path);
-  /// The weights of a model as a file of this layout has them that dtrain exports. They may refer to the
-  /// model's.
+  /// Returns the weights of a model as they would be in an exported file of this layout. The result may refer
+  /// to the model's memory.
   static WeightFile of_model(const ExportedModel& model, WeightLayout layout);
 
-  /// A weight whose numbers are no floating point numbers (Keras keeps counts and seeds as integers) has no
-  /// data.
+  /// Returns the weights. Weights that are not floating point numbers have no data (Keras stores counts and
+  /// seeds as integers).
   const std::vector<ArrayRef>& weights() const { return weights_; }
-  /// The checkpoint that the file is; null for other files.
+  /// Returns the checkpoint if the file is one, else null.
   const Checkpoint* checkpoint() const { return checkpoint_.get(); }
   WeightLayout layout() const { return layout_; }
 
@@ -44,9 +47,10 @@ class WeightFile {
   static WeightFile of_keras(const std::string& path);
   static WeightFile of_safetensors(const std::string& path);
 
-  std::shared_ptr<const Checkpoint> checkpoint_;        // owns the arrays, or
-  std::deque<std::vector<float>> arrays_;               // these do, or
-  std::vector<std::shared_ptr<const float[]>> shared_;  // these do
+  // The owner of the arrays: one of these three.
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::deque<std::vector<float>> arrays_;
+  std::vector<std::shared_ptr<const float[]>> shared_;
   std::vector<ArrayRef> weights_;
   WeightLayout layout_ = WeightLayout::keras;
 };

@@ -26,7 +26,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// Returns whether a name could lead to a file outside of a folder that the archive is unpacked to.
+/// Returns whether a name could refer to a file outside the folder that the archive is unpacked to.
 bool leads_out(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos ||
       name.find('\0') != std::string_view::npos || (name.size() > 1 && name[1] == ':'))
@@ -127,7 +127,7 @@ ZipEntry ZipFile::read_entry(Cursor& cursor) const {
     if (*number == kIsInZip64) *number = zip64.number(8);
   cursor.skip(comment_bytes);
   if (leads_out(entry.name))
-    refuse("entries within a folder", fmt::format("'{}', which leads out of it", entry.name));
+    refuse("entries within a folder", fmt::format("'{}', which refers to a file outside it", entry.name));
   if ((flags & kEncrypted) != 0) refuse("entries without a password", fmt::format("'{}'", entry.name));
   if (method != kStored && method != kDeflated)
     refuse("entries that are stored or deflated",

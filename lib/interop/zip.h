@@ -21,12 +21,13 @@ struct ZipEntry {
   bool is_deflated = false;
 };
 
-/// An open archive. Archives may come from strangers, so nothing in them is trusted: an archive is refused if
-/// its entries overlap, have one name twice, lead out of a folder, are encrypted, or unpack to more than
-/// three times the file and 64 MiB.
+/// An open archive. Archives may be untrusted: an archive is rejected if its entries overlap, share a name,
+/// have paths that leave the folder, are encrypted, or unpack to more than three times the file's size plus
+/// 64 MiB.
 class ZipFile {
  public:
-  /// Reads the directory of the archive. Throws UserError with the path, the expectation and the finding.
+  /// Reads the directory of the archive. Throws UserError with the path, what was expected and what was
+  /// found.
   explicit ZipFile(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -8,13 +8,13 @@ namespace dtrain {
 
 namespace {
 
-constexpr uint64_t kVersion = 45;          // the least that knows Zip64
+constexpr uint64_t kVersion = 45;          // first version with Zip64
 constexpr uint64_t kFirstDay = 0x21;       // 1980-01-01
 constexpr uint64_t kInZip64 = 0xffffffff;  // the number is in the Zip64 field
-constexpr uint64_t kZip64 = 1;             // the extra field's id
-constexpr uint64_t kUtf8 = 0x800;          // the flag of names in UTF-8
+constexpr uint64_t kZip64 = 1;             // id of the Zip64 extra field
+constexpr uint64_t kUtf8 = 0x800;          // flag of names in UTF-8
 
-/// Numbers in little endian, one after the other.
+/// A record of little-endian numbers and text.
 class Record {
  public:
   Record& add(uint64_t number, size_t bytes) {
@@ -31,7 +31,7 @@ class Record {
   std::string text_;
 };
 
-/// The fields that local headers and directory entries have in common, from the version to the lengths.
+/// Adds the fields that local headers and directory entries share, from the version to the lengths.
 void add_common(Record& record, uint32_t checksum, const std::string& name, size_t extra_bytes) {
   constexpr uint64_t kStored = 0;
   record.add(kVersion, 2).add(kUtf8, 2).add(kStored, 2).add(0, 2).add(kFirstDay, 2).add(checksum, 4);

@@ -1,4 +1,4 @@
-// Writing zip archives of stored entries, as Keras 3 writes .keras files.
+// Writes zip archives of stored (uncompressed) entries, as Keras 3 writes .keras files.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace dtrain {
 
-/// An archive that appears under its name whole or not at all. Entries may have any size (Zip64). All times
-/// are zip's first, so that the same content gives the same bytes. Functions throw as NewFile's do.
+/// A zip archive that is created atomically: it appears under its name complete or not at all. Entries may
+/// have any size (Zip64). All timestamps are the earliest that zip allows, so that equal content gives equal
+/// bytes. Functions throw the same errors as those of NewFile.
 class ZipWriter {
  public:
   explicit ZipWriter(const Location& location) : file_(location) {}
 
-  /// Adds an entry of the bytes of all parts, one after the other.
+  /// Adds an entry whose content is the concatenation of all parts.
   void add(const std::string& name, Parts parts);
   void add(const std::string& name, const std::string& text);
   void finish();

@@ -10,20 +10,20 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-/// A height for every time, all 0 at first: a segment tree.
+/// A segment tree that stores a height for every time; all heights start at 0.
 class Heights {
  public:
   explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}
 
   size_t highest(size_t first, size_t last) { return highest(1, 0, times_, first, last + 1); }
-  /// From `first` to `last`, what is at least `low` becomes at least `high`.
+  /// For the times `first` to `last`: raises each height that is at least `low` to at least `high`.
   void raise(size_t first, size_t last, size_t low, size_t high) {
     raise(1, 0, times_, first, last + 1, low, high);
   }
 
  private:
   struct Span {
-    size_t least = 0, most = 0, raised = 0;  // raised: what its halves have still to become
+    size_t least = 0, most = 0, raised = 0;  // raised: minimum height still to be applied to both halves
   };
 
   void lift(size_t node, size_t high) {
@@ -90,8 +90,9 @@ void Arena::assign() {
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
   const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
   std::multimap<size_t, const Buffer*> placed;  // by offset
-  // Of each time: up to where there is no gap, and above which there is nothing. Mostly they meet, and nobody
-  // has to look for a gap, which takes as long as there are buffers.
+  // For each time: `full` is the offset below which there is no gap, `top` the offset above which nothing is
+  // placed. They are mostly equal, which avoids the search for a gap: its cost grows with the number of
+  // buffers.
   Heights full(times), top(times);
   for (const size_t index : order) {
     Buffer& buffer = buffers_[index];

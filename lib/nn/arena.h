@@ -1,4 +1,4 @@
-// Places for buffers that live at different times in one block of memory.
+// Assigns offsets in one block of memory to buffers with different lifetimes.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,22 @@
 
 namespace dtrain {
 
-/// The first and the last time that a buffer is used; -1 where it never is.
+/// The first and last time at which a buffer is used; -1 if it is never used.
 struct Lifetime {
   int first = -1, last = -1;
 };
 
-/// Buffers are numbered from 0; times are instruction numbers. A buffer's bytes are its own from its first
-/// touch to its last.
+/// A memory planner. Buffers are numbered from 0; times are instruction numbers. From a buffer's first touch
+/// to its last, no other buffer overlaps it.
 class Arena {
  public:
-  /// A time after all others.
+  /// A time after all instructions.
   static constexpr int kToTheEnd = std::numeric_limits<int>::max();
 
   int add(size_t bytes);
   void touch(int buffer, int time);
-  /// Gives every touched buffer an offset (aligned to 64 bytes) such that no two that live at one time
-  /// overlap: largest first, each at the lowest place that is free.
+  /// Assigns an offset, aligned to 64 bytes, to every touched buffer such that buffers that are live at the
+  /// same time do not overlap. Places the largest buffer first, each at the lowest free offset.
   void assign();
 
   size_t bytes() const { return total_; }
@@ -31,7 +31,7 @@ class Arena {
  private:
   struct Buffer {
     size_t bytes = 0, offset = 0;
-    int first = -1, last = -1;  // untouched: -1
+    int first = -1, last = -1;  // -1: never touched
   };
   std::vector<Buffer> buffers_;
   size_t total_ = 0;

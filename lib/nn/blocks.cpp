@@ -16,10 +16,14 @@ struct BlockText {
 
 const Schema<BlockText>& block_schema() {
   static const auto kSchema =
-      Schema<BlockText>("A piece of graph; `input` is what flows in, its value is that of its last layer.")
-          .optional("parameters", &BlockText::parameters,
-                    "names and defaults; $name stands for the value in the layers' options")
-          .required("layers", &BlockText::layers, "as those of the model; their names are the block's own");
+      Schema<BlockText>(
+          "A reusable group of layers. Its layers read the block's input as `input`; the output is that of "
+          "its last layer.")
+          .optional(
+              "parameters", &BlockText::parameters,
+              "names of parameters and their defaults; $name in the layers' options is replaced by the value")
+          .required("layers", &BlockText::layers,
+                    "the layers, written as in the model; their names are local to the block");
   return kSchema;
 }
 
@@ -42,7 +46,8 @@ BlockParameters parse_parameters(const ConfigNode& node, const std::string& bloc
     if (!check_part(key, block + "'s parameter", diagnostics)) continue;
     if (std::find(taken.begin(), taken.end(), key.text()) != taken.end())
       diagnostics.error(
-          key, fmt::format("{}: '{}' is every block's key and cannot be a parameter", block, key.text()));
+          key, fmt::format("{}: '{}' is a key of every block and cannot be the name of a parameter", block,
+                           key.text()));
     parameters.emplace(key.text(), value);
   }
   return parameters;
@@ -61,7 +66,7 @@ std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& d
     if (!check_part(key, "block", diagnostics)) continue;
     const std::string what = fmt::format("block '{}'", key.text());
     if (registry<Layer>().contains(key.text()))
-      diagnostics.error(key, fmt::format("{} has the name of a kind of layer", what));
+      diagnostics.error(key, fmt::format("{} has the name of a type of layer; choose another name", what));
     BlockText text;
     const bool good = block_schema().parse(value, what, text, diagnostics);
     Block& block = blocks[key.text()];
@@ -92,8 +97,7 @@ ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters,
 
   const std::string name = node.text().substr(1);
   if (!parameters) {
-    diagnostics.error(
-        node, fmt::format("'{}' is outside of any block: parameters exist in blocks only", node.text()));
+    diagnostics.error(node, fmt::format("'{}' is outside a block: only blocks have parameters", node.text()));
     return node;
   }
   const auto found = parameters->find(name);

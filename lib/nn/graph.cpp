@@ -48,7 +48,7 @@ std::vector<std::string> layer_names(const Graph& graph, const std::vector<Value
   return names;
 }
 
-/// The layers of each segment that is recomputed, in order.
+/// The layer names of each recomputed segment, in order.
 using Segments = std::map<int, std::vector<std::string>>;
 
 Segments segments_of(const Graph& graph) {
@@ -58,7 +58,7 @@ Segments segments_of(const Graph& graph) {
   return segments;
 }
 
-/// As the layers of a segment say it, each by itself.
+/// Returns the `recompute:` option of each layer of a segment.
 Recompute recompute_of(const std::vector<std::string>& segment) {
   Recompute recompute{.on = true, .segment = std::nullopt};
   if (segment.size() > 1) recompute.segment = {{segment.front(), {}}};

@@ -1,5 +1,5 @@
-// A model as a graph of layers: parsed, named, with every shape inferred. Knows nothing of devices, batches
-// or memory.
+// A model as a graph of layers: parsed, named, with every shape inferred. Independent of devices, batches and
+// memory.
 #pragma once
 
 #include <memory>
@@ -26,95 +26,100 @@ struct ValueRef {
   auto operator<=>(const ValueRef&) const = default;
 };
 
-/// A layer in its place.
+/// One use of a layer in a graph.
 struct GraphNode {
-  std::string name;                 // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
+  std::string name;                 // canonical: "dense_1"; in the n-th use of a block "basic_2/conv2d_1"
   std::string kind;                 // "conv2d"; "input" for a model input
-  std::string block;                // the use of a block, in the model itself, that the layer is of; "": none
+  std::string block;                // outermost use of a block that contains the layer; "": none
   Configured<Layer> layer;          // empty for an input
-  std::vector<ValueRef> inputs;     // of nodes with smaller numbers than this node's
-  std::vector<TensorSpec> outputs;  // at least one; a later one is called "lstm:1"
+  std::vector<ValueRef> inputs;     // outputs of nodes with smaller indices
+  std::vector<TensorSpec> outputs;  // at least one; further ones are named "lstm:1"
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  bool is_frozen = false;  // by a pattern of Graph::freeze, which alone makes it not trainable
-  /// An earlier node of the same layer, whose parameters are this node's too; -1: its parameters are its own.
+  bool is_frozen = false;  // not trainable only because it matches Graph::freeze
+  /// Index of the earlier node of the same layer that owns this node's parameters; -1: the node owns them.
   int shared_with = -1;
-  /// Where its user wants it, by `device:` of its own or of a block's use around it.
+  /// The `device:` option of the layer or of the innermost block around it that has one.
   std::optional<WrittenDevice> device;
-  /// The number of the segment whose activations backward computes again, from 0 in the order of the nodes,
-  /// which follow each other; -1: they are kept.
+  /// Index of the segment whose activations backward recomputes, counted from 0 in node order; -1:
+  /// activations are kept. The nodes of a segment are consecutive.
   int recompute = -1;
-  /// The node was made for the `activation:` option of the layer before it, whose first output it reads; to
-  /// the user it is no layer of its own.
+  /// The node was created for the `activation:` option of the previous node and reads its first output. Users
+  /// do not see it as a separate layer.
   bool is_activation_of_previous = false;
   Mark mark;
 
-  /// Whether training moves any of its parameters.
+  /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
-  /// Whether gradients move this parameter of its.
+  /// Returns whether gradients update this parameter of the node.
   bool trains(const ParameterSpec& parameter) const {
     return trainable && parameter.training.trainable && !parameter.moving_average;
   }
 };
 
-/// Nodes in an order in which every node comes after its inputs; the model's inputs first, in the model's
-/// order.
+/// The nodes of a model in topological order: the model's inputs first, in their configured order, then every
+/// node after its inputs.
 struct Graph {
   std::vector<GraphNode> nodes;
-  std::vector<int> inputs;        // numbers of nodes, each with one output
+  std::vector<int> inputs;        // node indices; each node has one output
   std::vector<ValueRef> outputs;  // at least one
   std::optional<PretrainedWeights> pretrained;
   std::optional<Patterns> freeze;
-  ConfigNode resolved;  // the model part of `config.yaml`: blocks laid out, defaults written
+  ConfigNode resolved;  // the model section of `config.yaml`: blocks expanded, defaults filled in
 
   std::vector<TensorSpec> input_specs() const;
   const TensorSpec& spec(ValueRef value) const {
     return nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
   }
-  /// The name by which people know a node's outputs: the layer's own, where the node is its activation.
+  /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
+  /// option.
   const std::string& layer_name(int node) const;
-  /// The node whose parameters a node has: its own number, unless they are shared with an earlier one.
+  /// Returns the index of the node that owns the parameters of `node`: `node` itself unless they are shared.
   int owner(int node) const {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
-  /// Whether replicas that train it run collectives within forward and backward (Layer::is_synchronized).
+  /// Returns whether training on several replicas needs collectives within forward and backward
+  /// (Layer::is_synchronized).
   bool is_synchronized() const;
-  /// How many elements the trained parameters have, or (not `trainable`) the others; shared ones count once.
+  /// Returns the number of elements of the trained parameters or, if `trainable` is false, of all others.
+  /// Shared parameters count once.
   int64_t count_parameters(bool trainable) const;
 };
 
-/// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
+/// Returns the model as a flat list of layers (Graph::resolved). parse_model() reads it back to an equal
+/// graph.
 ConfigNode write_model(const Graph& graph);
 
-/// An input of a model, of which the shape may be left to the data.
+/// An input of a model. Its shape may be determined by the data.
 struct ModelInput {
   std::string name;
   DType dtype = DType::float32;
-  std::optional<Shape> shape;  // nothing where it is not known
-  ConfigNode open_shape;       // the `auto` in the place of the shape; null where there is none
+  std::optional<Shape> shape;  // nullopt if unknown
+  ConfigNode open_shape;       // the `auto` written in place of the shape; null if there is none
 };
 
-/// What is known of an output of a model, however much of it is wrong.
+/// The known facts about an output of a model; also filled in for models with errors.
 struct ModelOutput {
-  ValueRef value;                  // none where it is not known
-  std::string name;                // "" where it is not known
-  std::optional<TensorSpec> spec;  // nothing where it is not known
-  ConfigNode open_units;           // the `auto` in the place of its layer's units; null where there is none
+  ValueRef value;                  // none if unknown
+  std::string name;                // "" if unknown
+  std::optional<TensorSpec> spec;  // nullopt if unknown
+  ConfigNode open_units;           // the `auto` written in place of its layer's units; null if there is none
 };
 
-/// What is known of a model's inputs and outputs.
+/// The known facts about a model's inputs and outputs.
 struct ModelEnds {
   std::vector<ModelInput> inputs;
   std::vector<ModelOutput> outputs;
 
-  /// Whether the data have to say shapes before there is a graph.
+  /// Returns whether the data must determine shapes before the graph can be built.
   bool is_open() const;
 };
 
-/// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
-/// `repeat`, outputs (the last layer's first where not given). Every mistake is reported; nothing is returned
-/// then, nor where shapes are left to the data. `ends`, unless null, becomes what is known all the same.
+/// Builds the graph from the `model:` section of a configuration: inputs, layers, blocks with parameters and
+/// `repeat`, outputs (default: the last layer's first output). Reports every error. Returns nullopt if there
+/// were errors, or if the data must determine shapes. In each case `ends`, unless null, receives the known
+/// facts about inputs and outputs.
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends = nullptr);
 Json model_json_schema();
 

@@ -11,9 +11,9 @@ namespace dtrain {
 namespace {
 
 constexpr int kMostLayers = 100'000;
-constexpr size_t kMostErrors = 1000;      // then no more is laid
-constexpr size_t kMostSuggestions = 100;  // a suggestion looks at every name
-/// Of a table of rows, which no library looks at.
+constexpr size_t kMostErrors = 1000;      // no more layers are added after this many errors
+constexpr size_t kMostSuggestions = 100;  // each suggestion compares with every name, which is slow
+/// Limit for an embedding's table, which is not passed to any library.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace
@@ -57,13 +57,15 @@ void GraphBuilder::lay(const std::vector<ConfigNode>& layers, Scope& scope) {
 
 bool GraphBuilder::count_one(const Mark& mark) {
   if (++laid_ > kMostLayers)
-    misunderstood(mark, fmt::format("the model has more than {} layers, blocks laid out", kMostLayers));
+    misunderstood(mark,
+                  fmt::format("the model has more than {} layers, counting the layers of each use of a block",
+                              kMostLayers));
   full_ = laid_ > kMostLayers || diagnostics_.count() >= kMostErrors;
   misunderstood_ |= full_;
   return !full_;
 }
 
-/// All of a list before any is laid: automatic names keep clear of those that are given further down.
+/// Reads a whole list before any layer is added, so that automatic names avoid names given later in the list.
 std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector<ConfigNode>& layers,
                                                                const Scope& scope) {
   std::vector<std::optional<LayerSpec>> specs;
@@ -103,12 +105,13 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
 void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.name;
   if (!scope.prefix.empty() && name.text.find('/') != std::string::npos)
-    misunderstood(name.mark, fmt::format("the name '{}': names inside of a block have no '/'", name.text));
+    misunderstood(name.mark,
+                  fmt::format("the name '{}': names inside a block cannot contain '/'", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
     misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
 }
 
-/// "dense", "dense_1", ... as Keras numbers them, past names that are taken.
+/// Returns the next free name of "dense", "dense_1", ..., numbered as in Keras.
 std::string GraphBuilder::automatic_name(const std::string& base) {
   for (;;) {
     const int number = numbers_[base]++;
@@ -146,7 +149,7 @@ std::vector<ValueRef> GraphBuilder::inputs_of(const LayerSpec& layer, const Scop
     std::vector<std::string> names;
     for (const auto& node : nodes_) names.push_back(node.name);
     misunderstood(layer.kind.mark(),
-                  fmt::format("{} must say which of the model's inputs it reads (inputs: ...): {}",
+                  fmt::format("{} needs `inputs:`, because the model has several inputs: {}",
                               layer.kind.text(), fmt::join(names, ", ")));
     inputs.push_back(kUnknown);
   }
@@ -210,7 +213,7 @@ ValueRef GraphBuilder::add(GraphNode node) {
   return {static_cast<int>(nodes_.size()) - 1};
 }
 
-/// Infers the node's outputs and parameters; false where they cannot be known.
+/// Infers the node's outputs and parameters; returns false if they cannot be determined.
 bool GraphBuilder::infer(GraphNode& node) {
   std::vector<TensorSpec> inputs;
   for (const ValueRef value : node.inputs) {
@@ -228,8 +231,7 @@ bool GraphBuilder::infer(GraphNode& node) {
     throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
-      report_error(fmt::format("its {} of {} has more than the {} elements that are possible", what,
-                               shape.str(), most));
+      report_error(fmt::format("its {} of {} has more than {} elements", what, shape.str(), most));
   };
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     node.outputs[i].name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
@@ -250,12 +252,13 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt,
                      open_units_behind(value)};
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
-  // A misspelt kind gives a layer another name than it was meant to have.
+  // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }
 
-/// The units that are left to the data in the layer that gives this value, activations behind it aside.
+/// Returns the `units: auto` of the layer that produces this value, skipping activations after the layer;
+/// null if there is none.
 ConfigNode GraphBuilder::open_units_behind(ValueRef value) const {
   while (value != kUnknown) {
     const GraphNode& node = nodes_[static_cast<size_t>(value.node)];
@@ -272,16 +275,15 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
     const ConfigNode open = node.layer ? node.layer->open_units() : ConfigNode();
     const auto is_its = [&](const ModelOutput& output) { return output.open_units.same_as(open); };
     if (!open.is_null() && std::none_of(outputs.begin(), outputs.end(), is_its))
-      diagnostics_.error(open,
-                         fmt::format("{} '{}': the data say the units of a layer that gives an output of "
-                                     "the model, such as the last; expected a number, found 'auto'",
-                                     node.kind, node.name));
+      diagnostics_.error(open, fmt::format("{} '{}': units: expected a number, found 'auto', which is only "
+                                           "possible in layers that give an output of the model",
+                                           node.kind, node.name));
   }
 }
 
 void GraphBuilder::check_all_used() {
   if (misunderstood_) return;
-  std::vector<Mark> reported;  // each place in a block once, however often it is laid
+  std::vector<Mark> reported;  // reports each source location once, even if its block is used several times
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const GraphNode& node = nodes_[i];
     if (used_[i]) continue;
@@ -290,8 +292,8 @@ void GraphBuilder::check_all_used() {
     reported.push_back(node.mark);
     const std::string& name = node.is_activation_of_previous ? nodes_[i - 1].name : node.name;
     diagnostics_.error(node.mark, node.kind == "input"
-                                      ? fmt::format("the input '{}' is read by no layer", name)
-                                      : fmt::format("the output of '{}' is used by nobody", name));
+                                      ? fmt::format("the input '{}' is not read by any layer", name)
+                                      : fmt::format("the output of '{}' is not used", name));
     if (diagnostics_.count() >= kMostErrors) return;
   }
 }

@@ -1,4 +1,4 @@
-// Lays layers and blocks as nodes of a graph, inferring shapes as it goes.
+// Builds the nodes of a graph from layers and blocks and infers their shapes.
 #pragma once
 
 #include <map>
@@ -15,52 +15,52 @@
 
 namespace dtrain {
 
-/// Stands for a value whose layer could not be made sense of. What reads it is parsed as usual, but has no
-/// shapes to be checked.
+/// The value of a layer with errors. Layers that read it are parsed, but their shapes are not checked.
 inline constexpr ValueRef kUnknown{};
 
-/// One list of layers being laid: the model's, or one use of a block.
+/// The state while one list of layers is added: the model's list, or that of one use of a block.
 struct Scope {
   std::string prefix;                           // "" or "basic_1/"
-  const BlockParameters* parameters = nullptr;  // null for the model's
-  std::map<std::string, ValueRef> values;       // what can be read, by local name
-  // Where another use of the block begins the names of its layers, whose weights are these ones' ("one/").
+  const BlockParameters* parameters = nullptr;  // null outside blocks
+  std::map<std::string, ValueRef> values;       // readable values, by local name
+  // Name prefix ("one/") of the use of the block whose weights this use shares.
   std::optional<std::string> shared_prefix = {};
   bool trainable = true;
-  std::optional<WrittenDevice> device = {};  // of layers that name none
-  int recompute = -1;                        // the segment that all of its layers belong to
-  std::string block = {};                    // as GraphNode::block
-  std::optional<ValueRef> flow;  // what the next layer reads unless it says; nothing where it must say
+  std::optional<WrittenDevice> device = {};  // default device of the layers
+  int recompute = -1;                        // segment of all layers in the scope; -1: none
+  std::string block = {};                    // see GraphNode::block
+  std::optional<ValueRef> flow;  // default input of the next layer; nullopt: the layer must name its inputs
 };
 
-/// Errors go to `diagnostics`; nodes are laid also for what was wrong, so that what follows can refer to it.
+/// Adds layers as nodes and reports errors to `diagnostics`. Layers with errors also get a node, so that
+/// later layers can refer to them.
 class GraphBuilder {
  public:
   GraphBuilder(const std::map<std::string, Block>& blocks, Diagnostics& diagnostics)
       : blocks_(blocks), diagnostics_(diagnostics) {}
 
-  /// A model input; `known` is whether `spec` is what was meant.
+  /// Adds a model input; `known` is false if its spec had errors.
   void add_input(const ConfigNode& key, const InputSpec& spec, bool known, Scope& scope);
-  /// Afterwards scope.flow is the last layer's value.
+  /// Adds a list of layers. Afterwards scope.flow is the last layer's value.
   void lay(const std::vector<ConfigNode>& layers, Scope& scope);
-  /// The value of `name` in the scope, which counts as used then; reports ("'x' is not `what`") and returns
-  /// kUnknown where there is none.
+  /// Returns the value of `name` in the scope and marks it as used. Reports "'x' is not `what`" and returns
+  /// kUnknown if there is no such value.
   ValueRef read(const ConfigNode& name, std::string_view what, const Scope& scope);
-  /// What the scope's next layer would read, which counts as used then.
+  /// Returns the default input of the scope's next layer and marks it as used.
   ValueRef read_flow(const Scope& scope);
-  /// What is known of a value.
+  /// Returns the known facts about a value.
   ModelOutput describe(ValueRef value) const;
-  /// Reports units that are left to the data in layers that give none of these outputs, unless layers were
-  /// misunderstood.
+  /// Reports `units: auto` in layers that produce none of these outputs, unless earlier errors may explain
+  /// it.
   void check_open_units(const std::vector<ModelOutput>& outputs);
-  /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
+  /// Reports unused values, unless earlier errors may explain them.
   void check_all_used();
-  /// Reports segments that are recomputed together and whose layers do not follow each other.
+  /// Reports recomputed segments whose layers are not consecutive.
   void check_segments();
-  /// Checks the blocks that nobody used as far as that can be done without shapes.
+  /// Checks blocks that the model does not use, as far as possible without shapes.
   void check_unused_blocks();
 
-  /// Whether some layer is not what its writer meant it to be, which explains mistakes that follow.
+  /// Returns whether some layer had an error that may cause follow-up errors.
   bool has_misunderstood() const { return misunderstood_; }
   std::vector<GraphNode> take_nodes() { return std::move(nodes_); }
 
@@ -76,7 +76,7 @@ class GraphBuilder {
   void check_shared_shapes(const GraphNode& node, const ReportError& report_error);
   int segment_of(const LayerKeys& keys, const Scope& scope);
   void add_block(const LayerSpec& layer, Scope& scope);
-  /// A use of a block that has been laid.
+  /// A use of a block that has been added.
   struct Use {
     std::string kind;
     BlockParameters parameters;
@@ -95,18 +95,18 @@ class GraphBuilder {
   const std::map<std::string, Block>& blocks_;
   Diagnostics& diagnostics_;
   std::vector<GraphNode> nodes_;
-  std::vector<bool> known_, used_;                // by node
-  std::unordered_set<std::string> names_;         // canonical, of nodes and of uses of blocks
-  std::unordered_map<std::string, int> numbers_;  // the next of an automatic name, by canonical base
-  std::unordered_map<std::string, int> layers_;   // the nodes of layers, by canonical name
-  std::map<std::string, Use> uses_;               // of blocks, by canonical name
-  std::map<std::string, int> named_segments_;     // by canonical name
-  int segments_ = 0;                              // that are recomputed
-  std::vector<std::string> open_;                 // blocks being laid, outermost first
+  std::vector<bool> known_, used_;                // indexed by node
+  std::unordered_set<std::string> names_;         // canonical names of nodes and uses of blocks
+  std::unordered_map<std::string, int> numbers_;  // next number of an automatic name, by canonical base name
+  std::unordered_map<std::string, int> layers_;   // node index, by canonical layer name
+  std::map<std::string, Use> uses_;               // uses of blocks, by canonical name
+  std::map<std::string, int> named_segments_;     // segment index, by canonical name
+  int segments_ = 0;                              // number of recomputed segments
+  std::vector<std::string> open_;                 // blocks being added, outermost first
   std::unordered_set<std::string> used_blocks_;
-  int laid_ = 0;                // layers and uses of blocks
-  bool full_ = false;           // too many: nothing more is laid
-  bool misunderstood_ = false;  // some layer is not what its writer meant it to be
+  int laid_ = 0;                // number of layers and uses of blocks
+  bool full_ = false;           // a limit was exceeded: no more layers are added
+  bool misunderstood_ = false;  // some layer had an error that may cause follow-up errors
 };
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The part of GraphBuilder that is about blocks.
+// The part of GraphBuilder that expands blocks.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,10 +9,10 @@
 namespace dtrain {
 
 namespace {
-constexpr size_t kDeepest = 100;  // blocks within blocks
+constexpr size_t kDeepest = 100;  // maximum nesting depth of blocks
 
-/// The prefix of the layers whose weights a block's use of this name has, laid in the scope; nothing where it
-/// has its own.
+/// Returns the name prefix of the layers whose weights the block's use `name` shares; nullopt if the use has
+/// its own weights.
 std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
   if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
   if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";
@@ -21,7 +21,7 @@ std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string
 
 }  // namespace
 
-/// Whether the block may be laid here: not within itself, nor too deep.
+/// Returns whether the block may be expanded here; reports a block within itself, or nested too deeply.
 bool GraphBuilder::may_open(const ConfigNode& kind) {
   const std::string& name = kind.text();
   if (const auto found = std::find(open_.begin(), open_.end(), name); found != open_.end()) {
@@ -30,11 +30,11 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
     return false;
   }
   if (open_.size() < kDeepest) return true;
-  misunderstood(kind.mark(), fmt::format("blocks lie more than {} deep in each other", kDeepest));
+  misunderstood(kind.mark(), fmt::format("blocks are nested more than {} deep", kDeepest));
   return false;
 }
 
-/// The use whose weights this one has; null where there is none such, which is reported.
+/// Returns the use whose weights this one shares; reports an error and returns null if there is no such use.
 const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.shared_with;
   const auto found = uses_.find(scope.prefix + name.text);
@@ -43,22 +43,21 @@ const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const 
   for (const auto& [known, use] : uses_)
     if (known.starts_with(scope.prefix) && use.kind == layer.kind.text())
       names.push_back(known.substr(scope.prefix.size()));
-  misunderstood(name.mark,
-                fmt::format("shared_with: '{}' is no use of block '{}' before this one{}", name.text,
-                            layer.kind.text(), names.empty() ? "" : hint(name.text, names)));
+  misunderstood(name.mark, fmt::format("shared_with: '{}' is not an earlier use of block '{}'{}", name.text,
+                                       layer.kind.text(), names.empty() ? "" : hint(name.text, names)));
   return nullptr;
 }
 
-/// The values of the block's parameters in this use; nothing where that was reported to be wrong.
+/// Returns the values of the block's parameters in this use; nullopt after reporting an error.
 std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Scope& scope) {
   const ConfigNode& options = layer.options;
   if (layer.keys.shared_with) {
     const Use* shared = shared_use(layer, scope);
     if (shared && options.is_mapping())
       for (const auto& [key, value] : options.entries())
-        diagnostics_.error(key, fmt::format("block '{}' has the parameters of '{}' and none of its own "
-                                            "(shared_with)",
-                                            layer.kind.text(), layer.keys.shared_with->text));
+        diagnostics_.error(
+            key, fmt::format("block '{}' has the parameters of '{}' (shared_with) and cannot have others",
+                             layer.kind.text(), layer.keys.shared_with->text));
     return shared ? std::optional(shared->parameters) : std::nullopt;
   }
   BlockParameters parameters = blocks_.at(layer.kind.text()).parameters;
@@ -100,9 +99,10 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   const std::string base = scope.prefix + (layer.keys.name ? layer.keys.name->text : kind);
   for (int64_t copy = 0; copy < layer.keys.repeat && !full_; ++copy) {
     if (copy > 0 && !count_one(layer.kind.mark())) break;
-    // A given name was claimed with the others of its list, and is the value of the last copy.
+    // The first copy gets the given name, which claim_name() has reserved. Read later, that name is the last
+    // copy's value.
     const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
-    // After a copy with mistakes the others would only repeat them, but their names may be read.
+    // Further copies would repeat the errors of this one, but still get a name that other layers may read.
     if (good) {
       const size_t before = diagnostics_.count();
       Scope inner{.prefix = name + "/",
@@ -119,7 +119,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       open_.pop_back();
       uses_.emplace(name, Use{kind, *parameters});
       good = diagnostics_.count() == before;
-      const ValueRef last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
+      const ValueRef last = good ? *inner.flow : read_flow(inner);  // marked as used: nothing else reads it
       flow = good || layer.keys.repeat == 1 ? last : kUnknown;
     }
     scope.values[layer.keys.name ? layer.keys.name->text : name.substr(scope.prefix.size())] = flow;
@@ -131,7 +131,7 @@ void GraphBuilder::check_unused_blocks() {
   const size_t laid = nodes_.size();
   for (const auto& [name, block] : blocks_) {
     if (used_blocks_.contains(name) || block.layers.empty()) continue;
-    // As if a value of unknown shape flowed in.
+    // Adds the layers with an input of unknown shape.
     Scope scope{.prefix = name + "/",
                 .parameters = &block.parameters,
                 .values = {{"input", kUnknown}},

@@ -1,5 +1,4 @@
-// The part of GraphBuilder that is about what layers have in common: parameters, and being recomputed
-// together.
+// The part of GraphBuilder that handles shared parameters and recomputed segments.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,8 +7,8 @@
 
 namespace dtrain {
 
-/// Makes the node another use of the layer that its `shared_with:` names; leaves it without a layer where
-/// that cannot be.
+/// Makes the node another use of the layer named by `shared_with:`. Reports an error and leaves the node
+/// without a layer if that is not possible.
 void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
   const Name& name = *layer.keys.shared_with;
   const auto found = layers_.find(scope.prefix + name.text);
@@ -19,19 +18,20 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
       if (known.starts_with(scope.prefix) && nodes_[static_cast<size_t>(number)].kind == node.kind)
         names.push_back(known.substr(scope.prefix.size()));
     std::sort(names.begin(), names.end());
-    return misunderstood(name.mark, fmt::format("shared_with: '{}' is no {} before this layer{}", name.text,
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is not an earlier {} layer{}", name.text,
                                                 node.kind, names.empty() ? "" : hint(name.text, names)));
   }
   const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
   const auto at = static_cast<size_t>(first >= 0 ? first : found->second);
   const GraphNode& owner = nodes_[at];
   if (owner.kind != node.kind)
-    return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {}, and this layer a {}", name.text,
-                                                owner.kind, node.kind));
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {} layer, but this is a {} layer",
+                                                name.text, owner.kind, node.kind));
   if (layer.options.is_mapping())
     for (const auto& [key, value] : layer.options.entries())
-      diagnostics_.error(key, fmt::format("{} '{}' has the options of '{}' and none of its own (shared_with)",
-                                          node.kind, node.name, owner.name));
+      diagnostics_.error(
+          key, fmt::format("{} '{}' has the options of '{}' (shared_with) and cannot have others", node.kind,
+                           node.name, owner.name));
   if (known_[at] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
@@ -40,15 +40,16 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
 
 void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {
   if (!node.trainable && owner.trainable)
-    diagnostics_.error(mark, fmt::format("{} '{}' has the weights of '{}', which is trained: "
-                                         "`trainable: false` must stand there",
-                                         node.kind, node.name, owner.name));
+    diagnostics_.error(
+        mark, fmt::format("{} '{}' has the weights of '{}', which is trained: set `trainable: false` there",
+                          node.kind, node.name, owner.name));
   node.trainable = owner.trainable;
   node.layer = owner.layer;
   node.shared_with = number;
 }
 
-/// In a use of a block that shares another's weights: of the layer in the same place there, if it has any.
+/// In a use of a block that shares the weights of another use: shares the parameters of the corresponding
+/// layer there, if it has any.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;
@@ -58,18 +59,20 @@ void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   if (!owner.parameters.empty()) share(owner, number, node.mark, node);
 }
 
-/// Reports parameters that would have another shape in this layer than in the one whose they are.
+/// Reports shared parameters that would need another shape in this layer than in their owner.
 void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError& report_error) {
   if (node.shared_with < 0 || !known_[static_cast<size_t>(node.shared_with)]) return;
   const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
   for (size_t i = 0; i < std::min(node.parameters.size(), owner.parameters.size()); ++i)
     if (node.parameters[i].shape != owner.parameters[i].shape)
-      report_error(fmt::format("its {} would be of {}, and that of '{}', which it shares, is of {}",
-                               node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
-                               owner.parameters[i].shape.str()));
+      report_error(
+          fmt::format("its {} needs the shape {}, but the one that it shares with '{}' has the shape {}",
+                      node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
+                      owner.parameters[i].shape.str()));
 }
 
-/// The segment of what is laid with these keys: the scope's, which lies around it; else one of its own.
+/// Returns the segment of a layer or block with these keys: the scope's segment, else the one that
+/// `recompute:` names, else a new one; -1 if it is not recomputed.
 int GraphBuilder::segment_of(const LayerKeys& keys, const Scope& scope) {
   if (scope.recompute >= 0 || !keys.recompute.on) return scope.recompute;
   if (!keys.recompute.segment) return segments_++;
@@ -86,8 +89,8 @@ void GraphBuilder::check_segments() {
     if (here == before) continue;
     if (here >= 0 && ended[static_cast<size_t>(here)])
       diagnostics_.error(nodes_[i].mark,
-                         fmt::format("recompute: the layers of a segment follow each other, and '{}', before "
-                                     "'{}', is not of it",
+                         fmt::format("recompute: the layers of a segment must be consecutive, but '{}', "
+                                     "before '{}', is not in the segment",
                                      nodes_[i - 1].name, nodes_[i].name));
     if (before >= 0) ended[static_cast<size_t>(before)] = true;
   }

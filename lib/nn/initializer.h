@@ -1,4 +1,4 @@
-// How weights begin.
+// The interface of weight initializers.
 #pragma once
 
 #include "base/philox.h"
@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Fills a new parameter. A pure function of (random, shape): every replica and every run with the seed
-/// begins alike.
+/// Fills a new parameter. The values are a pure function of (random, shape): every replica, and every run
+/// with the same seed, starts with equal values.
 class Initializer {
  public:
   virtual ~Initializer() = default;
@@ -18,8 +18,8 @@ class Initializer {
 template <>
 const Registry<Initializer>& registry<Initializer>();
 
-/// Keras's fan_in and fan_out: of [in, out] kernels as they stand; of convolutions [receptive field ..., in,
-/// out] times the field.
+/// Keras's fan_in and fan_out. For [in, out] kernels they are the two extents; for convolution kernels
+/// [receptive field ..., in, out] both are multiplied by the size of the receptive field.
 struct Fans {
   double in, out;
 };

@@ -1,5 +1,5 @@
-// A layer: its options, what it makes of its inputs' shapes, its parameters; and, prepared for one batch
-// size, its computation. It has at least one output.
+// Layer: options, shape inference and parameters. PreparedLayer: the computation for one batch size. Every
+// layer has at least one output.
 #pragma once
 
 #include <functional>
@@ -18,71 +18,70 @@
 
 namespace dtrain {
 
-/// How a parameter is trained where `train.groups` has it trained otherwise than the rest.
+/// How one parameter is trained; differs from the defaults only if `train.groups` selects the parameter.
 struct ParameterTraining {
-  bool trainable = true;  // else it never moves, and has no slots
+  bool trainable = true;  // false: the parameter is constant and has no optimizer state
   float learning_rate_factor = 1;
-  std::optional<float> weight_decay;  // in place of the optimizer's
+  std::optional<float> weight_decay;  // overrides the optimizer's
   bool operator==(const ParameterTraining&) const = default;
 };
 
-/// A parameter as its layer declares it; the shape is Keras's array layout.
+/// A parameter as its layer declares it. Shapes follow Keras's weight layouts.
 struct ParameterSpec {
   std::string name;  // "kernel"
   Shape shape;
   Configured<Initializer> initializer;
-  /// Not set: trained by gradients. Set: a statistic, state = momentum * state + (1 - momentum) * batch's
-  /// value, where backward (or forward) writes the batch's value, weighted by the replica's share of the
-  /// global batch, as its "gradient".
+  /// Not set: trained by gradients. Set: the momentum of a moving statistic, updated as state = momentum *
+  /// state + (1 - momentum) * batch value. Backward (or forward) writes the batch value, weighted by the
+  /// replica's share of the global batch, as the parameter's "gradient".
   std::optional<float> moving_average;
   ParameterTraining training = {};
 };
 
-/// What a layer is prepared for.
+/// The arguments of Layer::prepare().
 struct LayerRequest {
   Ops& ops;
-  int64_t batch;                          // of this replica, at least 1
+  int64_t batch;                          // rows of this replica, at least 1
   bool training;                          // backward will be called
-  std::span<const TensorSpec> inputs;     // samples' shapes
-  std::span<const TensorSpec> outputs;    // as the layer's infer gave them
-  std::span<const Layout> input_layouts;  // what the inputs lie in; the layer may ask for other layouts
-  ActivationSpec activation;              // fused behind the first output; linear unless can_fuse agreed
-  bool adds = false;  // forward adds args.addend to the first output, ahead of the activation, whose gradient
-                      // is another node's affair; only where can_add agreed
+  std::span<const TensorSpec> inputs;     // shapes without the batch axis
+  std::span<const TensorSpec> outputs;    // the result of Layer::infer()
+  std::span<const Layout> input_layouts;  // current layouts of the inputs; the layer may require others
+  ActivationSpec activation;              // fused after the first output; linear unless can_fuse() is true
+  bool adds = false;  // forward adds args.addend to the first output before the activation (fused residual
+                      // add; the add layer's node handles the gradient); only if can_add() is true
   std::vector<bool> input_needs_gradient;
-  uint32_t stream = 0;    // a number of this node's own, for random draws
-  bool trainable = true;  // else no parameter moves, and batch normalisation goes by its moving statistics
-  Collective* replicas = nullptr;  // to meet within a call; null where there is one replica
+  uint32_t stream = 0;    // random stream of this node
+  bool trainable = true;  // false: parameters are constant, batch normalisation uses its moving statistics
+  Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
 
-  const TensorSpec& output() const { return outputs[0]; }  // of layers with a single one
+  const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
 };
 
-/// What the plan must know of a prepared layer.
+/// What the plan needs to know about a prepared layer.
 struct LayerRequirements {
-  /// The layouts that the layer reads (the plan reorders inputs that lie otherwise) and writes; empty: all
-  /// plain.
+  /// Layouts that the layer reads and writes; empty: all plain. The plan reorders inputs in other layouts.
   std::vector<Layout> input_layouts, output_layouts;
-  size_t scratch_bytes = 0;  // during a call
-  size_t saved_bytes = 0;    // from forward to backward
+  size_t scratch_bytes = 0;  // temporary memory during a call
+  size_t saved_bytes = 0;    // memory kept from forward to backward
   bool backward_reads_inputs = false;
   bool backward_reads_outputs = false;
-  /// The only output is the first input under another shape (flatten, reshape, dropout at inference): forward
-  /// and backward are not called, values and gradients pass through.
+  /// The only output is a view of the first input with another shape (flatten, reshape, dropout at
+  /// inference): forward and backward are not called; values and gradients pass through.
   bool is_view = false;
-  /// The gradient of every input is the gradient of the only output as it stands (add): backward is not
-  /// called.
+  /// The gradient of every input equals the gradient of the only output (add): backward is not called.
   bool passes_gradient = false;
   bool forward_in_place = false;   // the first output may overwrite the first input
   bool backward_in_place = false;  // the first input's gradient may overwrite the first output's
-  /// backward undoes the fused activation itself (batch normalisation); else it is given the first output's
-  /// gradient before the activation.
+  /// backward differentiates the fused activation itself (batch normalisation). Otherwise it receives the
+  /// gradient of the first output before the activation.
   bool undoes_activation = false;
-  /// The parameter, by number, that is a bias of the layer's only output: its gradient is the sum over all
-  /// but the last axis of that output's gradient before the activation. The plan sums it, while it undoes the
-  /// activation where it has to, and backward does not write it. -1: there is none.
+  /// Index of the parameter that is a bias of the layer's only output; -1: none. The plan computes the bias
+  /// gradient: it sums the output's gradient before the activation over all axes but the last, fused with the
+  /// activation's backward if there is one. The layer's backward does not write it.
   int bias = -1;
-  /// How many doubles each replica gives to the all-gather within forward (backward): one in the call, of the
-  /// same size for any batch, so that a replica without rows can take part (Plan::meet). 0: there is none.
+  /// Number of doubles that each replica contributes to the all-gather within forward (backward); 0: no
+  /// all-gather. A call makes exactly one, of the same size for every batch size, so that a replica without
+  /// rows can take part (Plan::meet).
   int64_t forward_meeting = 0, backward_meeting = 0;
   Remarks remarks = {};
 
@@ -94,45 +93,45 @@ struct LayerRequirements {
   }
 };
 
-/// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of
-/// LayerRequirements; inputs, outputs and their gradients are of the Ops' compute type (integers apart).
+/// The arrays of one call; the plan fills in the pointers. Images use the layouts of LayerRequirements.
+/// Inputs, outputs and their gradients have the Ops' compute type, except integers.
 struct LayerArguments {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
-  std::vector<const void*> weights;      // the same in the compute type, for products
-  /// Null for an output that no loss depends on, whose gradient is zero; backward is only called where at
-  /// least one output has a gradient.
+  std::vector<const void*> weights;      // the parameters in the compute type, for matrix products
+  /// Gradients of the outputs. Null for an output that no loss depends on: its gradient is zero. backward is
+  /// only called if at least one output has a gradient.
   std::vector<const void*> diff_outputs;
-  std::vector<void*> diff_inputs;       // null where no gradient is wanted
-  std::vector<float*> diff_parameters;  // to be overwritten; null where the layer is not trainable. Moving
-                                        // averages: see PreparedLayer; biases: LayerRequirements
-  const void* addend = nullptr;         // where LayerRequest::adds
+  std::vector<void*> diff_inputs;       // null if the gradient is not needed
+  std::vector<float*> diff_parameters;  // overwritten; null if the layer is not trainable. Moving averages:
+                                        // see PreparedLayer; biases: see LayerRequirements
+  const void* addend = nullptr;         // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
 
-  uint64_t seed = 0;               // of the run
-  const uint64_t* step = nullptr;  // global, in device memory, so that dropout draws anew
-  uint64_t first_sample = 0;       // this replica's first sample's place in the global batch
-  float share = 1;                 // this replica's part of the global batch
+  uint64_t seed = 0;               // seed of the run
+  const uint64_t* step = nullptr;  // global step, in device memory: dropout draws a new mask in each step
+  uint64_t first_sample = 0;       // index of this replica's first sample in the global batch
+  float share = 1;                 // this replica's fraction of the global batch
 
-  // Of layers with a single input, or a single output.
+  // For layers with one input or one output.
   const void* input() const { return inputs[0]; }
   void* output() const { return outputs[0]; }
   const void* diff_output() const { return diff_outputs[0]; }
 };
 
-/// The shape of a batch of images, [n, height, width, channels], as Ops::reorder takes it. Sequences,
-/// [n, length, channels], are images of height 1, and volumes, [n, depth, height, width, channels], of height
-/// depth * height.
+/// Returns the shape [n, height, width, channels] of a batch of images, as Ops::reorder expects it. Sequences
+/// of shape [n, length, channels] become images of height 1, volumes of shape [n, depth, height, width,
+/// channels] images of height depth * height.
 inline Shape image_batch(const Shape& batch) {
   if (batch.rank() == 5) return {batch[0], batch[1] * batch[2], batch[3], batch[4]};
   return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
 }
 
-/// One layer's computation for one batch size on one device. It is used by one replica's thread, and makes no
-/// allocation once prepared. The "gradients" of moving averages are written by backward (they are never null
-/// in training).
+/// One layer's computation for one batch size on one device. It is used by one replica's thread and allocates
+/// no memory once prepared. backward writes the "gradients" of moving averages, which are never null in
+/// training.
 class PreparedLayer {
  public:
   virtual ~PreparedLayer() = default;
@@ -144,48 +143,48 @@ class PreparedLayer {
   LayerRequirements requirements_;
 };
 
-/// Where a layer's errors go: the message at the layer's place, prefixed with its kind and name
+/// Reports an error at the layer's source location; the message is prefixed with the layer's kind and name
 /// ("max_pooling2d 'pool1': ...").
 using ReportError = std::function<void(const std::string& message)>;
 
-/// A layer's options and what follows from them alone; immutable, shared by every replica.
+/// A layer's options and everything that depends on them alone. Immutable; shared by all replicas.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  /// The outputs' shapes (without the batch axis) and dtypes, at least one output; empty where the inputs do
-  /// not suit, after an error was reported that says what was expected and what was found.
+  /// Returns the outputs' shapes (without the batch axis) and dtypes, at least one. If the inputs are
+  /// invalid, reports what was expected and what was found, and returns an empty vector.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                         const ReportError& report_error) const = 0;
-  /// The parameters, in the order of LayerArguments, for inputs that infer() took.
+  /// Returns the parameters in the order of LayerArguments, for inputs that infer() accepted.
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
-  /// The computation for one batch size on the device of `request`. Throws Unsupported where its libraries
-  /// cannot do it.
+  /// Returns the computation for one batch size on the device of `request`. Throws Unsupported if the
+  /// device's libraries cannot do it.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
-  /// The `auto` that is written where the size of the output's last axis belongs: infer() cannot be called
-  /// before the data have said it. Null where the size is known.
+  /// Returns the `auto` node written in place of the size of the output's last axis; infer() cannot be called
+  /// until the data determine that size. Returns null if the size is known.
   virtual ConfigNode open_units() const { return {}; }
-  /// The activation written among the options (`activation: relu`): the graph has it as a node after the
-  /// layer's first output, and the plan fuses it where can_fuse says so. Empty where there is none.
+  /// Returns the activation option (`activation: relu`), empty if there is none. The graph holds it as a node
+  /// after the layer's first output; the plan fuses it if can_fuse() is true.
   virtual Configured<Layer> activation() const { return {}; }
-  /// Whether the prepared layer applies this elementwise activation itself, to its first output.
+  /// Returns whether the prepared layer can apply this elementwise activation to its first output.
   virtual bool can_fuse(const ActivationSpec&) const { return false; }
-  /// Whether the prepared layer adds another value to its first output, ahead of this activation.
+  /// Returns whether the prepared layer can add another value to its first output before this activation.
   virtual bool can_add(const Ops&, const ActivationSpec&) const { return false; }
-  /// Whether the layer's output is the sum of its inputs.
+  /// Returns whether the layer's output is the sum of its inputs.
   virtual bool is_sum() const { return false; }
-  /// The function of an activation layer that is an elementwise one; nothing for all other layers.
+  /// Returns the function of an elementwise activation layer; nullopt for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
-  /// Whether training needs collectives within forward and backward, as statistics are over the rows of all
-  /// replicas.
+  /// Returns whether training needs collectives within forward and backward, because statistics are computed
+  /// over the rows of all replicas.
   virtual bool is_synchronized() const { return false; }
-  /// Set where the layer's input holds indices: how many there are, counted from 0.
+  /// Returns the number of valid indices (0 to n - 1) if the layer's input holds indices; else nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
 };
 
-/// The table of all layers (layers/registry.cpp).
+/// Returns the registry of all layers (layers/registry.cpp).
 template <>
 const Registry<Layer>& registry<Layer>();
 

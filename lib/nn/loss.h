@@ -1,4 +1,4 @@
-// What training minimises, and what is reported beside it.
+// The interfaces of losses and metrics.
 #pragma once
 
 #include <memory>
@@ -12,96 +12,100 @@
 
 namespace dtrain {
 
-/// The numbers from `least` to `most`, both included.
+/// The closed interval from `least` to `most`.
 struct Bounds {
   double least = 0, most = 0;
 };
 
-/// What a loss takes an output's numbers for: logits that a sigmoid makes probabilities of, each by itself;
-/// or a softmax, all of a row together.
+/// How a loss interprets an output's numbers: as logits of a sigmoid (each number by itself), as logits of a
+/// softmax (over a row), or as probabilities.
 enum class Scores { any, sigmoid_logits, softmax_logits, probabilities };
 
-/// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
-/// A mean loss is the sum over all rows divided by their number, or by the sum of their weights where they
-/// have some, over the whole global batch.
+/// A loss. A prediction of shape [..., columns] has rows = batch * (product of the leading extents). The mean
+/// loss is the sum over all rows of the global batch divided by the number of rows, or by the sum of the row
+/// weights if there are any.
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// What the target of an output like this must be (shape without the batch axis, dtype); nothing where the
-  /// output does not suit, after reporting an error.
+  /// Returns the shape (without the batch axis) and dtype that the target of such an output must have.
+  /// Reports an error and returns nullopt if the loss does not support the output.
   virtual std::optional<TensorSpec> target(const TensorSpec& output,
                                            const ReportError& report_error) const = 0;
-  /// The bounds that an output like this sets to its target's numbers; nothing where any number will do.
+  /// Returns the range of valid target values for such an output; nullopt if every number is valid.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
+  /// Returns how the loss interprets the output's numbers.
   virtual Scores takes() const { return Scores::any; }
-  /// What it counts for in the sum of all outputs' losses.
+  /// Returns the factor of this loss in the sum of all outputs' losses.
   virtual double weight() const { return 1; }
-  /// Whether the class that a row's target names is one of the output's columns, or for a single column 0
-  /// or 1.
+  /// Returns whether this is a classification loss: a row's target names one of the output's columns or, for
+  /// a single column, is 0 or 1.
   virtual bool tells_classes() const { return false; }
-  /// Whether columns are scored one by one (regression, labels of their own) and not against each other.
+  /// Returns whether columns are scored independently (regression, multi-label) instead of against each
+  /// other.
   virtual bool is_of_columns() const { return false; }
   virtual bool may_be_negative() const { return false; }
-  /// Whether the activation turns the logits that the loss is about into its probabilities.
+  /// Returns whether the activation turns the logits of this loss into its probabilities.
   virtual bool is_probability(const Layer& /*activation*/) const { return false; }
-  /// The loss that gives the same from the input of a final activation as this from its output, fused and
-  /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
-  /// sigmoid. Null where there is none.
+  /// Returns the loss that computes the same value from the input of the final activation as this loss from
+  /// its output, fused and numerically stable: cross-entropy from logits for probabilities after a softmax,
+  /// binary cross-entropy after a sigmoid. Returns null if there is none.
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
-  /// Adds the weighted sum over the rows to the total; weight() is not in it.
+  /// Adds the weighted sum over the rows to the total, without the factor weight().
   virtual void run(Ops& ops, const LossArguments& args) const = 0;
-  /// Keras's {class_name, config} for the checkpoint's training_config; null where Keras has no such loss.
+  /// Returns Keras's {class_name, config} for the checkpoint's training_config; null if Keras has no such
+  /// loss.
   virtual Json keras_config() const = 0;
 };
 
-/// What is reported of an output beside its loss. A metric keeps sums over rows, which are added over
-/// microbatches, replicas, steps and processes; what it comes to follows from the sums over all of the data.
+/// A metric of an output. It accumulates sums over rows, which are added over microbatches, replicas, steps
+/// and processes; result() computes the metric from the sums over all data.
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// The kind that computes the same for such an output and target, where this one chooses among kinds; else
-  /// "".
+  /// Returns the name of the metric that this one selects for such an output and target ("accuracy" selects
+  /// "binary_accuracy"); "" if it does not select among metrics.
   virtual std::string chosen_kind(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const {
     return "";
   }
-  /// Whether the metric suits the output and its target, which is as the loss wants it; reports an error
-  /// else.
+  /// Returns whether the metric supports the output and its target (whose form the loss determines); reports
+  /// an error otherwise.
   virtual bool check(const TensorSpec& output, const TensorSpec& target,
                      const ReportError& report_error) const = 0;
-  /// The metric as it is for an output that has this loss; null where that is no other.
+  /// Returns the metric adapted to an output with this loss; null if no change is needed.
   virtual std::shared_ptr<const Metric> for_loss(const Loss& /*loss*/) const { return nullptr; }
-  /// Which way is better, of a metric that is a number.
+  /// Returns whether larger results are better; only for metrics whose result is a number.
   virtual bool larger_is_better() const = 0;
-  /// How many sums it keeps of such an output.
+  /// Returns the number of sums that the metric accumulates for such an output.
   virtual int64_t sums(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const { return 1; }
   /// Adds the weighted sums over the rows to args.sums.
   virtual void run(Ops& ops, const MetricArguments& args) const = 0;
-  /// Whether result() is a number; else it is an array, which nothing can go by.
+  /// Returns whether result() is a number; otherwise it is an array, which cannot be monitored.
   virtual bool is_number(const TensorSpec& /*output*/) const { return true; }
-  /// The power of the target's unit that result() is in: 2 of the mean squared error; 0 of what has no unit.
+  /// Returns the power of the target's unit in result(): 2 for the mean squared error, 0 if it has no unit.
   virtual int unit_power() const { return 0; }
-  /// What the sums over all rows come to; `weight` is the rows' number, or the sum of their weights. NaN
-  /// where that is nothing.
+  /// Returns the metric's value from the sums over all rows. `weight` is the number of rows, or the sum of
+  /// their weights. NaN if the value is undefined.
   virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;
-  /// The most that result() may be off, as scores that are not equal were counted as if they were; 0 of what
-  /// is exact.
+  /// Returns an upper bound on the error of result() that comes from counting nearby scores in one bucket; 0
+  /// if the result is exact.
   virtual double uncertainty(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const {
     return 0;
   }
-  /// The curve that the metric is the area under: {true_positives, false_positives}, counts that grow as the
-  /// threshold falls from point to point, of which the last are all; null where there is none, or several.
+  /// Returns the curve whose area the metric is, as {true_positives, false_positives}: arrays of counts that
+  /// grow as the threshold falls; the last elements are the totals. Returns null if there is no curve, or
+  /// several.
   virtual Json curve(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const { return {}; }
-  /// Raised when the same number of sums comes to mean something else: a checkpoint within an epoch may have
-  /// those of an earlier version.
+  /// Returns the version of the sums' meaning. Increase it when the meaning changes but not the number of
+  /// sums: a checkpoint written within an epoch may hold sums of an earlier version.
   virtual int sums_version() const { return 1; }
-  /// Keras's {class_name, config}, of the metric as it is for such an output and target; null where Keras has
+  /// Returns Keras's {class_name, config} of the metric for such an output and target; null if Keras has
   /// none.
   virtual Json keras_config(const TensorSpec& output, const TensorSpec& target) const = 0;
 };
 
-/// Of every class its rows, its precision, recall and F1 score: an array of one object a class, {class,
-/// support, precision, recall, f1_score}. An output of one column says yes above 0.5, which is its class 1;
-/// of several columns each says so by itself, where its loss has it so, or the greatest is the class.
+/// Returns a metric whose result is an array with one object per class: {class, support, precision, recall,
+/// f1_score}. An output of one column predicts class 1 above 0.5, else class 0. Of several columns, each one
+/// above 0.5 is predicted if the loss scores columns independently; otherwise the largest is predicted.
 std::shared_ptr<const Metric> make_class_report();
 
 template <>

@@ -1,4 +1,4 @@
-// parse_model: from the `model:` part of a configuration to a graph.
+// parse_model: builds a graph from the `model:` section of a configuration.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -34,25 +34,26 @@ std::vector<ModelInput> lay_inputs(const ConfigNode& inputs, GraphBuilder& build
   return known;
 }
 
-/// The values of the layers that `outputs:` names; the last layer's where it names none.
+/// Returns the values of the layers listed in `outputs:`; the last layer's value if the key is missing.
 std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder, Scope& scope, size_t inputs,
                                    Diagnostics& diagnostics) {
   if (!text.outputs) return {builder.read_flow(scope)};
   std::vector<ValueRef> outputs;
   for (const ConfigNode& name : text.outputs->items) {
-    if (!name.is_scalar()) continue;  // reported
+    if (!name.is_scalar()) continue;  // already reported
     const ValueRef value = builder.read(name, "a layer of the model", scope);
     if (value != kUnknown && value.node < static_cast<int>(inputs))
       diagnostics.error(name,
                         fmt::format("outputs: '{}' is an input of the model, not a layer", name.text()));
     if (value != kUnknown && std::find(outputs.begin(), outputs.end(), value) != outputs.end())
-      diagnostics.error(name, fmt::format("outputs: '{}' is there twice", name.text()));
+      diagnostics.error(name, fmt::format("outputs: '{}' is listed twice", name.text()));
     outputs.push_back(value);
   }
   return outputs;
 }
 
-/// Weights that layers share stay as they are where the first of these does.
+/// Makes layers with shared weights trainable or frozen like the layer that owns the weights. Reports a layer
+/// that `freeze:` matches while the owner is trained.
 void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   for (GraphNode& node : nodes) {
     if (node.shared_with < 0) continue;
@@ -61,16 +62,16 @@ void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diag
       const auto named =
           std::find_if(patterns.items.begin(), patterns.items.end(),
                        [&](const ConfigNode& item) { return matches(item.text(), node.name); });
-      diagnostics.error(*named, fmt::format("freeze: '{}' has the weights of '{}', which is trained; freeze "
-                                            "that, too",
-                                            node.name, owner.name));
+      diagnostics.error(*named,
+                        fmt::format("freeze: '{}' shares the weights of '{}', which is trained; freeze both",
+                                    node.name, owner.name));
     }
     node.trainable = owner.trainable;
     node.is_frozen = owner.is_frozen;
   }
 }
 
-/// The layers that `freeze:` names stay as they are.
+/// Marks the layers that match `freeze:` as not trainable; reports patterns that match no layer.
 void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   std::vector<std::string> layers;
   for (GraphNode& node : nodes) {
@@ -87,7 +88,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends) {
   const size_t before = diagnostics.count();
   ModelSpec text;
-  // What is well formed is checked further even where something else is not.
+  // Continues after errors: valid parts of the model are still checked.
   ModelSpec::schema().parse(node, "model", text, diagnostics);
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
   GraphBuilder builder(blocks, diagnostics);

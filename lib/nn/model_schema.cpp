@@ -1,4 +1,4 @@
-// The JSON schema of the model part.
+// The JSON schema of the model section.
 #include "config/schema_fields.h"
 #include "nn/graph.h"
 #include "nn/model_spec.h"
@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// One of the keys that every layer has.
+/// Returns the schema of one of the keys that every layer has.
 Json layer_key(const std::string& name) {
   const Json keys =
       SchemaDefinitions::define("layer_keys", [] { return LayerKeys::layer_schema().json_schema(); });
@@ -16,8 +16,8 @@ Json layer_key(const std::string& name) {
   return *keys.find("properties")->find(name);
 }
 
-/// The schema of a layer from those of the kinds: its options are written among the keys that every layer
-/// has.
+/// Returns the schema of a layer: one alternative per kind of layer, whose properties are its options and the
+/// common keys.
 Json layer_schema() {
   return with_option_fields(registry<Layer>().choices_schema(), [](const Json& options) {
     Json fields = options;
@@ -26,7 +26,8 @@ Json layer_schema() {
   });
 }
 
-/// A block's use: its name, or an object of one key. Which blocks and parameters there are, the file says.
+/// Returns the schema of a use of a block: its name, or an object with one key. The names of blocks and
+/// parameters are not checked: each file defines its own.
 Json block_use_schema() {
   Json reserved = Json::array();
   for (const std::string& name : registry<Layer>().names()) reserved.push(name);
@@ -62,7 +63,7 @@ Json model_json_schema() {
   };
   refine("inputs", "type", "object");
   refine("inputs", "additionalProperties", InputSpec::schema().json_schema());
-  // Layers inside of blocks hold $names where values belong, so their options stay unchecked here.
+  // The options of layers in blocks are not checked: they may contain $names in place of values.
   refine("blocks", "additionalProperties", block_json_schema());
   Json layer = Json::array();
   layer.push(SchemaDefinitions::define("layer", layer_schema));

@@ -76,12 +76,15 @@ const Schema<ModelSpec>& ModelSpec::schema() {
           .required("inputs", &ModelSpec::inputs,
                     "name of each input: its shape, or {shape, dtype}; `auto` is the shape of the training "
                     "split's samples")
-          .optional("blocks", &ModelSpec::blocks, "pieces of graph by name, to be used like layers")
-          .required("layers", &ModelSpec::layers, "the layers, each reading the one above unless it says")
-          .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)")
+          .optional("blocks", &ModelSpec::blocks, "reusable groups of layers by name, used like layers")
+          .required("layers", &ModelSpec::layers,
+                    "the layers; each reads the one above unless it has `inputs`")
+          .optional("outputs", &ModelSpec::outputs,
+                    "the layers that are the model's outputs; default: the last one")
           .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern")
-          .optional("weights", &ModelSpec::weights,
-                    "the weights that training begins with; drawn anew without it");
+          .optional(
+              "weights", &ModelSpec::weights,
+              "pretrained weights that training starts with; default: new weights from the initializers");
   return kSchema;
 }
 
@@ -89,16 +92,15 @@ const Schema<InputSpec>& InputSpec::schema() {
   static const auto kSchema =
       Schema<InputSpec>("An input of the model.")
           .required("shape", &InputSpec::shape,
-                    "of one sample, without the batch axis; `auto`: as the training split has it")
-          .optional("dtype", &InputSpec::dtype, "of its elements");
+                    "shape of one sample, without the batch axis; `auto`: the shape in the training split")
+          .optional("dtype", &InputSpec::dtype, "type of its elements");
   return kSchema;
 }
 
 const Schema<RecomputeSegment>& RecomputeSegment::schema() {
-  static const auto kSchema =
-      Schema<RecomputeSegment>("Layers that are recomputed together.")
-          .required("segment", &RecomputeSegment::name,
-                    "what they call themselves together; they must follow each other");
+  static const auto kSchema = Schema<RecomputeSegment>("Layers that are recomputed together.")
+                                  .required("segment", &RecomputeSegment::name,
+                                            "name of the segment; its layers must be consecutive");
   return kSchema;
 }
 
@@ -120,7 +122,7 @@ ConfigNode Codec<Recompute>::write(const Recompute& value) {
 }
 
 Json Codec<Recompute>::schema() {
-  // The mapping alone: a bare `recompute: yes` would be the name of a segment.
+  // Only the mapping form is allowed: the short form `recompute: yes` would be read as a segment's name.
   const Json segment = RecomputeSegment::schema().json_schema();
   return Json::object().set(
       "anyOf", Json::array().push(json_type("boolean")).push(segment.at("anyOf").items().front()));
@@ -128,20 +130,21 @@ Json Codec<Recompute>::schema() {
 
 namespace {
 
-/// The keys that layers and blocks have both.
+/// Returns the schema of the keys that both layers and blocks have.
 const Schema<LayerKeys>& common_keys() {
   static const auto kSchema =
       Schema<LayerKeys>("The keys of every layer.")
-          .optional("name", &LayerKeys::name, "its name (the kind, numbered)")
-          .optional("inputs", &LayerKeys::inputs, "the layers or model inputs that it reads (the one above)")
+          .optional("name", &LayerKeys::name, "name of the layer; default: its type, numbered")
+          .optional("inputs", &LayerKeys::inputs,
+                    "the layers or model inputs that it reads; default: the one above")
           .optional("trainable", &LayerKeys::trainable, "whether training changes its weights")
           .optional("device", &LayerKeys::device,
-                    "where it is computed, under the strategy `placed`, whose patterns it outranks; a "
-                    "block's is that of its layers that name none")
+                    "device that computes it under the strategy `placed`; takes precedence over the "
+                    "strategy's patterns. On a block: the default of its layers")
           .optional("recompute", &LayerKeys::recompute,
-                    "whether what it saves for backward is computed again there instead of kept: the same "
-                    "numbers, in less memory and more time. A block's layers are recomputed together, "
-                    "whatever they say themselves; `{segment: NAME}` does that for layers in a row");
+                    "whether its activations are recomputed in backward instead of kept: the same results "
+                    "with less memory and more time. On a block: its layers are recomputed together, and "
+                    "their own option is ignored; `{segment: NAME}` does the same for consecutive layers");
   return kSchema;
 }
 
@@ -151,18 +154,17 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
           .optional("shared_with", &LayerKeys::shared_with,
-                    "an earlier layer of the same kind, whose weights and options are this layer's too");
+                    "an earlier layer of the same type, whose weights and options this layer shares");
   return kSchema;
 }
 
 const Schema<LayerKeys>& LayerKeys::block_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
-          .optional(
-              "shared_with", &LayerKeys::shared_with,
-              "an earlier use of the same block, whose weights and parameters are this one's too, layer "
-              "by layer")
-          .optional("repeat", &LayerKeys::repeat, "how often it is laid, each reading the one before",
+          .optional("shared_with", &LayerKeys::shared_with,
+                    "an earlier use of the same block, whose weights and parameters this use shares, layer "
+                    "by layer")
+          .optional("repeat", &LayerKeys::repeat, "number of copies; each reads the previous one",
                     between<int64_t>(1, kMostRepeats));
   return kSchema;
 }

@@ -1,4 +1,4 @@
-// The model part of a configuration as people write it: layers, their common keys, blocks and parameters.
+// The model section of a configuration as users write it: layers, their common keys, blocks and parameters.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace dtrain {
 
-/// A name given by the user: parts of letters, digits, '_', '-' and '.', at most 200 characters in all;
-/// parts are separated by '/', as in the names of layers that blocks lay.
+/// A name given by the user: parts of letters, digits, '_', '-' and '.', separated by '/' as in the names of
+/// layers within blocks; at most 200 characters in total.
 struct Name {
   std::string text;
   Mark mark;
@@ -42,10 +42,10 @@ struct Codec<Names> {
   static Json schema();
 };
 
-/// One name as a scalar, several as a list.
+/// Returns one name as a scalar, several as a list.
 ConfigNode write_names(const std::vector<std::string>& names);
 
-/// What is written at the top.
+/// The top-level keys of the model section.
 struct ModelSpec {
   ConfigNode inputs, blocks;
   std::vector<ConfigNode> layers;
@@ -62,16 +62,17 @@ struct InputSpec {
   static const Schema<InputSpec>& schema();
 };
 
-/// Layers whose activations are recomputed together, by the name that they all give.
+/// `{segment: NAME}`: layers with the same name are recomputed together.
 struct RecomputeSegment {
   Name name;
   static const Schema<RecomputeSegment>& schema();
 };
 
-/// `recompute:` - true, by itself; or {segment: NAME}, together with the layers beside it that say the same.
+/// The `recompute:` option: true recomputes the layer by itself; {segment: NAME} recomputes it together with
+/// the adjacent layers of the same segment.
 struct Recompute {
   bool on = false;
-  std::optional<RecomputeSegment> segment;  // nothing: by itself
+  std::optional<RecomputeSegment> segment;  // nullopt: recomputed by itself
 };
 
 template <>
@@ -82,7 +83,7 @@ struct Codec<Recompute> {
   static Json schema();
 };
 
-/// The keys that every layer has beside its own options.
+/// The keys that every layer has in addition to its own options.
 struct LayerKeys {
   std::optional<Name> name;
   std::optional<Names> inputs;
@@ -90,7 +91,7 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  int64_t repeat = 1;  // of blocks only
+  int64_t repeat = 1;  // only for blocks
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };
@@ -98,31 +99,31 @@ struct LayerKeys {
 /// Values of a block's parameters, or their defaults, by name.
 using BlockParameters = std::map<std::string, ConfigNode>;
 
-/// A named piece of a model.
+/// A reusable part of a model: an entry of `blocks:`.
 struct Block {
   BlockParameters parameters;
   std::vector<ConfigNode> layers;
 };
 
-/// The `blocks:` part. Reports names that are no names or that mean something else.
+/// Parses the `blocks:` section. Reports invalid names, and names of blocks that are also names of layers.
 std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& diagnostics);
-/// The schema of one block, for the reference.
+/// Returns the JSON schema of one block.
 Json block_json_schema();
 
-/// `node` with every scalar "$name" in it, however deep, replaced by the parameter's value. `parameters` is
-/// null outside of blocks.
+/// Returns `node` with every scalar "$name" at any depth replaced by the parameter's value. `parameters` is
+/// null outside blocks.
 ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters, Diagnostics& diagnostics);
 
-/// A layer or the use of a block, as it stands in a list of layers.
+/// One item of a list of layers: a layer or a use of a block.
 struct LayerSpec {
   ConfigNode kind;     // a scalar
-  ConfigNode options;  // its own; the common keys are in `keys`
+  ConfigNode options;  // the options without the common keys, which are in `keys`
   LayerKeys keys;
-  bool known = true;  // every $name in it has a value, and whose options it has is known
+  bool known = true;  // false if a $name has no value, or if `shared_with` could not be parsed
 };
 
-/// Takes the common keys (those of `schema`) from among the options, whose own names are `fields`. Reports,
-/// and takes away, what looks like a misspelt common key.
+/// Splits the options of a layer into the common keys (those of `schema`) and its own, whose names are
+/// `fields`. Reports and removes keys that look like a misspelt common key.
 LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Schema<LayerKeys>& schema,
                     const std::vector<std::string>& fields, Diagnostics& diagnostics);
 

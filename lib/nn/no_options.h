@@ -2,7 +2,7 @@
 
 namespace dtrain {
 
-/// The options of kinds that have none.
+/// Options of a layer, loss, metric or other registry entry without options.
 struct NoOptions {};
 
 }  // namespace dtrain

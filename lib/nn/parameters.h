@@ -1,4 +1,4 @@
-// The parameters of a model in flat buffers, one for each slot, and where each lies in them.
+// The layout of a model's parameters in flat buffers, one buffer for each slot.
 #pragma once
 
 #include <cstdint>
@@ -14,86 +14,86 @@
 
 namespace dtrain {
 
-/// One parameter's place. Offsets and sizes count floats.
+/// One parameter's position in a flat buffer. Offsets and sizes count floats.
 struct ParameterSlice {
-  int node = 0;   // of the graph
-  int index = 0;  // among the node's parameters
+  int node = 0;   // index of the graph's node
+  int index = 0;  // index among the node's parameters
   std::string layer, name;
   Shape shape;
   int64_t offset = 0;
   std::optional<float> moving_average;
   ParameterTraining training;
   int64_t elements() const { return shape.elements(); }
-  /// "dense_1/kernel".
+  /// Returns the full name, such as "dense_1/kernel".
   std::string path() const { return layer + "/" + name; }
 };
 
-/// The layout: [trained, in reverse order of execution | statistics | frozen], every slice aligned to 16
-/// floats, the gaps zero. In this order the gradients that backward finishes first come first, so that a
-/// prefix can be reduced early, and the optimizer is one call over [0, trained).
+/// The order of parameters in one flat buffer: [trained, in reverse order of execution | statistics |
+/// frozen]. Every slice is aligned to 16 floats; the padding is zero. The gradients that backward finishes
+/// first come first, so that a prefix can be reduced early, and the optimizer is one call over [0, trained).
 class ParameterLayout {
  public:
   explicit ParameterLayout(const Graph& graph) : ParameterLayout(graph, {}, 0) {}
-  /// Of the parameters of one slot. `slots`: of each node of the graph; empty where all are on slot 0.
+  /// Lays out the parameters of one slot. `slots` is the slot of each graph node; empty: all are on slot 0.
   ParameterLayout(const Graph& graph, std::span<const int> slots, int slot);
 
-  /// In the order of the graph: by node, then as the layer declares them.
+  /// Returns the slices in graph order: by node, then in the order of the layer's declaration.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
-  /// Of a node that shares another's parameters: the other's.
+  /// Returns the slice of a node's parameter. For a node with shared parameters, that is the owner's slice.
   const ParameterSlice& slice(int node, int index) const;
-  /// How many nodes have this node's parameters, itself included.
+  /// Returns how many nodes use this node's parameters, including itself.
   int users(int node) const { return users_[static_cast<size_t>(owner_[static_cast<size_t>(node)])]; }
-  int64_t trained() const { return trained_; }              // floats with optimizer slots
-  int64_t with_gradient() const { return with_gradient_; }  // trained and statistics
+  int64_t trained() const { return trained_; }              // floats with optimizer state
+  int64_t with_gradient() const { return with_gradient_; }  // trained parameters and statistics
   int64_t size() const { return size_; }
 
  private:
   std::vector<ParameterSlice> slices_;
-  // By node:
+  // Indexed by node:
   std::vector<int> first_slice_;
-  std::vector<int> owner_;  // of its parameters
+  std::vector<int> owner_;  // node that owns the parameters
   std::vector<int> users_;
   int64_t trained_ = 0, with_gradient_ = 0, size_ = 0;
 };
 
-/// A model's parameters by the slots that they are on: those of a node are on the node's, those that several
-/// nodes share on the first one's.
+/// A model's parameters by slot. Parameters are on their node's slot; shared parameters are on the slot of
+/// the first node that uses them.
 class ModelLayout {
  public:
-  /// `slots`: of each node of the graph; empty where all are on slot 0. `count`: of slots.
+  /// `slots` is the slot of each graph node; empty: all are on slot 0. `count` is the number of slots.
   ModelLayout(const Graph& graph, std::span<const int> slots, int count);
 
-  /// As if all were on one slot. What has the parameters by name and range goes by this one.
+  /// Returns the layout as if all parameters were on one slot. Names and ranges of parameters refer to it.
   const ParameterLayout& whole() const { return whole_; }
   int slots() const { return static_cast<int>(by_slot_.size()); }
   const ParameterLayout& on(int slot) const { return by_slot_[static_cast<size_t>(slot)]; }
-  /// The slot whose parameters the node uses.
+  /// Returns the slot that holds the parameters of the node.
   int owner_slot(int node) const { return owner_slots_[static_cast<size_t>(node)]; }
 
-  /// Where a part of an array of the whole layout lies: on a slot, in a part of the slot's own layout.
+  /// A contiguous part of the whole layout and its position in the layout of one slot.
   struct Piece {
     int slot = 0;
-    Range on_slot;
-    int64_t at = 0;  // of its first element, in the whole layout
+    Range on_slot;   // range in the slot's layout
+    int64_t at = 0;  // offset of the first element in the whole layout
   };
-  /// Calls `work` for the pieces of `range` (of the whole layout). On one slot that is one piece; on several
-  /// the gaps between parameters are in none.
+  /// Calls `work` for each piece of `range` (a range of the whole layout). With one slot there is a single
+  /// piece; with several, the padding between parameters is in no piece.
   void for_each_piece(Range range, const std::function<void(const Piece&)>& work) const;
 
  private:
   ParameterLayout whole_;
   std::vector<ParameterLayout> by_slot_;
-  std::vector<int> owner_slots_;  // by node
-  std::vector<Piece> pieces_;     // by their place in the whole layout; none where there is one slot
+  std::vector<int> owner_slots_;  // indexed by node
+  std::vector<Piece> pieces_;     // sorted by offset in the whole layout; empty if there is one slot
 };
 
-/// Fills `values` (host memory, slice.elements() floats) by the parameter's initializer. Its random numbers
-/// depend on the seed and its name only.
+/// Fills `values` (host memory, slice.elements() floats) with the parameter's initializer. The random numbers
+/// depend only on the seed and the parameter's path.
 void initialize_parameter(const Graph& graph, const ParameterSlice& slice, uint64_t seed, float* values);
-/// All parameters: layout.size() floats, zeros between the parameters.
+/// Fills `values` (layout.size() floats) with all initial parameters; the padding is set to zero.
 void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values);
 
-/// A number for a name, for random streams: FNV-1a of 32 bits.
+/// Returns the random stream number of a name: its 32-bit FNV-1a hash.
 uint32_t stream_of(std::string_view name);
 
 }  // namespace dtrain

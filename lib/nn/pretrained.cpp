@@ -61,19 +61,18 @@ Json Codec<Renames>::schema() {
 const Schema<PretrainedWeights>& PretrainedWeights::schema() {
   static const auto kSchema =
       Schema<PretrainedWeights>(
-          "The weights that training begins with. Every weight of the model must be in the file, in its "
-          "shape, and "
-          "every weight of the file be wanted, but for those that `skip` and `unused` name.")
+          "Pretrained weights that training starts with. Every weight of the model must be in the file with "
+          "the same shape, except those in `skip`; every weight of the file must be used, except those in "
+          "`unused`.")
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
           .required("from", &PretrainedWeights::from,
-                    "a checkpoint of dtrain, a run directory (its best, or else its newest checkpoint), or "
-                    "an HDF5 file "
-                    "of Keras")
+                    "a dtrain checkpoint, a run directory (its best, or else its newest checkpoint), or a "
+                    "Keras HDF5 file")
           .optional("rename", &PretrainedWeights::rename,
-                    "the file's names, or patterns, and what this model calls them")
-          .optional("skip", &PretrainedWeights::skip, "this model's weights that begin anew, by pattern")
-          .optional("unused", &PretrainedWeights::unused,
-                    "the file's weights that are not wanted, by pattern");
+                    "names or patterns of the file's weights, and their names in this model")
+          .optional("skip", &PretrainedWeights::skip,
+                    "weights of this model to initialize instead of loading, by pattern")
+          .optional("unused", &PretrainedWeights::unused, "weights of the file to ignore, by pattern");
   return kSchema;
 }
 

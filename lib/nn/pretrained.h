@@ -1,4 +1,4 @@
-// `model.weights`: which of a file's weights a model begins with.
+// `model.weights`: the pretrained weights that training starts from.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// Names of a file's weights, or patterns over them, and what this model calls those. What a `*` on the left
-/// stands for, the `*` on the right becomes.
+/// Maps weight names of a file (left) to weight names of this model (right). A name may be a pattern: the `*`
+/// on the right becomes the text that the `*` on the left matched.
 struct Renames {
   std::vector<std::pair<ConfigNode, ConfigNode>> items;  // scalars
 
-  /// What this model calls the file's weight: by the first pattern that matches, else its own name.
+  /// Returns this model's name for a weight of the file: from the first pattern that matches, else unchanged.
   std::string apply(const std::string& name) const;
 };
 
@@ -26,12 +26,12 @@ struct Codec<Renames> {
   static Json schema();
 };
 
-/// All patterns are over names of weights: "dense_1/kernel".
+/// The `weights:` option of a model. All patterns match names of weights, such as "dense_1/kernel".
 struct PretrainedWeights {
-  std::string from;  // a path; absolute once the model is parsed
+  std::string from;  // path; absolute after parse_model()
   Renames rename;
-  std::optional<Patterns> skip;    // of this model: those begin anew
-  std::optional<Patterns> unused;  // of the file: nobody wants those
+  std::optional<Patterns> skip;    // weights of this model to initialize instead of loading
+  std::optional<Patterns> unused;  // weights of the file to ignore
   Mark mark;
   static const Schema<PretrainedWeights>& schema();
 };

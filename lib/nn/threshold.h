@@ -1,4 +1,4 @@
-// The threshold between two classes: chosen by what it is to achieve.
+// Choosing the decision threshold between two classes.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace dtrain {
 
-/// `threshold:` of a configuration: a number, or a goal that the scores of the validation split are to reach.
+/// The `threshold:` option: a number, or a goal for which the threshold is chosen on the validation split.
 struct ThresholdGoal {
   enum class Kind {
-    fixed,              // value
-    f1_score,           // the largest F1 score
-    balanced_accuracy,  // the largest mean of both classes' recalls
-    precision,          // the highest recall whose precision is at least `value`
-    recall,             // the highest precision whose recall is at least `value`
+    fixed,              // the threshold is `value`
+    f1_score,           // maximizes the F1 score
+    balanced_accuracy,  // maximizes the mean of both classes' recalls
+    precision,          // maximizes recall among thresholds with a precision of at least `value`
+    recall,             // maximizes precision among thresholds with a recall of at least `value`
   };
   Kind kind = Kind::fixed;
   double value = 0.5;
@@ -29,16 +29,18 @@ struct Codec<ThresholdGoal> {
   static Json schema();
 };
 
-/// Whether an output tells two classes apart: by the probability of the second in one column, or by two
-/// columns for a class number.
+/// Returns whether an output classifies into two classes: one column holds the probability of the second
+/// class, or two columns are scored against a class number.
 bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorSpec& target);
 
-/// The threshold that reaches a goal (not fixed) on the rows that were counted: a probability of the second
-/// class, above which it is predicted. It lies in the middle between two scores, which are counted in buckets
-/// of less than 1 % of their logit, so that rounding does not move it. NaN where only one class occurs.
+/// Returns a metric whose result is the threshold that best meets `goal` (not `fixed`) on the counted rows:
+/// the probability of the second class above which that class is predicted. The threshold is the midpoint of
+/// two neighbouring scores, so rounding does not move it. Scores are counted in buckets narrower than 1 % of
+/// their logit. The result is NaN if only one class occurs.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);
 
-/// {threshold, accuracy, precision, recall, f1_score} of the second class at a threshold.
+/// Returns a metric whose result is {threshold, accuracy, precision, recall, f1_score} of the second class at
+/// a fixed threshold.
 std::shared_ptr<const Metric> make_threshold_report(double threshold);
 
 }  // namespace dtrain

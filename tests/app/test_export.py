@@ -131,7 +131,7 @@ class Safetensors(Exported):
     def test_a_script_of_the_user_is_not_written_over(self):
         self.write("model_load.py", "print('mine')\n")
         error = self.dtrain("export", "run", "--output", "model.safetensors", expect=2).err
-        self.assertIn("model_load.py: is not a script that dtrain wrote", error)
+        self.assertIn("model_load.py: exists and was not written by dtrain", error)
         self.assertEqual((self.dir / "model_load.py").read_text(), "print('mine')\n")
         self.assertFalse((self.dir / "model.safetensors").exists())
 

@@ -1,10 +1,10 @@
-// Preloaded into dtrain by fuzz_faults.py: counts the calls that touch files, and lets one of them fail or kills the process
-// at it. In the environment:
-//   FAULT_UNDER  the folder whose files count
-//   FAULT_LOG    a file, outside of it, that gets a line for every call: "write /folder/file"
-//   FAULT_AT     the call's number, from 1
-//   FAULT_DO     "before" or "after": the process is killed there; an error's number: the call fails with that, undone
-//   FAULT_ON     set: so do all later calls that write
+// Preloaded into dtrain by fuzz_faults.py. Counts the calls that touch files, and makes one of them fail or kills the process
+// there. Environment variables:
+//   FAULT_UNDER  folder whose files count
+//   FAULT_LOG    file outside that folder, to which every call appends a line: "write /folder/file"
+//   FAULT_AT     number of the call, from 1
+//   FAULT_DO     "before" or "after": kills the process there; an errno: the call fails with it and has no effect
+//   FAULT_ON     if set, all later calls that write fail as well
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ static void write_log(const char* call, const char* path) {
   syscall(SYS_close, fd);
 }
 
-/// What is to become of a call on this absolute path.
+/// Returns the action for a call on this absolute path.
 static enum verdict judge(const char* call, const char* path, enum sort sort) {
   if (!under || strncmp(path, under, strlen(under)) != 0) return GO_ON;
   const long number = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
@@ -85,7 +85,8 @@ static enum verdict judge_fd(const char* call, int fd, enum sort sort) {
   return judge(call, full, sort);
 }
 
-/// RESULT is of the call itself, which PARAMETERS and ARGUMENTS are of; VERDICT decides whether it takes place.
+/// Defines the replacement of a function NAME with this result type, PARAMETERS and ARGUMENTS. VERDICT decides whether the
+/// real function is called.
 #define INTERPOSE(RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE, VERDICT) \
   RESULT NAME PARAMETERS {                                               \
     static RESULT(*real) PARAMETERS;                                     \
@@ -134,7 +135,7 @@ INTERPOSE(FILE*, fopen, (const char* path, const char* mode), (path, mode), NULL
 INTERPOSE(FILE*, fopen64, (const char* path, const char* mode), (path, mode), NULL,
           judge_at("fopen", AT_FDCWD, path, mode[0] == 'r' ? READS : WRITES))
 
-/// The descriptor is gone even where closing it fails.
+/// The descriptor is closed even if close() reports a failure.
 int close(int fd) {
   const enum verdict verdict = judge_fd("close", fd, READS);
   const int before = errno;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Changes checkpoints and mends their checksums, as anybody can who means harm, and looks that `inspect`, `evaluate` and
-`resume` then end by no signal, within five seconds, with exit code 0, 1 or 2, and with dtrain's own words.
+"""Changes checkpoints and corrects their checksums, as an attacker could, and checks that `inspect`, `evaluate` and `resume`
+end without a signal, within five seconds, with exit code 0, 1 or 2, and with error messages of dtrain's own.
 
     fuzz_checkpoint.py --program DTRAIN [--count N] [--seed S] [--only I] [--long]
 
---count: how many changed checkpoints; --only: the I-th alone, whose file is kept. Each depends on the seed and on I alone.
+--count: number of changed checkpoints; --only: runs only the I-th, and keeps its file. Each depends only on the seed and I.
 """
 import argparse
 import concurrent.futures
@@ -27,11 +27,11 @@ HEADER = 512
 MASK = (1 << 64) - 1
 ODD = 0x9E3779B97F4A7C15
 
-# What only a library, or a runtime, says.
+# Text that only a library or a runtime prints.
 RAW = re.compile(r"HDF5-DIAG|std::|terminate called|basic_string|vector::|_M_|filesystem error|what\(\)|yaml-cpp|[Aa]ssert|"
                  r"runtime error|Sanitizer|could not create a|stoi|from_chars|variant|optional access")
 
-# Numbers have two digits at most, so that none that is changed asks for much.
+# Numbers have at most two digits, so that changed numbers do not request much memory or time.
 DATASET = """\
 dataset:
   train:      {synthetic: {samples: 20, target: {classes: 3}, seed: 1}}
@@ -66,7 +66,7 @@ model:
 train: {epochs: 2, batch_size: 8, %s, optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}}
 checkpoint: {every: 2 steps, keep: 10}
 """ % (DATASET, LOSS),
-    # So many layers that HDF5 keeps their groups in a heap with an index.
+    # This many layers make HDF5 store their groups in a heap with an index.
     "many": """\
 model: {inputs: {x: [4]}, blocks: {b: {layers: [{dense: {units: 4}}, layer_normalization]}}, layers: [{b: {repeat: 12}}, {dense: {units: 3}}]}
 %s
@@ -77,7 +77,7 @@ checkpoint: {every: 2 steps, keep: 10}
 
 
 def checksum(image):
-    """As lib/checkpoint/hash.h says."""
+    """The checksum of lib/checkpoint/hash.h."""
     def step(lane, word):
         x = lane ^ word
         x = ((x ^ (x >> 32)) * ODD) & MASK
@@ -96,13 +96,13 @@ def checksum(image):
 
 
 def with_header(image, number=None):
-    """The file of this image; `number`: of its format, else that of `parts`."""
+    """Returns the file of this image with the format version `number`."""
     text = b"dtrain checkpoint\nformat %d\nbytes %d\nchecksum %016x\n" % (number, len(image), checksum(image))
     return text.ljust(HEADER, b"\0") + image
 
 
 class Base:
-    """A checkpoint to be changed, and where in it lies what."""
+    """A checkpoint to be changed, and the positions of its parts."""
 
     def __init__(self, path):
         data = path.read_bytes()
@@ -116,7 +116,7 @@ class Base:
         self.texts = self.find_texts()
 
     def find_texts(self):
-        """Where state and configuration begin and end."""
+        """Finds the start and end of the state and of the configuration."""
         begin = self.image.index(b'{"step": ')
         length = json.JSONDecoder().raw_decode(self.image[begin:].decode("latin-1"))[1]
         config = max(self.image.find(b"name: "), self.image.find(b"seed: "))
@@ -132,7 +132,7 @@ def other_value(rng, value):
 
 
 def change_json(rng, value):
-    """A copy with one value in it changed, left out or said twice."""
+    """Returns a copy with one value changed, removed or duplicated."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
         if rng.random() < 0.1:
@@ -157,7 +157,7 @@ def change_config(rng, base):
     at = rng.randrange(begin, end)
     words = [found.span() for found in re.finditer(rb"[\w.]+", base.image[begin:end])]
     kind = rng.random()
-    if kind < 0.4:  # a word of it in another's place
+    if kind < 0.4:  # overwrites one word by another
         (a, b), (c, d) = rng.choice(words), rng.choice(words)
         word = base.image[begin + c:begin + d][:b - a]
         return [(begin + a, word.ljust(b - a))]
@@ -214,7 +214,7 @@ class Fuzzer:
             (work / "c.yaml").write_text("seed: 3\n" + text)
             subprocess.run([self.program, "fit", "c.yaml", "-o", "r", "-q"], cwd=work, check=True, timeout=60)
             paths = sorted((work / "r/checkpoints").glob("ckpt-*.h5"))
-            bases += [Base(paths[1]), Base(paths[-1])]  # within an epoch, at the end
+            bases += [Base(paths[1]), Base(paths[-1])]  # one within an epoch, one at the end
         return bases
 
     def change(self, number):
@@ -225,7 +225,7 @@ class Fuzzer:
         return base, edits, cut
 
     def finding(self, base, edits, cut, work):
-        """What is wrong with how the program takes it; None where nothing is."""
+        """Returns a description of the program's failure on the changed file; None if there is none."""
         path = work / "ckpt-00000003.h5"
         path.write_bytes(apply(base, edits, cut))
         for command in (["inspect", path], ["inspect", path, "--json"], ["evaluate", path],
@@ -271,7 +271,7 @@ class Fuzzer:
             shutil.rmtree(work, ignore_errors=True)
 
     def smallest(self, base, edits, cut, work, found):
-        """With no change that could be left out."""
+        """Removes every change that is not needed for the finding."""
         for at in range(len(edits) - 1, -1, -1):
             fewer = edits[:at] + edits[at + 1:]
             still = self.finding(base, fewer, cut, work)

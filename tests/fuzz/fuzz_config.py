@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Configurations drawn at random: those of configs/ and some with every kind in them, mutated, and others made from the
-JSON schema. Each goes through `dtrain check`; what that accepts is trained for an epoch and evaluated.
+"""Random configurations: mutations of those in configs/ and of some that contain every kind, and configurations generated
+from the JSON schema. Each is passed to `dtrain check`; accepted ones are trained for an epoch and evaluated.
 
-A finding is a signal, a hang, another exit code than 0 and 2 from check, a message without its place or in a library's
-words, and a configuration that check accepts and fit refuses. It is made small and printed."""
+A finding is a signal, a hang, an exit code of check other than 0 and 2, a message without a source location or with a
+library's text, and a configuration that check accepts but fit rejects. Findings are minimized and printed."""
 import argparse
 import concurrent.futures
 import json
@@ -28,7 +28,7 @@ MEMORY = 6 << 30
 LIBRARIES_WORDS = re.compile(
     r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
 PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
-# What ends a run that was all right to begin: the numbers left what float32 holds.
+# Errors that end a valid run: numbers left the range of float32.
 RAN_AWAY = re.compile(r"the loss is (nan|infinite)|are not finite")
 
 EVERYTHING = ["""\
@@ -192,7 +192,7 @@ train: {optimizer: {sgd: {<<: [{momentum: 0.5}, {momentum: 0.25, nesterov: TRUE}
 
 
 def with_strategy(text, strategy):
-    """The configuration with another strategy; its layers name no devices."""
+    """Returns the configuration with another strategy and without the layers' devices."""
     return re.sub(r", device: \"cpu:\d\"", "", re.sub(r"(?m)^strategy: .*$", lambda _: f"strategy: {strategy}", text))
 
 
@@ -212,16 +212,16 @@ DAMAGE = "\n\t :-?[]{},&*!|>'\"%@`#~<=0a\\\x00\x80"
 
 
 class Program:
-    """The program in a folder of its own, with limits."""
+    """Runs the program in a separate folder, with limits."""
 
     def __init__(self, path):
         self.path = str(pathlib.Path(path).resolve())
         self.memory = MEMORY
-        self.trained = 0  # configurations that got so far
+        self.trained = 0  # number of configurations that were trained
         with tempfile.TemporaryDirectory() as folder:
             text = EVERYTHING[2]
             if self.run(folder, "check", text)[0] != 0:
-                self.memory = None  # sanitizers take more addresses than there may be memory
+                self.memory = None  # sanitizers reserve more address space than the limit
             start = time.monotonic()
             code, _, err = self.run(folder, "check", text)
             if code != 0:
@@ -234,7 +234,7 @@ class Program:
             resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
 
     def run(self, folder, command, text, *arguments, seconds=60):
-        """Exit code, standard output and error; raises subprocess.TimeoutExpired."""
+        """Returns exit code, standard output and standard error; raises subprocess.TimeoutExpired."""
         path = pathlib.Path(folder) / "configs" / "c.yaml"
         path.parent.mkdir(exist_ok=True)
         if text is not None:
@@ -252,7 +252,7 @@ class Program:
 
 
 def run_patiently(program, folder, command, text, *arguments):
-    """As program.run; the exit code of what hangs is None."""
+    """Like program.run, but returns the exit code None if the program hangs."""
     try:
         return patiently(lambda seconds: program.run(folder, command, text, *arguments, seconds=seconds), program.hang_seconds)
     except subprocess.TimeoutExpired:
@@ -260,14 +260,14 @@ def run_patiently(program, folder, command, text, *arguments):
 
 
 def is_cheap(plan):
-    """Whether an epoch takes no time worth speaking of."""
+    """Returns whether an epoch takes little time and memory."""
     memory = sum(replica["memory"]["total"] for replica in plan["replicas"])
     return memory < (256 << 20) and memory * max(plan["steps_per_epoch"], 1) < (2 << 30) and \
         plan["steps_per_epoch"] * plan["epochs"] < 400 and sum(plan["samples"].values()) < 100_000
 
 
 def find_fault(program, text):
-    """What is wrong with how the program takes this configuration, in a line; None where nothing is."""
+    """Returns one line that describes the program's failure on this configuration; None if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("datasets", "configs/models"):
             target = pathlib.Path(folder) / name
@@ -286,7 +286,7 @@ def find_fault(program, text):
             return f"no place: {unplaced[0][:300]}" if unplaced else None
         if not is_cheap(json.loads(out)):
             return None
-        # --overwrite: one that seemed to hang may have left checkpoints.
+        # --overwrite, because a run that was killed as hanging may have left checkpoints.
         code, out, err = run_patiently(program, folder, "fit", text, "--output", "r", "--overwrite", "--quiet", "--epochs", "1")
         if code is None:
             return "fit hangs"
@@ -313,7 +313,7 @@ def mutate(draw, text, words):
 
 
 def change_value(draw, text, words):
-    """A number, or what stands behind a colon, becomes something else."""
+    """Replaces a number, or the value after a colon."""
     places = [match.span() for match in re.finditer(r"(?<![\w.])-?\d[\w.+-]*", text)]
     places += [match.span(1) for match in re.finditer(r": ([^\s\[\]{},#]+)", text)]
     if not places:
@@ -370,7 +370,7 @@ def damage(draw, text, words):
 # Configurations from the JSON schema.
 
 class Maker:
-    """Values that a schema allows, most of them small; at times others."""
+    """Generates values that a schema allows, most of them small, and sometimes invalid ones."""
 
     def __init__(self, schema, draw):
         self.schema, self.draw = schema, draw
@@ -384,7 +384,7 @@ class Maker:
         return node
 
     def kind(self, definition, name):
-        """The schema of a kind's options."""
+        """Returns the schema of a kind's options."""
         for choice in self.resolve({"$ref": f"#/$defs/{definition}"})["oneOf"]:
             for one in choice.get("oneOf", [choice]):
                 if name in one.get("properties", {}):
@@ -429,7 +429,7 @@ class Maker:
         return None if kind == "null" else draw.choice([1, "x", None])
 
     def options(self, node, depth=0, chance=0.3):
-        """Required keys, and some others."""
+        """Generates the required keys and some of the others."""
         node = self.resolve(node)
         for several in ("anyOf", "oneOf"):
             if several in node:
@@ -449,7 +449,7 @@ ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation
 
 
 def draw_strategy(draw, maker, layers):
-    """Mostly one that goes with these layers, all of which have names."""
+    """Draws a strategy that mostly fits these layers, all of which have names."""
     names = [options["name"] for layer in layers for options in layer.values()]
     kind = draw.choice(["single", "mirrored", "placed", "placed", "pipeline", "pipeline", "pipeline", "sharded", "sharded"])
     if draw.random() < 0.1:
@@ -477,7 +477,7 @@ def draw_strategy(draw, maker, layers):
 
 
 def generate(draw, schema):
-    """A whole configuration: the parts that must fit together by hand, the options of everything from the schema."""
+    """Generates a whole configuration: parts that must fit together are built here, all options come from the schema."""
     maker = Maker(schema, draw)
 
     def layer(name):
@@ -542,7 +542,7 @@ def generate(draw, schema):
                   "optimizer": choice("optimizer"), "precision": "float32"})
     for key in ("callbacks", "metrics"):
         train.pop(key, None)
-    for key in ("groups", "class_weight"):  # these hardly ever go with the rest
+    for key in ("groups", "class_weight"):  # these rarely fit the rest
         if draw.random() < 0.8:
             train.pop(key, None)
     for key in ("clip_norm", "clip_value"):
@@ -568,7 +568,7 @@ def generate(draw, schema):
     if draw.random() < 0.5:
         config["checkpoint"] = maker.options(schema["properties"]["checkpoint"])
         config["checkpoint"].pop("best", None)
-    return json.dumps(config, indent=1)  # which is YAML
+    return json.dumps(config, indent=1)  # JSON is valid YAML
 
 
 def kind_names(maker, definition):
@@ -580,7 +580,7 @@ def kind_names(maker, definition):
 
 
 def made_small(program, text, fault):
-    """The text with as many of its lines left out as leave the same kind of fault."""
+    """Removes as many lines of the text as possible while the same kind of fault remains."""
     kind = fault.split(":")[0]
     lines, deadline = text.splitlines(), time.monotonic() + 60
     size = max(len(lines) // 2, 1)

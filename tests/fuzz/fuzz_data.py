@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Mutated data files through `dtrain check`, `fit` and `predict`: no signal, no hang over 5 s, the exit codes that are
-promised, no library's words, and what `check` accepts trains an epoch.
+"""Runs `dtrain check`, `fit` and `predict` on mutated data files. They must end without a signal, within 5 seconds, with the
+documented exit codes and without a library's text, and files that `check` accepts must train for an epoch.
 
     fuzz_data.py --program DTRAIN [--count N] [--seed S] [--long] [--jobs N]
 
-Exits with 0 where nothing was found; else prints what was, leaves the files of its smallest form in a folder that it names,
-and exits with 1. Each case is a function of the seed and its number."""
+Exits with 0 if nothing is found. Otherwise prints the finding, keeps the files of its smallest form in a folder that it
+names, and exits with 1. Each case depends only on the seed and its number."""
 import argparse
 import base64
 import concurrent.futures
@@ -27,7 +27,7 @@ from patience import patiently
 SECONDS = 5
 NOISE = ("HDF5-DIAG", "std::", "vector::", "basic_string", "what():", "filesystem error", "terminate called", "bad_alloc",
          "Sanitizer", "runtime error:")
-LOSS_FAILS = ("the loss is ", "are not finite")  # extreme numbers are numbers
+LOSS_FAILS = ("the loss is ", "are not finite")  # valid but extreme numbers may cause these
 
 CONFIG = """\
 seed: 1
@@ -40,8 +40,8 @@ checkpoint: {{every: 100 epochs}}
 CLASSES = "{sparse_categorical_crossentropy: {from_logits: true}}"
 SQUARES = "mean_squared_error"
 
-# Two HDF5 files of a dataset g/x of 40x3 float32 in chunks, shuffled and deflated, of the library's oldest format and (with
-# checksums) its latest; what dtrain writes is in one piece.
+# Two HDF5 files with a dataset g/x of 40x3 float32 in chunks, shuffled and deflated: one in the library's oldest format, one
+# in its latest, with checksums. (dtrain itself only writes contiguous datasets.)
 OLD_HDF5 = (
     "c-"
     "rgqaB<`1lHy_j0S*oZ76t(ZWbhvfYDH1`F!=;1%?PDCp!5nRm^dR?P68?}2sIyFT}Y6tD@gT!Gyt>b0V{;&U>F4>5qP*d27u@YC?A$ePcWgXOG"
@@ -72,7 +72,7 @@ NEW_HDF5 = (
     "5;r$8gaW0?fAcNKdb*Yk>2$?uH3$T`=;@Yo40Q<W>&N0HhbGLthlM35;bSd8vyb}RkQ"
 )
 
-# Four pictures of variable length, as h5py writes them, and their classes.
+# Four images as variable-length data written by h5py, and their classes.
 VARIABLE_HDF5 = (
     "c-rgqaB<`1lHy_j0S*oZ76t(ZWbhvf0whrRF!=;1%?PDCp!5nRm^dR?4yv6&5NbZUx{x4OSCH!eXaHu90Skmib=@c!DZs<kF#tqIK>4urbb<+0T>+G?L`"
     "#<rWZKKfzzQ*g5ypqu%*Y54fF?^g%?y+W$w)%essLOo2bg39(jYz)6GWH;Y92EqQ~`!dI|fxe1pE2BFfuT~9Lu1<j9)!0zgDo0reVs`l>k_&00&G=0WCc"
@@ -98,7 +98,7 @@ def csv(draw, header):
 
 
 def bookings(draw):
-    """Dates, amounts and missing values: as a table with semicolons, and as R writes one, with comments."""
+    """Returns a table with dates, amounts and missing values in two forms: with semicolons, and as R writes it, with comments."""
     lines, blanks = ["day;price;age;label\n"], ["# bookings\n", '"day" "price" "age" "label"\n']
     for row in range(40):
         day = f"{draw.randrange(1, 29):02}/{draw.randrange(1, 13):02}/2026"
@@ -111,13 +111,13 @@ def bookings(draw):
 
 
 def bmp(number):
-    """A picture of 4 x 3 pixels."""
+    """Returns an image of 4 x 3 pixels."""
     pixels = bytes((number * 40 + i * 7) % 256 for i in range(36))
     return b"BM" + struct.pack("<IHHIIiiHHIIiiII", 90, 0, 0, 54, 40, 4, 3, 1, 24, 0, 36, 0, 0, 0, 0) + pixels
 
 
 def tar(form):
-    """Samples as WebDataset has them, one of them with a name that is too long for a header."""
+    """Returns samples in the format of WebDataset, one with a name that is too long for a header."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for number in range(4):
@@ -130,7 +130,7 @@ def tar(form):
 
 
 def with_sums(data):
-    """The archive with headers' checksums that are right, so that what is behind them is reached."""
+    """Corrects the checksums of the archive's headers, so that the code after the check is reached."""
     data, at = bytearray(data), 0
     while at + 512 <= len(data) and any(data[at:at + 512]):
         data[at + 148:at + 156] = b" " * 8
@@ -144,7 +144,7 @@ def with_sums(data):
 
 
 class Format:
-    """Files by name, the one that is mutated first; and the configuration that reads them. `mend` is for what was mutated."""
+    """Files by name, the mutated one first, and the configuration that reads them. `mend` repairs the mutated file."""
 
     def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", text=False, mend=bytes):
         self.name, self.files, self.text, self.mend = name, files, text, mend
@@ -198,7 +198,7 @@ def formats(program, folder):
                "images: {hdf5: {file: a.h5, input: p, target: y}, on_error: skip}", **pictures),
         Format("hdf5 of the latest", {"a.h5": unpack(NEW_HDF5)}, "hdf5: {file: a.h5, input: g/x, target: g/x}", **squares),
     ]
-    # What dtrain itself writes: predictions, a cache file.
+    # Files that dtrain writes: predictions, a cache file.
     first = all_[0]
     lay_out(first, folder, first.files[first.target])
     run(program, folder, "fit", "c.yaml", "-o", "run", "-q", "--set", "dataset.cache={file: cache}", must=True)
@@ -235,8 +235,8 @@ NUMBERS = [0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000,
 
 
 def mutations(draw, size, text):
-    """A few changes, each a tuple of a kind and what it needs; applied in order, wherever they still fit."""
-    def place():  # headers are where most can go wrong
+    """Yields a few changes, each a tuple of a kind and its arguments. They are applied in order, where they still fit."""
+    def place():  # prefers headers, which are the most fragile
         return draw.randrange(min(size, draw.choice([16, 64, 128, 512, 2048, size]))) if draw.random() < 0.8 else draw.randrange(size)
     for _ in range(draw.choice([1, 1, 1, 2, 3, 6])):
         kind = draw.choice(["bit", "byte", "number", "cut", "remove", "insert", "copy", "token"] if not text else
@@ -286,7 +286,7 @@ def apply(content, changes):
 
 
 def finding(program, folder, form, content, also):
-    """What is wrong with how dtrain takes this file, in words; None where nothing is."""
+    """Returns a description of dtrain's failure on this file; None if there is none."""
     for left in folder.iterdir():
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     lay_out(form, folder, content)
@@ -325,7 +325,7 @@ def try_case(program, forms, seed, number, folder):
     wrong = finding(program, folder, form, apply(content, changes), also)
     if not wrong:
         return None
-    for change in list(changes):  # as few of them as show it
+    for change in list(changes):  # removes changes that are not needed for the finding
         fewer = [one for one in changes if one is not change]
         if fewer and (again := finding(program, folder, form, apply(content, fewer), also)):
             changes, wrong = fewer, again

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Models drawn at random (any graph: skips, branches, shared and frozen layers, several outputs), each trained on one device
-and then on several: its layers placed at random, or cut at random into the stages of a pipeline, or its state sharded.
+"""Random models (any graph: skips, branches, shared and frozen layers, several outputs), each trained on one device and then
+on several: with layers placed at random, or cut into random pipeline stages, or with sharded state.
 
-The losses of every step and the metrics of every epoch have to be those of one device within rounding, and every run has to
-end within seconds. Some are interrupted and go on: under another strategy with the same losses, under the same one with the
-same bits. A finding is made small and printed."""
+The losses of every step and the metrics of every epoch must equal those of one device within rounding, and every run must
+end within seconds. Some runs are interrupted and resumed: under another strategy with the same losses, or under the same
+strategy with identical bits. Findings are minimized and printed."""
 import argparse
 import copy
 import json
@@ -20,9 +20,9 @@ import tempfile
 from patience import shared
 
 COUNT, LONG_COUNT = 12, 400
-SECONDS = 60  # that a run may take; the longest takes one
+SECONDS = 60  # limit for a run; the longest takes one second
 TOLERANCE = 2e-4
-# Kinks would turn a difference in the last bit into one that grows, in any float32 program.
+# Smooth functions only: at kinks, a difference in the last bit grows in any float32 program.
 ACTIVATIONS = ["tanh", "sigmoid", "silu", "gelu", "elu", "linear", "softmax"]
 OPTIMIZERS = [{"sgd": {"learning_rate": 0.05}},
               {"sgd": {"learning_rate": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}},
@@ -37,13 +37,13 @@ class Found(Exception):
 
 
 class Model:
-    """Layers over vectors or over pictures, each of which reads any that are before it."""
+    """Layers over vectors or images, each of which reads any earlier ones."""
 
     def __init__(self, draw):
         self.draw = draw
         self.layers = []  # (kind, options)
-        self.values = []  # (name, shape, whether it stems from a layer)
-        self.dense = []   # (name, what it reads, units): whose weights others may share
+        self.values = []  # (name, shape, whether a layer produced it)
+        self.dense = []   # (name, inputs, units) of layers whose weights others may share
         self.words = draw.random() < 0.15
         self.pictures = not self.words and draw.random() < 0.3
         self.inputs = {}
@@ -67,7 +67,7 @@ class Model:
         return name
 
     def pick(self):
-        """Mostly a late one."""
+        """Returns a value, preferring late ones."""
         return self.values[max(self.draw.randrange(len(self.values)) for _ in range(2))]
 
     def compute(self):
@@ -114,7 +114,7 @@ class Model:
             self.add(kind, [value], value[1], **options.get(kind, {}))
 
     def heads(self):
-        """Of everything that nobody reads yet, now and then but for one."""
+        """Adds outputs that read all unused values, sometimes except one."""
         read = {name for layer in self.layers for options in layer.values()
                 for name in ([options["inputs"]] if isinstance(options["inputs"], str) else options["inputs"])}
         ends = [value for value in self.values if value[0] not in read] or self.values[-1:]
@@ -132,7 +132,7 @@ class Model:
             self.add("concatenate", flat, [sum(value[1][0] for value in flat)])
             whole = self.values[-1]
         softmax = {"activation": "softmax"} if self.draw.random() < 0.5 else {}
-        if softmax and self.draw.random() < 0.5:  # a layer of its own, perhaps on another device
+        if softmax and self.draw.random() < 0.5:  # a separate layer, perhaps on another device
             self.add("dense", [whole], [3], name="scores", units=3)
             self.add("activation", [self.values[-1]], [3], name="kind", **softmax)
         else:
@@ -147,7 +147,7 @@ class Model:
             self.targets["size"] = {"shape": [1]}
 
     def recompute(self):
-        """Some layers' outputs are computed again in backward, which changes no bit."""
+        """Makes some layers recompute their outputs in backward, which must not change a bit."""
         for layer in self.layers:
             for options in layer.values():
                 if self.draw.random() < 0.2:
@@ -222,7 +222,7 @@ class Fuzzer:
         return done.stdout
 
     def fit(self, config, strategy, run, *arguments):
-        """The losses of this process's steps."""
+        """Returns the losses of this process's steps."""
         self.runs += 1
         (self.dir / "c.yaml").write_text(json.dumps({**config, "strategy": strategy}))
         log = self.dir / "steps.jsonl"
@@ -247,7 +247,7 @@ class Fuzzer:
                 raise Found(f"{what} {number}: {one} in the place of {other}")
 
     def try_config(self, config, chosen):
-        """`chosen`: two strategies."""
+        """Checks a configuration under the two strategies `chosen`."""
         for run in self.dir.iterdir():
             shutil.rmtree(run) if run.is_dir() else run.unlink()
         single = self.fit(kept(config), "single", "single")
@@ -274,7 +274,7 @@ class Fuzzer:
         return ""
 
     def shrink(self, config, chosen, what):
-        """Smaller and smaller, as long as it is found still and the single run is good."""
+        """Shrinks the model as long as the finding remains and the run on a single device is valid."""
         def better():
             for key in list(config["train"]):
                 if key not in ("epochs", "batch_size", "loss", "optimizer"):
@@ -308,7 +308,7 @@ class Fuzzer:
 
 
 def kept(config):
-    """Nothing is recomputed."""
+    """Returns the configuration without recomputation."""
     plain = copy.deepcopy(config)
     for layer in plain["model"]["layers"]:
         for options in layer.values():
@@ -317,7 +317,7 @@ def kept(config):
 
 
 def drop_layer(config, chosen, number):
-    """Its readers read what it reads."""
+    """Removes a layer; its readers read its input instead."""
     (options,) = config["model"]["layers"].pop(number).values()
     if options["name"] in ("kind", "size") or not isinstance(options["inputs"], str):
         raise KeyError

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lets a small run fail, or be killed, at each of its calls that touch a file; whatever happens, going on afterwards has to end
-with the bits of a run that nothing happened to.
+"""Makes a small run fail, or kills it, at each of its calls that touch a file. In every case the resumed run must end with
+the bits of an undisturbed run.
 
-A fault is a call (the n-th of the run, as faults.c counts them) and what becomes of it: it fails with EIO, ENOSPC or EACCES,
-all that write from it on fail with ENOSPC, or the process is killed before or after it. The run then ends with 0, or with 1
-or 2 and a sentence, or by that kill, within five seconds; and `fit --resume` reaches the same arrays and metrics, with no
-half-written file left."""
+A fault is a call (the n-th of the run, as counted by faults.c) and an action: the call fails with EIO, ENOSPC or EACCES, all
+writing calls from it on fail with ENOSPC, or the process is killed before or after it. The run must end within five seconds:
+with 0, with 1 or 2 and a message, or by that kill. `fit --resume` must then reach the same arrays and metrics, without
+half-written files."""
 import argparse
 import errno
 import itertools
@@ -70,14 +70,14 @@ class Fuzzer:
         (self.dir / "config.yaml").write_text(CONFIG.replace("STRATEGY", STRATEGIES[strategy]))
         self.run("fit", "config.yaml", "--output", "whole")
         self.whole = self.outcome("whole")
-        # The calls of the run that is to be disturbed.
+        # The calls of a run without faults.
         self.run("fit", "config.yaml", "--output", "run", environment=self.faults({}))
         self.calls = self.log.read_text().splitlines()
         shutil.rmtree(self.dir / "run")
 
     def faults(self, action):
         preloaded = {"LD_PRELOAD": str(self.shim), "FAULT_UNDER": str(self.dir), "FAULT_LOG": str(self.log)}
-        # AddressSanitizer wants to come first.
+        # AddressSanitizer requires to be loaded first, unless this check is off.
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         return {**preloaded, "ASAN_OPTIONS": options, **action}
 
@@ -93,7 +93,7 @@ class Fuzzer:
         return done
 
     def outcome(self, run):
-        """What the last checkpoint holds, and the metrics, without what a clock says."""
+        """Returns the content of the last checkpoint and the metrics, without times."""
         newest = sorted((self.dir / run / "checkpoints").glob("ckpt-*.h5"))[-1]
         inspected = json.loads(self.run("inspect", newest, "--json").stdout)
         lines = map(json.loads, (self.dir / run / "metrics.jsonl").read_text().splitlines())
@@ -121,7 +121,7 @@ class Fuzzer:
             raise Found(f"the run directory was given up: {recovered}\n{done.stderr}")
 
     def describe(self, number, name):
-        """Calls are made by two threads: the log of this very run says which it was."""
+        """Names a call from this run's log: two threads make calls, so the order differs between runs."""
         calls = self.log.read_text().splitlines() if self.log.exists() else []
         return f"call {number} ({calls[number - 1] if number <= len(calls) else '?'}): {name}"
 
@@ -142,7 +142,7 @@ def main():
 
 
 def try_all(options, strategy, folder):
-    """How many findings there are under a strategy."""
+    """Returns the number of findings under a strategy."""
     fuzzer = Fuzzer(os.path.abspath(options.program), folder, strategy)
     numbers = [options.call] if options.call else range(1, len(fuzzer.calls) + 1)
     faults = list(itertools.product(numbers, ACTIONS))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs under every strategy that are killed (SIGKILL) at random moments, again and again, and gone on with each time. In the
-end each must have the bits of a run that nothing happened to: weights, slots, epochs' metrics.
+"""Kills runs under every strategy (SIGKILL) at random moments and resumes them, repeatedly. At the end, weights, optimizer
+state and the metrics of all epochs must have the bits of an undisturbed run.
 
-A finding is a run that does not go on, hangs, or ends with other bits."""
+A finding is a run that does not resume, hangs, or ends with other bits."""
 import argparse
 import json
 import os
@@ -85,8 +85,8 @@ class Killer:
         return ["fit", "c.yaml", "--output", run, "--resume", "--quiet"]
 
     def kill_once(self, run, seconds):
-        """A few have not begun to train yet; the others are somewhere in the next `seconds` of training. False where the run
-        ended before."""
+        """Kills the run: sometimes before it trains, mostly within the next `seconds` of training. Returns False if the run
+        ended before that."""
         log = self.dir / "steps.jsonl"
         log.unlink(missing_ok=True)
         process = subprocess.Popen([self.program, *self.fit(run), "--step-log", str(log)], cwd=self.dir, stdin=subprocess.DEVNULL,
@@ -124,7 +124,7 @@ class Killer:
             if self.kill_once(killed, seconds):
                 done += 1
                 continue
-            self.compare(killed, expected)  # it was done too soon: once more from the beginning
+            self.compare(killed, expected)  # it ended too soon: starts again
             again += 1
             killed = f"killed{number}-{again}"
         self.dtrain(*self.fit(killed))

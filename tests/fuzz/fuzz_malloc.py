@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Lets memory run out at the n-th request of small runs, once or from there on, and looks that a run then ends with a
-sentence and exit code 1 (or goes on and ends with 0), by no signal and without hanging, and that every checkpoint under
-its final name is whole.
+"""Makes the n-th memory request of small runs fail, alone or with all later ones. Checks that the run then ends with a
+message and exit code 1 (or continues and ends with 0), without a signal or a hang, and that every checkpoint under its
+final name is complete.
 
     fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
 
---count: how many of the requests are tried, over all cases. --long: the first from each place in the program (the calls
-that led there); --every: all of them, which takes a day, but with --case fit-small --mode once less than an hour on two
-cores. --at: this one, with its stack.
+--count: number of requests to try, over all cases. --long: the first request from each place in the program (call stack).
+--every: all requests, which takes a day, but less than an hour on two cores with --case fit-small --mode once. --at: only
+this request, with its stack.
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # a hang
 SHORT = 60
 
-# Arrays of more than a mebibyte, which is what may be refused without that being the end (app/cli/last_resort.h).
+# Arrays larger than 1 MiB: requests of this size may fail without ending the process (app/cli/last_resort.h).
 LARGE = """\
 model:
   inputs: {x: [8, 8, 1]}
@@ -46,7 +46,7 @@ model: {inputs: {x: [8, 8, 1]}, layers: [flatten, {dense: {units: 3}}]}
 dataset: {train: {npy: {input: x.npy, target: y.npy}}}
 train: {batch_size: 30, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
 """
-# Read from a file step by step, so that a thread reads ahead; saved on the way, so that another writes.
+# Reads a file in every step, so that a thread reads ahead, and saves during the run, so that another thread writes.
 CONFIG = """\
 seed: 3
 model:
@@ -128,11 +128,11 @@ class Fuzzer:
             subprocess.run([self.program, "fit", config, "--output", output, "--quiet"], cwd=self.project, check=True)
 
     def run(self, case, **shim):
-        """Exit code (None: it hung), standard error, and the folder that it ran in."""
+        """Returns the exit code (None if it hung), standard error, and the folder of the run."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         unused = None if case.startswith("large") else shutil.ignore_patterns("large")
         shutil.copytree(self.project, folder, dirs_exist_ok=True, ignore=unused)
-        # One checkpoint is opened by its path: the run moved with the folder.
+        # A checkpoint is opened by its path, which changes with the folder.
         env = {**os.environ, "LD_PRELOAD": str(self.shim), "OMP_WAIT_POLICY": "passive",
                "MALLOC_SHIM_LEAST": str(1 << 20 if case.startswith("large") else 0),
                **{f"MALLOC_SHIM_{key.upper()}": str(value) for key, value in shim.items()}}
@@ -148,7 +148,7 @@ class Fuzzer:
             return None, err, folder
 
     def requests(self, case, every):
-        """The numbers of those that are to be tried."""
+        """Returns the numbers of the requests to try."""
         report = self.folder / f"{case}.requests"
         code, err, folder = self.run(case, report=report)
         shutil.rmtree(folder)
@@ -158,7 +158,7 @@ class Fuzzer:
         return range(1, total + 1) if every else firsts
 
     def damaged(self, folder):
-        """A checkpoint that cannot be read, under its final name."""
+        """Returns a checkpoint under its final name that cannot be read, if there is one."""
         for path in sorted(folder.glob("*/checkpoints/ckpt-*.h5")):
             before = self.project / path.relative_to(folder)
             if before.exists() and before.read_bytes() == path.read_bytes():
@@ -169,7 +169,7 @@ class Fuzzer:
         return None
 
     def finding(self, case, mode, at):
-        """What is wrong when this request fails; None where nothing is."""
+        """Returns a description of the failure if this request fails; None if there is none."""
         code, err, folder = self.run(case, fail=at, mode=mode)
         kept = sorted(path.name for path in (self.project / "saved/checkpoints").iterdir())
         try:
@@ -190,7 +190,7 @@ class Fuzzer:
 
 
 def report(program, one, what, kinds):
-    """Tells of the first finding of its kind."""
+    """Prints the first finding of each kind."""
     case, mode, at = one
     kinds[case, mode, what] += 1
     if kinds[case, mode, what] == 1:
@@ -225,7 +225,7 @@ def main():
         tries = [(case, mode, at) for case in cases for at in fuzzer.requests(case, options.every) for mode in modes]
         total = len(tries)
         rng = random.Random(options.seed)
-        if options.long:  # each place in one of the ways: where memory has run out there is hardly a difference
+        if options.long:  # each place in one of the modes, because their results hardly differ
             tries = [rng.choice(pair) for pair in zip(*(tries[i :: len(modes)] for i in range(len(modes))))]
         elif not options.every:
             tries = sorted(rng.sample(tries, min(options.count, total)))

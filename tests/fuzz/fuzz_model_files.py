@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Model files of strangers: .keras, .h5, .safetensors and .onnx files, mutated at random, are imported, inspected and begun with.
-Each command ends in time with 0 or 2, within 4 times the file's size and 200 MB of memory, and a refused import leaves nothing.
+"""Untrusted model files: randomly mutated .keras, .h5, .safetensors and .onnx files are imported, inspected and used as
+pretrained weights. Each command must end in time with 0 or 2, using at most 4 times the file's size and 200 MB of memory. A
+rejected import must leave no files.
 
     fuzz_model_files.py --program DTRAIN [--count N] [--seed S] [--keep FOLDER] [FILE...]
 
-FILEs are mutated beside those that dtrain makes itself.
+FILEs are mutated in addition to those that dtrain creates.
 """
 import argparse
 import io
@@ -24,7 +25,7 @@ from fuzz_checkpoint import RAW
 
 SHORT, LONG = 120, 10000
 SECONDS = 30
-HEADER = 512  # of a checkpoint; the HDF5 file behind it is as Keras writes them
+HEADER = 512  # size of a checkpoint's header; an HDF5 file in Keras's format follows
 
 CONFIG = {
     "seed": 1,
@@ -39,7 +40,7 @@ CONFIG = {
 
 
 def bases(program, folder, files):
-    """The files that are mutated: name and bytes."""
+    """Returns the files to mutate: name and bytes."""
     (folder / "run.yaml").write_text(json.dumps(CONFIG))
     for arguments in (["fit", "run.yaml", "--output", "run"], ["export", "run", "--output", "a.keras"],
                       ["export", "run", "--output", "a.safetensors"], ["export", "run", "--output", "a.onnx"]):
@@ -50,7 +51,7 @@ def bases(program, folder, files):
 
 
 def mutate_json(draw, value, depth=0):
-    """JSON with one change somewhere."""
+    """Returns JSON with one change somewhere."""
     absurd = [None, True, -1, 0, 1, 2 ** 31, 2 ** 40, 1e300, "", "x" * 1000, [], {}, [[]], "Dense", "Lambda", "InputLayer"]
     if depth > 12 or draw.random() < 0.06 or not isinstance(value, (dict, list)) or not value:
         return draw.choice(absurd)
@@ -95,7 +96,7 @@ def mutate_bytes(draw, data):
 
 
 def mutate(draw, name, data):
-    """Within an archive, entries are changed as often as the archive itself, which has right checksums then."""
+    """Mutates a file. Archives are mutated directly, or their entries are, with correct checksums."""
     if not name.endswith(".keras") or draw.random() < 0.3:
         return mutate_bytes(draw, data)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -116,7 +117,7 @@ def mutate(draw, name, data):
 
 
 def run(command, folder):
-    """The exit code, the memory at its peak in bytes, and what was said."""
+    """Returns the exit code, the peak memory in bytes, and the output."""
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said, stdin=subprocess.DEVNULL)
         end = time.monotonic() + SECONDS
@@ -133,7 +134,7 @@ def run(command, folder):
 
 
 def problem_of(program, folder, name):
-    """What is wrong with the ways in which dtrain takes a file; "" if nothing is."""
+    """Returns a description of dtrain's failure on a file; "" if there is none."""
     size = (folder / name).stat().st_size
     config = json.loads(json.dumps(CONFIG))
     config["model"]["weights"] = {"from": name}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Mutated JPEG, PNG and BMP files through the decoders, a folder of them at a time: `dtrain check` with `on_error: skip`
-ends with 0 or 2, without a signal, a library's words, a hang, or more memory than a picture may take.
+"""Decodes mutated JPEG, PNG and BMP files, a folder at a time. `dtrain check` with `on_error: skip` must end with 0 or 2,
+without a signal, a library's text, a hang, or more memory than an image may use.
 
     fuzz_pictures.py --program DTRAIN [--count N] [--seed S] [--long]
 
-Exits with 0 where nothing was found; else leaves the one file that does it in a folder that it names, and exits with 1. Each
-file is a function of the seed and its number."""
+Exits with 0 if nothing is found. Otherwise keeps the file that causes the failure in a folder that it names, and exits with
+1. Each file depends only on the seed and its number."""
 import argparse
 import base64
 import pathlib
@@ -19,7 +19,7 @@ import zlib
 
 from patience import patiently
 
-SECONDS = 60  # for a folder
+SECONDS = 60  # limit per folder
 NOISE = ("std::", "vector::", "what():", "terminate called", "bad_alloc", "Sanitizer", "runtime error:")
 
 CONFIG = """\
@@ -30,7 +30,7 @@ strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: mean_squared_error, optimizer: sgd}}
 """
 
-# 28x20 pixels each; the first is turned by EXIF data.
+# Each has 28x20 pixels; EXIF data rotate the first.
 BASELINE = (
     "/9j/4AAQSkZJRgABAQAAAQABAAD/4QAiRXhpZgAATU0AKgAAAAgAAQESAAMAAAABAAYAAAAAAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj"
     "0sLiQySUBMS0dARkVQWnNiUFVtVkVGZIhlbXd7gYKBTmCNl4x9lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8"
@@ -73,7 +73,7 @@ CMYK = (
 
 
 def png(bits, kind, interlace, draw):
-    """A PNG of 13 x 9 pixels of noise."""
+    """Returns a PNG of 13 x 9 pixels of noise."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[kind]
     passes = [(0, 0, 1, 1)]
     if interlace:
@@ -105,7 +105,7 @@ def png_bytes(chunks):
 
 
 def bmp(bits, draw):
-    """A BMP of 13 x 9 pixels of noise."""
+    """Returns a BMP of 13 x 9 pixels of noise."""
     row = (13 * bits + 31) // 32 * 4
     colours = draw.randbytes(4 * 2**bits) if bits <= 8 else b""
     fields = struct.pack("<III", 0xF800, 0x7E0, 0x1F) if bits == 16 and draw.random() < 0.5 else b""
@@ -145,7 +145,7 @@ def make(seed, number):
     if kind < 0.85:
         colours, bits = draw.choice([(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8), (4, 8), (4, 16), (6, 8), (6, 16)])
         chunks = png(bits, colours, draw.randrange(2), draw)
-        if draw.random() < 0.7:  # with checksums that are right, so that what is behind them is reached
+        if draw.random() < 0.7:  # with correct checksums, so that the code after the check is reached
             chunks = [(k, mutated(d, draw) if d and draw.random() < 0.3 else d) for k, d in chunks]
             return png_bytes(chunks)
         return mutated(png_bytes(chunks), draw)
@@ -153,7 +153,7 @@ def make(seed, number):
 
 
 def fails(program, folder, files):
-    """What is wrong with decoding these; "" if nothing is."""
+    """Returns a description of the failure to decode these files; "" if there is none."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "all/c").mkdir(parents=True)
     for name, data in files:
@@ -188,7 +188,7 @@ def main():
         wrong = fails(program, folder, files)
         if not wrong:
             continue
-        while len(files) > 1:  # the half that does it too
+        while len(files) > 1:  # keeps the half that still fails
             half = len(files) // 2
             for part in (files[:half], files[half:]):
                 if found := fails(program, folder, part):

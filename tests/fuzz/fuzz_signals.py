@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs of dense models that get signals at random moments: SIGUSR1 again and again, then SIGINT, SIGTERM or SIGHUP, once or
-twice at once, or none. Each run must save and end with 128 + the signal's number, and the run that resumes it must end with
-the bits of a run without signals.
+"""Sends signals to runs of dense models at random moments: SIGUSR1 repeatedly, then SIGINT, SIGTERM or SIGHUP once, twice in a
+row, or not at all. Each run must save and end with 128 + the signal's number, and the resumed run must end with the bits of
+a run without signals.
 
-A finding is a crash, a hang, another exit code, a missing checkpoint, or other bits."""
+A finding is a crash, a hang, another exit code, a missing checkpoint, or different bits."""
 import argparse
 import json
 import os
@@ -20,7 +20,7 @@ from fuzz_kills import SECONDS, Found, Killer, devices
 COUNT, LONG_COUNT = 16, 400
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None]
 
-# oneDNN computes products of this size within its own loops over blocks, where signal handlers did damage.
+# oneDNN computes products of this size in its blocked loops, in which signal handlers used to corrupt data.
 CONFIG = """\
 seed: 3
 model:
@@ -57,7 +57,7 @@ class Signaller(Killer):
         return process
 
     def disturb(self, process, stop, seconds):
-        """SIGUSR1 for some of these seconds (to the end where nothing stops the run), then `stop`."""
+        """Sends SIGUSR1 during part of these seconds (to the end of the run if `stop` is None), then `stop`."""
         end = time.monotonic() + (SECONDS if stop is None else self.draw.uniform(0, seconds))
         pause = self.draw.choice([0.0003, 0.002, 0.02])
         while process.poll() is None and time.monotonic() < end:
@@ -71,7 +71,7 @@ class Signaller(Killer):
             self.send(process, stop)
 
     def trial(self, run, stop, seconds):
-        """False where the run ended before it was stopped."""
+        """Runs one trial. Returns False if the run ended before it was stopped."""
         process = self.begin(run)
         self.disturb(process, stop, seconds)
         try:
@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--long", action="store_true", help=f"{LONG_COUNT} runs")
     options = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGHUP):  # nohup, and a shell in the background, ignore them; programs inherit that
+    for number in (signal.SIGINT, signal.SIGHUP):  # nohup and background shells ignore them, and programs inherit this
         signal.signal(number, signal.SIG_DFL)
     count = options.count or (LONG_COUNT if options.long else COUNT)
     found = 0

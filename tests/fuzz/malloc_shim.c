@@ -1,13 +1,13 @@
-/* Preloaded, makes memory run out in the program under test: the n-th request for memory fails, alone or with all
- * that come behind it. Requests are counted from where main() begins, in all threads; before, nothing of the program
- * runs that could say a word.
+/* Preloaded library that makes the n-th memory request of the program under test fail, alone or with all later
+ * requests. Requests of all threads are counted from the start of main(); before main(), the program could not report
+ * the error.
  *
- *   MALLOC_SHIM_FAIL=N      the request that fails, from 1; none where it is 0 or missing
- *   MALLOC_SHIM_MODE=from   every request from there on fails, not that one alone
- *   MALLOC_SHIM_LEAST=BYTES only requests for at least so many count
- *   MALLOC_SHIM_REPORT=FILE where main() returns: how many requests there were, then the numbers of those that were the
- *                           first from their place (the calls that led there), each on a line
- *   MALLOC_SHIM_TRACE=1     the stack of the first request that fails, on standard error
+ *   MALLOC_SHIM_FAIL=N      number of the request that fails, from 1; 0 or missing: none
+ *   MALLOC_SHIM_MODE=from   all later requests fail as well
+ *   MALLOC_SHIM_LEAST=BYTES only counts requests of at least this size
+ *   MALLOC_SHIM_REPORT=FILE when main() returns, writes the number of requests, then the number of the first request from
+ *                           each place (call stack), one per line
+ *   MALLOC_SHIM_TRACE=1     prints the stack of the first request that fails to standard error
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* glibc's own, which need no dlsym(), itself a user of calloc(). */
+/* glibc's own functions: they avoid dlsym(), which itself calls calloc(). */
 extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);
@@ -34,7 +34,7 @@ static int from_there_on, trace;
 static size_t least;
 static const char* report;
 
-/* The places that have been met, by a hash of the stack, and the requests that were the first from there. */
+/* Hashes of the call stacks seen so far, and whether each request was the first from its place. */
 enum { kSlots = 1 << 20 };
 static atomic_ulong places[kSlots];
 static unsigned char is_first[8 * kSlots];
@@ -52,7 +52,7 @@ static void note_place(long number) {
   if (number < 8l * kSlots) is_first[number] = 1;
 }
 
-/* Whether this request is to fail. */
+/* Returns whether this request must fail. */
 static int refused(size_t bytes) {
   if (!atomic_load_explicit(&counting, memory_order_relaxed) || bytes < least) return 0;
   const long number = atomic_fetch_add(&requests, 1) + 1;
@@ -101,7 +101,7 @@ static int (*main_of_program)(int, char**, char**);
 
 static int counted_main(int argc, char** argv, char** environment) {
   void* frame;
-  if (trace || report) backtrace(&frame, 1); /* loads what it needs while there is memory */
+  if (trace || report) backtrace(&frame, 1); /* backtrace() loads a library on first use, which needs memory */
   atomic_store(&counting, 1);
   const int code = main_of_program(argc, argv, environment);
   write_report();

@@ -1,4 +1,4 @@
-"""When a program hangs, on a machine that has other things to do as well."""
+"""Detects hanging programs on a machine that runs other programs as well."""
 import os
 import subprocess
 import threading
@@ -7,13 +7,13 @@ _alone = threading.Lock()
 
 
 def shared(seconds):
-    """For as much longer as others use the machine now."""
+    """Returns the seconds scaled by the machine's current load."""
     return seconds * max(1, os.getloadavg()[0] / os.cpu_count())
 
 
 def patiently(run, seconds):
-    """run(seconds), which raises subprocess.TimeoutExpired where that is not enough. What seems to hang is run once more, with
-    no other of these beside it, and for as much longer as others use the machine."""
+    """Calls run(seconds), which raises subprocess.TimeoutExpired if that is not enough. Then runs it once more, without other
+    such reruns at the same time, with a limit that is scaled by the machine's load."""
     try:
         return run(seconds)
     except subprocess.TimeoutExpired:

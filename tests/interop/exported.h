@@ -1,4 +1,4 @@
-// A graph with drawn weights as exporters take it.
+// A graph with random weights as input of exporters.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// Owns what the model refers to; not to be copied.
+/// An exported model with everything that it refers to. Must not be copied.
 struct TestExport {
   explicit TestExport(const std::string& yaml) : graph(good_graph(yaml)), layout(graph) {
     values.resize(static_cast<size_t>(layout.size()));

@@ -1,4 +1,4 @@
-// Repeated structure of imported models becomes blocks.
+// Folding of repeated structure in imported models into blocks.
 #include "interop/keras/fold_blocks.h"
 
 #include <doctest/doctest.h>

@@ -15,7 +15,7 @@ Json renamed_layer(const char* layer) {
   return with_keras_2_names(model).at("config").items().at(1);
 }
 
-/// A kernel whose elements are 0, 1, 2, ...
+/// Returns a kernel with the elements 0, 1, 2, ...
 KerasWeight counting(const Shape& shape) {
   const auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(shape.elements()));
   std::iota(values->begin(), values->end(), 0.0f);
@@ -52,7 +52,7 @@ TEST_CASE("Keras 1: layers and options get the names of Keras 2") {
   CHECK(
       renamed_layer(R"({"class_name": "PReLU", "config": {"init": "zero", "shared_axes": [2, 3]}})").dump() ==
       R"({"class_name": "PReLU", "config": {"alpha_initializer": "zeros", "shared_axes": [2, 3]}})");
-  // A Merge that computes something else is left as it is, and refused under its name.
+  // A Merge with another mode is left unchanged; the import rejects it later.
   const char* dot = R"({"class_name": "Merge", "config": {"name": "m", "mode": "dot"}})";
   CHECK(renamed_layer(dot).dump() == dot);
 }

@@ -1,4 +1,4 @@
-// What is listed of .h5 files that Keras wrote.
+// Listing of .h5 files that Keras wrote.
 #include <string>
 #include <vector>
 
@@ -50,7 +50,7 @@ class Hdf5File {
   Hdf5Handle file_;
 };
 
-/// "dense (Dense): kernel:0 2x3 float32" and so on, a line a layer.
+/// Returns one line per layer, such as "dense (Dense): kernel:0 2x3 float32".
 std::string listed(const KerasContent& file) {
   std::string text;
   for (const KerasLayerEntry& layer : file.layers) {

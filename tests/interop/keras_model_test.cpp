@@ -1,5 +1,5 @@
-// What Keras is told of a graph: its layers in Keras's order, their names, their options. tests/keras asks
-// Keras itself.
+// The Keras form of a graph: layers in Keras's order, their names and options. tests/keras tests it with
+// Keras.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace dtrain;
 
 namespace {
 
-/// The names of Keras's layers in Keras's order.
+/// Returns the names of Keras's layers in Keras's order.
 std::string order(const Graph& graph) {
   std::string names;
   for (const KerasLayer& layer : keras_layers(graph)) names += (names.empty() ? "" : " ") + layer.name;
@@ -26,7 +26,7 @@ Json model_config(const Graph& graph, const std::string& name = "net") {
   return model.at("config");
 }
 
-/// The config of a layer by itself between an input and the output.
+/// Returns the config of a layer that is the only one of its model.
 Json config_of(const std::string& layer, const std::string& input = "[8, 8, 3]") {
   const Graph graph = good_graph("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
   const Json layers = model_config(graph).at("layers");
@@ -182,7 +182,7 @@ layers:
   - dense: {name: thrice, shared_with: base}
   - concatenate: {inputs: [base, thrice]}
 )");
-  // The layer is as deep as its deepest call.
+  // A layer's depth is that of its deepest call.
   CHECK(order(graph) == "y x between base again.activation base.activation thrice.activation concatenate");
   const Json config = model_config(graph);
   const auto& layers = config.at("layers").items();
@@ -284,7 +284,7 @@ TEST_CASE("layers as Keras writes them") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(kind_of<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
-    // dtrain accepts Keras's class as a name of the layer.
+    // dtrain accepts Keras's class name as a name of the layer.
     if (keras != "LeakyReLU" && keras != "ReLU") CHECK(registry<Layer>().canonical(keras) == kind);
     return keras + " " + written.config.dump();
   };

@@ -1,4 +1,4 @@
-// Losses, metrics and optimizers of Keras's files, in the forms that its versions write.
+// Import of losses, metrics and optimizers from Keras files, in the formats of different Keras versions.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ using namespace dtrain;
 
 namespace {
 
-/// A model with an output of three classes and one of a number.
+/// A model with two outputs: three classes, and one number.
 constexpr const char* kModel = R"({"class_name": "Functional", "config": {"name": "net", "layers": [
   {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_input_shape": [null, 4]}, "inbound_nodes": []},
   {"class_name": "Dense", "name": "kind", "config": {"name": "kind", "units": 3, "activation": "softmax"},
@@ -24,7 +24,7 @@ constexpr const char* kOneOutput = R"({"class_name": "Sequential", "config": {"n
 
 constexpr const char* kSgd = R"("optimizer_config": {"class_name": "SGD", "config": {"lr": 0.1}})";
 
-/// Arrays whose elements are all the same: 0, 1, 2, ...
+/// Returns constant arrays: all elements of the first are 0, of the second 1, and so on.
 std::vector<KerasWeight> arrays_of(const std::vector<Shape>& shapes) {
   std::vector<KerasWeight> arrays;
   for (const Shape& shape : shapes) {
@@ -47,7 +47,7 @@ ImportedTraining read(const char* model, const std::string& config, const std::s
                                imported, graph);
 }
 
-/// A value on one line.
+/// Returns a value as one line of text.
 std::string flat(const ConfigNode& node) {
   if (node.is_scalar()) return node.text();
   std::string text;
@@ -59,7 +59,7 @@ std::string flat(const ConfigNode& node) {
   return node.is_sequence() ? "[" + text + "]" : "{" + text + "}";
 }
 
-/// One entry of the `train:` part.
+/// Returns one entry of the `train:` section.
 std::string part(const ImportedTraining& training, const char* key) {
   const ConfigNode* found = training.train.find(key);
   return found ? flat(*found) : "none";
@@ -81,7 +81,7 @@ std::string optimizer_of(const std::string& optimizer, const std::string& versio
               "optimizer");
 }
 
-/// The metrics of the one output, and what was left out.
+/// Returns the metrics of the single output, and the settings that were left out.
 std::pair<std::string, std::string> metrics_of(const std::string& metrics,
                                                const std::string& version = "2.15.0",
                                                const char* loss = R"("sparse_categorical_crossentropy")") {
@@ -116,7 +116,7 @@ TEST_CASE("Keras's losses: one, a list, by output, with weights") {
     "name": "sparse_categorical_crossentropy", "from_logits": true, "ignore_class": null}}, {"class_name": "Huber",
     "config": {"reduction": "sum_over_batch_size", "name": "huber_loss", "delta": 1.0}}])") ==
         "{kind: {sparse_categorical_crossentropy: {from_logits: true}}, size: huber}");
-  // A focal loss whose gamma is 0 is not one whose gamma is not written.
+  // An explicit gamma of 0 differs from the default gamma.
   CHECK(
       losses(
           R"("loss": {"class_name": "BinaryFocalCrossentropy", "config": {"gamma": 0.0, "alpha": 0.25}})") ==
@@ -212,7 +212,7 @@ TEST_CASE("what the optimizers of Keras 1 to 2.10 have") {
                      "2.2.4") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
         "momentum: 0.9}}");
-  // Where epsilon is added to the root, its square is below it.
+  // This version adds epsilon to the root, dtrain adds it under the root: its square is imported.
   CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "rho": 0.9}})",
                      "1.2.2") == "{rmsprop: {learning_rate: 0.5, epsilon: 0.015625}}");
   CHECK(optimizer_of(
@@ -229,7 +229,7 @@ TEST_CASE("what the optimizers of Keras 1 to 2.10 have") {
     const std::string wrong = mistake(kOneOutput, config, version);
     return wrong.empty() ? part(read(kOneOutput, config, version), "clip_norm") : wrong;
   };
-  // Keras by itself clipped by the norm of all gradients, tf.keras by that of each.
+  // Standalone Keras clipped by the norm of all gradients, tf.keras by the norm of each gradient.
   CHECK(clipped("1.2.2") == "2");
   CHECK(clipped("2.3.1") == "2");
   for (const char* version : {"2.2.4-tf", "2.4.0", "2.15.0"})
@@ -281,7 +281,7 @@ TEST_CASE("the state of Keras's optimizers: in the order of their versions") {
   CHECK(first_of(old, "velocity", "kind/bias") == 1);
   CHECK_FALSE(old.state.iteration);
   CHECK(old.left_out.back() == "the number of steps, which this Keras does not save with rmsprop");
-  // Keras 1 counts in float32; SGD has arrays for a momentum of 0.
+  // Keras 1 counts steps in float32, and its SGD has arrays even for a momentum of 0.
   const ImportedTraining plain = state(R"({"class_name": "SGD", "config": {"lr": 0.5, "momentum": 0.0}})",
                                        {scalar, kernel, bias}, "1.2.2");
   CHECK(plain.state.iteration == 0);

@@ -1,4 +1,5 @@
-// Models as ONNX's operators, and the loops that check them. tests/keras asks ONNX Runtime.
+// Conversion to ONNX operators, and the interpreter that checks them. tests/keras tests them with ONNX
+// Runtime.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +32,7 @@ OnnxModel onnx_of(const std::string& yaml) {
   return onnx_model(exported.model, {});
 }
 
-/// The lone output of a layer for one sample.
+/// Returns the output of a one-layer model for one sample.
 std::vector<float> answer(const std::string& layer, const std::string& input, std::vector<float> values) {
   const TestExport exported("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
   return run_onnx(onnx_model(exported.model, {}), 1, {std::move(values)})[0];
@@ -100,7 +101,7 @@ layers:
   - conv2d: {filters: 3, kernel_size: 1, inputs: x, name: b}
   - add: {inputs: [a, b]}
 )");
-  CHECK(count(model, "Transpose") == 2);  // the input, and the output
+  CHECK(count(model, "Transpose") == 2);  // only of the input and of the output
 }
 
 TEST_CASE("layers that share weights share initializers") {

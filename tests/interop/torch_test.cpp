@@ -1,4 +1,4 @@
-// Models as classes of PyTorch's. tests/keras asks PyTorch.
+// Conversion to PyTorch classes. tests/keras tests them with PyTorch.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -99,7 +99,7 @@ layer_1st.running_mean 8
 layer_1st.running_var 8
 )");
   CHECK(builder.layers().at("layer_1st") == "1st");
-  CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, the layers' own names
+  CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, modules have the layers' names
 }
 
 TEST_CASE("layers of volumes are PyTorch's of three dimensions") {

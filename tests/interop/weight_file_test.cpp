@@ -1,4 +1,4 @@
-// Weights out of checkpoints and out of Keras's HDF5 files.
+// Reading weights from checkpoints and from Keras's HDF5 files.
 #include "interop/weight_file.h"
 
 #include <string>
@@ -16,7 +16,7 @@ using namespace dtrain;
 
 namespace {
 
-/// Names as an attribute, of fixed or of variable length.
+/// Writes names as an attribute of fixed-length or variable-length strings.
 void write_names(hid_t object, const std::string& attribute, const std::vector<std::string>& names,
                  bool variable) {
   const hsize_t count = names.size();
@@ -52,7 +52,7 @@ struct KerasFile {
   test::Directory directory;
   std::string path = directory / "keras.h5";
 
-  /// Two layers as Keras saves a model: a dense one, and a model that has two dense ones.
+  /// Writes two layers as Keras saves a model: a dense layer, and a model with two dense layers.
   explicit KerasFile(bool variable) {
     const Hdf5Session session;
     const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
@@ -74,7 +74,7 @@ struct KerasFile {
   }
 };
 
-/// What is wrong with the file; "" where nothing is.
+/// Returns the error message for a file; "" if it can be loaded.
 std::string mistake(const std::string& path) {
   try {
     WeightFile::load(path);
@@ -124,7 +124,8 @@ TEST_CASE("a weight of integers is named, without its numbers") {
   CHECK(*static_cast<const float*>(file.weights()[1].data) == 0.5f);
 }
 
-/// A layer with weights of these names, each an array of one number.
+/// Writes a file with one layer whose weights have these names; each is an array of one number. Returns its
+/// path.
 std::string file_of(const test::Directory& directory, const std::vector<std::string>& names) {
   const Hdf5Session session;
   std::string path = directory / "names.h5";
@@ -146,7 +147,7 @@ TEST_CASE("weights of models within models have names that differ") {
   std::vector<std::string> names;
   for (const ArrayRef& weight : file.weights()) names.push_back(weight.name);
   CHECK(names == std::vector<std::string>{"l/enc/dense/kernel", "l/dec/dense/kernel", "l/bias"});
-  // One array under many names would take as much memory as often.
+  // One array listed under many names would be loaded many times.
   CHECK(mistake(file_of(directory, {"a:0", "a:0"})).find("weight_names of 'l': expected each name once") !=
         std::string::npos);
 }
@@ -166,7 +167,7 @@ TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused")
     H5Lcreate_external("/etc/passwd", "/", layer, "kernel:0", H5P_DEFAULT, H5P_DEFAULT);
   });
   CHECK(mistake(elsewhere).find("expected 'kernel:0' in the file itself, found a link") != std::string::npos);
-  // A chunk of four numbers that holds three.
+  // A chunk of four numbers that contains only three.
   const std::string packed = with_kernel([](hid_t layer) {
     const hsize_t four = 4;
     const Hdf5Handle space(H5Screate_simple(1, &four, nullptr)), creation(H5Pcreate(H5P_DATASET_CREATE));
@@ -174,7 +175,7 @@ TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused")
     H5Pset_deflate(creation, 1);
     const Hdf5Handle kernel(
         H5Dcreate2(layer, "kernel:0", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, creation, H5P_DEFAULT));
-    // 12 zeros as zlib packs them, not compressed.
+    // 12 zero bytes in zlib format, stored without compression.
     const unsigned char chunk[] = {0x78, 0x01, 0x01, 12, 0, 0xf3, 0xff, 0, 0,  0, 0, 0,
                                    0,    0,    0,    0,  0, 0,    0,    0, 12, 0, 1};
     const hsize_t origin = 0;
@@ -190,7 +191,7 @@ TEST_CASE("names in a damaged global heap are told") {
   const size_t heap = bytes.find("GCOL");
   REQUIRE(heap != std::string::npos);
   std::string damaged = bytes;
-  damaged.replace(heap + 16, 16, std::string(16, '\0'));  // free space of no size: libhdf5 runs for ever
+  damaged.replace(heap + 16, 16, std::string(16, '\0'));  // free space of size 0, an endless loop in libhdf5
   test::write_text(keras.path, damaged);
   CHECK(mistake(keras.path).starts_with(keras.path + ": the attribute layer_names: expected a size within"));
   damaged = bytes;
@@ -217,5 +218,5 @@ TEST_CASE("what is no file of weights is said to be none") {
     Hdf5Handle(H5Fcreate(empty.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   }
   CHECK(mistake(empty) ==
-        empty + ": expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program");
+        empty + ": expected an .h5 file of dtrain or Keras, found an HDF5 file of another program");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Exports runs as .keras files and goes on with the training in Keras 3: the predictions after 24 further steps are those of
-dtrain to 1e-5 of the largest, for every optimizer and schedule. The other way around, files that Keras 2 and 3 saved are imported
-with their optimizers, those of Keras 2.10 among them, and dtrain goes on. Losses, their weights and metrics come along.
+"""Exports runs as .keras files and continues training in Keras 3: the predictions after 24 further steps must equal dtrain's
+to 1e-5 of the largest, for every optimizer and schedule. Also imports files that Keras 2 and 3 saved, with the state of their
+optimizers (including those of Keras 2.10), losses, loss weights and metrics, and continues training in dtrain.
 
     continue_in_keras.py DTRAIN
 
@@ -26,7 +26,7 @@ def check(program, keras, folder, train):
     y = random.integers(0, 3, SAMPLES).astype("int32")
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
-    # The schedules go by the length of the whole run.
+    # Schedules depend on the length of the whole run.
     fit(program, folder, train=train, epochs=EPOCHS, replicas=2)
     run(program, folder, "predict", "run", "--input", "x.npy", "--output", "end.npy")
     fit(program, folder, train=train, epochs=EXPORTED, replicas=1)
@@ -52,7 +52,7 @@ shuffle: false
 
 
 def check_import(program, keras, folder, optimizer, ending):
-    """The same, begun in Keras and gone on with in dtrain."""
+    """Checks training that starts in Keras and continues in dtrain."""
     import numpy
     random = numpy.random.default_rng(7)
     x = random.normal(size=(SAMPLES, 6)).astype("float32")
@@ -79,7 +79,7 @@ def check_import(program, keras, folder, optimizer, ending):
 
 
 def legacy_optimizers(keras):
-    """Those of Keras 2.10 and before."""
+    """Returns the optimizers of Keras 2.10 and earlier."""
     legacy = getattr(keras.optimizers, "legacy", None)
     if keras.__version__.startswith("3") or not legacy:
         return {}
@@ -92,7 +92,7 @@ def legacy_optimizers(keras):
 
 
 def imports(keras):
-    """Optimizers by name, with the ending of the file that has their state."""
+    """Returns optimizers by name, with the extension of a file that contains their state."""
     for ending in (".keras", ".h5"):
         for name, (_, optimizer) in train_as_keras.cases(keras).items():
             yield name, optimizer, ending
@@ -101,7 +101,7 @@ def imports(keras):
 
 
 def check_outputs(program, keras, folder, ending):
-    """Two outputs with losses of different weights and metrics, some of which dtrain lacks."""
+    """Checks a model with two outputs, different loss weights, and metrics, some of which dtrain lacks."""
     layers, metrics = keras.layers, keras.metrics
     x = keras.Input((6,), name="x")
     model = keras.Model(x, [layers.Dense(3, activation="softmax", name="kind")(x), layers.Dense(1, name="size")(x)])

@@ -32,12 +32,12 @@ class Exporter:
         self.must("fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
 
     def export(self, file, *options):
-        """The parsed document that the command gives."""
+        """Runs the command and returns its parsed JSON output."""
         return json.loads(self.must("export", "run", "--output", file, "--json", *options))
 
 
 def windows(seed):
-    """Convolutions and pooling of odd sizes, strides, dilations and borders over an image and a volume."""
+    """Returns a model of convolutions and pooling with odd sizes, strides, dilations and borders on an image and a volume."""
     draw = random.Random(seed)
     layers, rows = [], []
     for i in range(16):
@@ -64,7 +64,7 @@ def windows(seed):
 
 
 def preprocessed():
-    """A table of numbers far from 0, which transforms make inputs and a target of."""
+    """Returns a run on a table of numbers far from 0, which transforms convert to inputs and a target."""
     run = models.run_of({"inputs": {"image": [2, 3, 2], "row": [4]},
                          "layers": [{"conv2d": {"filters": 2, "kernel_size": 2, "inputs": "image"}}, {"flatten": {}},
                                     {"concatenate": {"inputs": ["flatten", "row"]}}, {"dense": {"units": 2, "name": "last"}}]},
@@ -89,7 +89,7 @@ def predictions(exporter, inputs, outputs, *options):
 
 
 def compare(names, found, expected, batch, tolerance):
-    """Arrays of the first `batch` samples with dtrain's of all."""
+    """Compares arrays of the first `batch` samples with dtrain's arrays of all samples."""
     for name, a, b in zip(names, found, expected, strict=True):
         assert a.shape == b[:batch].shape, f"{name}: {a.shape}, not {b[:batch].shape}"
         off = float(abs(a - b[:batch]).max()) / max(1.0, float(abs(b).max()))
@@ -97,7 +97,7 @@ def compare(names, found, expected, batch, tolerance):
 
 
 def models_of(graphs, seed):
-    """Names and runs: every layer, the small models, random graphs, random windows."""
+    """Returns names and runs: a model with every layer, the small models, random graphs, random windows."""
     small = models.small_ones()
     return ([("every layer", models.every_layer())] + [(name, small[name]) for name in SMALL]
             + [(f"graph {seed + i}", models.random_graph(seed + i)) for i in range(graphs)]
@@ -105,14 +105,14 @@ def models_of(graphs, seed):
 
 
 def run_cases(program, check, cases):
-    """Calls check(exporter, run, tolerance, *options) for each (name, run, tolerance, options); exits."""
+    """Calls check(exporter, run, tolerance, *options) for each (name, run, tolerance, options), then exits."""
     failed = []
     for name, run, tolerance, options in cases:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 check(Exporter(program.resolve(), pathlib.Path(folder)), run, tolerance, *options)
                 print(f"good         {name}", flush=True)
-            except Exception as mistake:  # of dtrain and of the other programs alike
+            except Exception as mistake:  # an error of dtrain or of the other program
                 failed.append(name)
                 print(f"FAILED       {name}: {type(mistake).__name__}: {mistake}", flush=True)
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Imports models that Keras saved: `dtrain predict` gives Keras's predictions to 1e-5.
+"""Imports models that Keras saved: `dtrain predict` must return Keras's predictions to 1e-5.
 
     import_from_keras.py DTRAIN [--graphs N]
 
-Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, if there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
 """
 import json
 import pathlib
@@ -54,7 +54,7 @@ def every_layer(keras):
 
 
 def residual(keras):
-    """Layers that Keras lists in another order than they were made in."""
+    """A model whose layers Keras lists in another order than that of their creation."""
     layers = keras.layers
     image = keras.Input((8, 8, 4))
     x = image
@@ -76,7 +76,7 @@ def several_ends(keras):
 
 
 def nested(keras):
-    """A base with frozen parts inside a model, called twice."""
+    """A model that contains a base model with frozen parts and calls it twice."""
     layers = keras.layers
     image = keras.Input((8, 8, 3))
     x = layers.Conv2D(4, 3, name="frozen")(image)
@@ -119,7 +119,7 @@ def sequences(keras):
 
 
 def channels_first(keras):
-    """Of layers that TensorFlow computes so on a CPU. The slopes' axes are those of the values."""
+    """A model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the file's layout."""
     layers = keras.layers
     first = {"data_format": "channels_first"}
     image = keras.Input((3, 5, 6))
@@ -129,7 +129,7 @@ def channels_first(keras):
     shared = layers.PReLU(shared_axes=[2])
     x = layers.Concatenate(axis=1)([shared(x), shared(layers.ReLU()(x))])
     means = layers.GlobalAveragePooling2D(**first)(x)
-    rows = layers.Permute((2, 1, 3))(x)  # no layer of images: it has the channels as the file does
+    rows = layers.Permute((2, 1, 3))(x)  # not an image layer: it uses the file's order of axes
     return keras.Model(image, [layers.Dense(2)(means), layers.Dense(2)(layers.Flatten()(layers.PReLU()(rows)))])
 
 
@@ -149,7 +149,7 @@ MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, 
 
 
 def towers(keras, model, count):
-    """The wrapper that Keras's multi_gpu_model makes."""
+    """Returns a wrapper like that of Keras's multi_gpu_model."""
     layers = keras.layers
 
     def part(data, i, parts):
@@ -189,7 +189,7 @@ class Case:
         return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]
 
     def check(self, name, model, file, original=None):
-        """`original`: the model whose predictions count, where the saved one wraps it."""
+        """`original` is the model whose predictions are compared, if the saved model wraps it."""
         import h5py
         import numpy
         model.save(self.folder / file)
@@ -204,7 +204,7 @@ class Case:
                 samples_file[key] = array
         self.dtrain("predict", out, "--input", "samples.h5", "--output", "found.h5", "--quiet")
         with h5py.File(self.folder / "found.h5") as found:
-            names = list(found) if len(found) == 1 else report["outputs"]  # of a single output "output"
+            names = list(found) if len(found) == 1 else report["outputs"]  # a single output is named "output"
             differences = [float(abs(found[key][()] - one).max() / max(1, abs(one).max())) for key, one in zip(names, expected)]
         if not max(differences) < 1e-5:
             raise open_in_keras.Mistake(f"{name} as {file}: predictions differ by {differences} of the largest")
@@ -212,7 +212,7 @@ class Case:
 
 
 def check_random_graphs(case, count):
-    """dtrain's own models, out as .keras and back."""
+    """Exports dtrain's own models as .keras files and imports them again."""
     import h5py
     import numpy
     for seed in range(count):

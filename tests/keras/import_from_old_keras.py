@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Imports models that Keras 1 or Keras 2.2 saved: `dtrain predict` gives Keras's predictions to 1e-5.
+"""Imports models that Keras 1 or Keras 2.2 saved: `dtrain predict` must return Keras's predictions to 1e-5.
 
     import_from_old_keras.py DTRAIN
 
 DTRAIN_OLD_KERAS_PYTHON names the interpreters (separated by ':') that have such a Keras, such as Python 3.6 with tensorflow
-1.13.2, h5py 2.10 and keras 1.2.2 or 2.2.4. Exits with 77, which CTest takes for skipped, if it is not set.
+1.13.2, h5py 2.10 and keras 1.2.2 or 2.2.4. Exits with 77, which CTest treats as skipped, if it is not set.
 """
 import json
 import os
@@ -85,7 +85,7 @@ def keras_2_images(keras):
 
 
 def keras_2_towers(keras):
-    """multi_gpu_model itself, on a machine that says it has two GPUs."""
+    """Calls the real multi_gpu_model on a machine that pretends to have two GPUs."""
     inner = keras_2_images(keras)
     utils = keras.utils.multi_gpu_utils
     utils._get_available_devices = lambda: ["/cpu:0", "/gpu:0", "/gpu:1"]
@@ -101,7 +101,7 @@ def cases(keras):
 
 
 def write(folder):
-    """Saves models, samples and predictions; runs in the old interpreter."""
+    """Saves models, samples and predictions. Runs in the old interpreter."""
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
     import h5py
     import keras

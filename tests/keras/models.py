@@ -1,11 +1,11 @@
-"""Models to be opened in Keras: random graphs with skips, one with every layer, one for every loss, optimizer, schedule."""
+"""Models to open in Keras: random graphs with skips, one with every layer, one for every loss, optimizer and schedule."""
 import random
 
 WIDTH, IMAGE = 6, [6, 6, 4]
 
 
 def run_of(model, loss="mean_squared_error", targets=None, optimizer="sgd", metrics=(), low_high=(0, 1), **train):
-    """A run of two steps on random data; `targets`: what the synthetic reader is told, by output."""
+    """A run of two steps on random data; `targets`: options of the synthetic reader, by output."""
     names = list(targets)
     synthetic = {"samples": 10, "seed": 1, "input": {"low": low_high[0], "high": low_high[1]}}
     synthetic.update({"target": targets[names[0]]} if len(names) == 1 else {"targets": targets})
@@ -15,13 +15,13 @@ def run_of(model, loss="mean_squared_error", targets=None, optimizer="sgd", metr
 
 
 class RandomGraph:
-    """A graph whose layers are written in any order that has each after its inputs, which is seldom Keras's."""
+    """A random graph. Its layers are in a random topological order, which is seldom Keras's."""
 
     def __init__(self, seed):
         self.draw = random.Random(seed)
         self.layers, self.inputs, self.used = [], {}, set()
-        self.weights = {}  # names of layers by their kind and the sort of value that they read
-        self.sharing = []  # names of those that have another's weights, with the list of values that they are in
+        self.weights = {}  # names of layers, by kind and type of the value that they read
+        self.sharing = []  # names of layers that share another layer's weights, with the list that holds their values
         self.vectors, self.images = [], []  # names of values
         self.written = 0
         for i in range(self.draw.choice([1, 1, 2, 3])):
@@ -36,12 +36,12 @@ class RandomGraph:
                 self.one(self.images if name in self.images else self.vectors, name)
 
     def name(self):
-        """Some names are of the sort that blocks give."""
+        """Returns a name; some have the form of names within blocks."""
         self.written += 1
         return self.draw.choice(["n{}", "branch/n{}", "a.b{}", "x/y/n{}"]).format(self.written)
 
     def pick(self, values, most=1):
-        """Newer ones are likelier."""
+        """Draws values, preferring newer ones."""
         count = self.draw.randint(2, most) if most > 1 else 1
         chosen = [values[-1 - min(int(self.draw.expovariate(0.4)), len(values) - 1)] for _ in range(count)]
         return chosen if most > 1 else chosen[0]
@@ -59,7 +59,7 @@ class RandomGraph:
         return {"activation": chosen} if chosen else {}
 
     def one(self, values, source):
-        """A layer of one input and the same shape."""
+        """Adds a layer with one input whose output has the same shape."""
         if values is self.vectors:
             kind = self.draw.choice(["dense", "dense", "dense", "layer_normalization", "batch_normalization",
                                      "activation", "dropout"])
@@ -104,7 +104,7 @@ class RandomGraph:
             self.lay("dense", pooled, self.vectors, units=WIDTH)
 
     def run(self):
-        # Keras's outputs have the names of their layers, which several calls have.
+        # Keras names outputs by their layers, so several calls of a layer would have the same name.
         for name, values in self.sharing:
             if name not in self.used:
                 self.lay("activation", name, values, activation="tanh")
@@ -113,7 +113,7 @@ class RandomGraph:
                    and (name not in self.used or self.draw.random() < 0.1)
                    and name not in dict(self.sharing)]
         self.draw.shuffle(outputs)
-        # Products of products make large numbers: without a bound on the gradient some runs leave what float32 holds.
+        # Products of products become large: without clipping the gradient, some runs leave float32's range.
         return run_of({"inputs": self.inputs, "layers": self.layers, "outputs": outputs},
                       targets={name: {"shape": shape[name]} for name in outputs}, clip_norm=0.1)
 
@@ -123,9 +123,9 @@ def random_graph(seed):
 
 
 def every_layer():
-    """Every kind of layer, every activation as a layer and as an option, and the options that change what is computed.
+    """Every kind of layer, every activation as a layer and as an option, and the options that change the computation.
 
-    But for what some Kerases cannot do, which stands in small_ones()."""
+    Features that some versions of Keras lack are in small_ones()."""
     activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",
                    {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}, "relu6", "selu", "softplus", "softsign",
                    "mish", {"relu": {"max_value": 1.5, "negative_slope": 0.1, "threshold": 0.5}},
@@ -214,7 +214,7 @@ def every_layer():
         {"concatenate": {"axis": -1, "inputs": ["merged", "dense", "embedded"]}},
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
-        # All of it, and the input `row`.
+        # All branches and the input `row`.
         {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
@@ -234,7 +234,8 @@ def every_layer():
 
 
 def small_ones():
-    """By what they show: a small model under each loss, optimizer, schedule and metric, and what some Kerases cannot do."""
+    """Returns small models by name: one for each loss, optimizer, schedule and metric, and for features that some versions
+    of Keras lack."""
     def run(units=3, activation=None, target=None, **train):
         last = {"units": units, "name": "last"} | ({"activation": activation} if activation else {})
         model = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 5, "activation": "tanh"}}, {"dense": last}]}

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Opens dtrain's checkpoints in Keras: the predictions are `dtrain predict`'s to 1e-5, and an epoch of fit runs.
+"""Opens dtrain's checkpoints in Keras: the predictions must equal those of `dtrain predict` to 1e-5, and fit() must run for an
+epoch.
 
     open_in_keras.py DTRAIN [--configs FOLDER]... [--graphs N] [--seed S]
 
-Takes the configurations in `configs/` and in each FOLDER (shortened to two steps), N random graphs, a model with every layer,
-and one of every loss, optimizer and schedule. Asks every Keras that can be imported: `keras` (2 or 3, with TensorFlow) and
-`tf_keras`. Exits with 77, which CTest takes for skipped, where there is none; DTRAIN_KERAS_PYTHON names an interpreter that has
-them. Configurations whose data is not there (DTRAIN_DATA), and those of a FOLDER that this dtrain refuses, are passed over.
+Tests the configurations in `configs/` and in each FOLDER (shortened to two steps), N random graphs, a model with every layer,
+and one for every loss, optimizer and schedule. Uses every Keras that can be imported: `keras` (2 or 3, with TensorFlow) and
+`tf_keras`. Exits with 77, which CTest treats as skipped, if there is none; DTRAIN_KERAS_PYTHON names an interpreter that has
+them. Skips configurations whose data is missing (DTRAIN_DATA), and those of a FOLDER that this dtrain rejects.
 """
 import argparse
 import gc
@@ -27,29 +28,29 @@ SAMPLES = 6
 TOLERANCE = 1e-5  # of the largest prediction, or of 1
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# Each is kept where the configuration takes it.
+# Each assignment is used if the configuration accepts it.
 SHORTER = ["train.epochs=1", "train.batch_size=8", "strategy=single", "train.precision=float32", "dataset.cache=none",
            "dataset.train.synthetic.samples=16", "dataset.validation.synthetic.samples=8", "dataset.train.rows=[0, 16]",
            "dataset.validation.rows=[0, 8]"]
 
 
 class Mistake(Exception):
-    """What a checkpoint must not do."""
+    """A failed check of a checkpoint."""
 
 
 class Passed(Exception):
-    """A configuration that is not for this place; says why."""
+    """A configuration that cannot be tested here; the message is the reason."""
 
 
 def go_to_named_python():
-    """Begins anew in the interpreter that DTRAIN_KERAS_PYTHON names, if it names one."""
+    """Restarts in the interpreter that DTRAIN_KERAS_PYTHON names, if it is set."""
     other = os.environ.pop("DTRAIN_KERAS_PYTHON", "")
     if other:
         os.execv(other, [other, *sys.argv])
 
 
 def find_kerases():
-    """Every Keras here, by name and version."""
+    """Returns every installed Keras, by name and version."""
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -83,14 +84,14 @@ class Dtrain:
         return result.stdout
 
     def checkpoint(self, config, sets=()):
-        """The file at the end of a run."""
+        """Runs a configuration and returns its last checkpoint."""
         options = [part for value in sets for part in ("--set", value)]
         self.must("fit", config, "--output", "run", "--overwrite", "--quiet", *options)
         return max((self.folder / "run/checkpoints").glob("ckpt-*.h5"))
 
 
 def program_and_kerases():
-    """For scripts whose one argument is the program: its path, and every Keras here; exits where there is none."""
+    """For scripts whose only argument is the program: returns its path and every installed Keras; exits if there is none."""
     go_to_named_python()
     kerases = find_kerases()
     if not kerases:
@@ -100,7 +101,7 @@ def program_and_kerases():
 
 
 def sets_for(dtrain, config):
-    """The assignments that make a run of a configuration short; raises Passed where it cannot run here."""
+    """Returns the assignments that make a run of a configuration short; raises Passed if it cannot run here."""
     def mistakes(sets):
         result = dtrain.run("check", config, *[part for value in sets for part in ("--set", value)])
         return {line for line in result.stderr.splitlines() if "error" in line} if result.returncode else set()
@@ -108,7 +109,7 @@ def sets_for(dtrain, config):
     sets, left = [], mistakes([])
     for value in SHORTER:
         found = mistakes(sets + [value])
-        if found <= left:  # no mistake that was not there
+        if found <= left:  # no new errors
             sets, left = sets + [value], found
     if not left:
         return sets
@@ -118,7 +119,7 @@ def sets_for(dtrain, config):
 
 
 class Opened:
-    """A checkpoint's file, and what random inputs and targets suit the model."""
+    """A checkpoint's file, and random inputs and targets that suit the model."""
 
     def __init__(self, path):
         import h5py
@@ -140,7 +141,7 @@ class Opened:
             self.inputs[own[name]] = (
                 self.random.random(shape, dtype="float32") if spec["dtype"] == "float32"
                 else self.random.integers(0, min(rows, default=10), shape, dtype=spec["dtype"]))
-        # An activation that Keras has only as a layer is the layer's that it was written for.
+        # An activation that Keras has only as a layer belongs to the layer that has it as an option.
         self.axes = {l["name"]: l["config"]["axis"] for l in config["layers"] if l["class_name"] == "Concatenate"}
         self.outputs = [own[name].removesuffix("/activation") for name, _, _ in config["output_layers"]]
 
@@ -150,7 +151,7 @@ class Opened:
 
     @staticmethod
     def attribute(group, name):
-        """A list that may be in pieces."""
+        """Returns a list attribute, which may be split into parts."""
         if name in group.attrs:
             return list(group.attrs[name])
         pieces = []
@@ -159,7 +160,7 @@ class Opened:
         return sum(pieces, [])
 
     def predictions(self, dtrain):
-        """dtrain's, one array an output."""
+        """Returns dtrain's predictions, one array per output."""
         with self.h5py.File(dtrain.folder / "inputs.h5", "w") as file:
             for name, array in self.inputs.items():
                 file[name] = array
@@ -173,7 +174,7 @@ class Opened:
             return [file[name][()] for name in self.outputs]
 
     def targets(self, predictions):
-        """As the losses want them."""
+        """Returns random targets in the form that the losses expect."""
         losses = self.training["loss"] if self.training else {"class_name": ""}
         losses = losses if isinstance(losses, list) else [losses]
         arrays = []
@@ -205,7 +206,7 @@ def close(np, found, expected, what):
 
 
 def open_in(keras, opened, expected, eager):
-    """Loads the model, compares, loads weights only, compares, and trains an epoch."""
+    """Loads the model and compares predictions, loads only the weights and compares again, and trains for an epoch."""
     def gelu_tanh(x):
         return keras.activations.gelu(x, approximate=True)
 
@@ -238,7 +239,7 @@ def open_in(keras, opened, expected, eager):
         model.compile(keras.optimizers.SGD(0.001), lone(["mean_squared_error"] * len(expected)))
     else:
         check_training(keras, model, opened.training)
-    if eager or len(model.layers) > 30:  # tracing takes far longer than the epoch
+    if eager or len(model.layers) > 30:  # tracing would take far longer than the epoch
         model.run_eagerly = True
     before = [np.array(weight) for weight in model.trainable_weights]
     history = model.fit(inputs, lone(opened.targets(expected)), epochs=1, batch_size=4, verbose=0).history
@@ -249,7 +250,7 @@ def open_in(keras, opened, expected, eager):
 
 
 def check_training(keras, model, training):
-    """That compiling took everything in."""
+    """Checks that the compiled model has the optimizer, losses and metrics of the checkpoint."""
     wanted = training["optimizer_config"]
     if type(model.optimizer).__name__ != wanted["class_name"]:
         raise Mistake(f"the optimizer is {type(model.optimizer).__name__}")
@@ -272,7 +273,7 @@ class Tally:
         self.dtrain, self.kerases, self.failed, self.done, self.passed = dtrain, kerases, [], 0, 0
 
     def case(self, name, checkpoint, eager=True):
-        """`checkpoint` makes one."""
+        """Runs one case; `checkpoint` is a function that creates the checkpoint."""
         start = time.monotonic()
         try:
             opened = Opened(checkpoint())
@@ -292,7 +293,7 @@ class Tally:
             except Passed as reason:
                 self.passed += 1
                 print(f"passed over  {name}, {which}: {reason}", flush=True)
-            except Exception as mistake:  # whatever Keras raises is what its user would see
+            except Exception as mistake:  # users would see any exception of Keras
                 self.failed.append(name)
                 told = mistake if isinstance(mistake, Mistake) else f"{type(mistake).__name__}: {mistake}"
                 print(f"FAILED       {name}, {which}: {told}", flush=True)
@@ -309,7 +310,7 @@ class Tally:
 
 
 def kinds_of(schema, node):
-    """The names of the kinds that a part of the JSON schema allows."""
+    """Returns the names of the kinds that a part of the JSON schema allows."""
     while "$ref" in node:
         found = schema
         for key in node["$ref"].lstrip("#/").split("/"):
@@ -325,7 +326,7 @@ def kinds_of(schema, node):
 
 
 def check_every_layer(dtrain, run):
-    """That the model with every layer has every layer that the program knows."""
+    """Checks that the model with every layer has every layer that the program supports."""
     schema = json.loads(dtrain.must("schema"))
     model = next(part for part in schema["properties"]["model"]["anyOf"] if part.get("type") != "string")
     while "$ref" in model:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Exports models to ONNX and computes them in ONNX Runtime: the predictions are `dtrain predict`'s to 1e-4.
+"""Exports models to ONNX and runs them in ONNX Runtime: the predictions must equal those of `dtrain predict` to 1e-4.
 
     open_in_onnxruntime.py DTRAIN [--graphs N] [--seed S]
 
-Takes a model with every layer, the small models of models.py, N random graphs, and N models of random windows. onnx.checker looks at each file with full
-checks, and batches of several sizes go through each. Exits with 77, which CTest takes for skipped, where onnx, onnxruntime,
-numpy or h5py is missing; DTRAIN_KERAS_PYTHON names an interpreter that has them.
+Tests a model with every layer, the small models of models.py, N random graphs, and N models of random windows. Each file is
+checked by onnx.checker with full checks, and runs with batches of several sizes. Exits with 77, which CTest treats as
+skipped, if onnx, onnxruntime, numpy or h5py is missing; DTRAIN_KERAS_PYTHON names an interpreter that has them.
 """
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ HALF_TOLERANCE = 0.05
 
 
 def inputs_of(model, rows, np):
-    """Random samples by the graph's inputs; whole numbers are below the number of rows of any embedding."""
+    """Returns random samples for the graph's inputs; integers are smaller than the number of rows of every embedding."""
     random = np.random.default_rng(5)
     arrays = {}
     for value in model.graph.input:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Exports models to safetensors and computes them in PyTorch, by the script that dtrain writes beside the file: the
-predictions are `dtrain predict`'s to 1e-4.
+"""Exports models to safetensors and runs them in PyTorch with the script that dtrain writes next to the file: the predictions
+must equal those of `dtrain predict` to 1e-4.
 
     open_in_torch.py DTRAIN [--graphs N] [--seed S]
 
-Takes the models of open_in_onnxruntime.py. Exits with 77, which CTest takes for skipped, where torch, safetensors, numpy or
-h5py is missing; DTRAIN_TORCH_PYTHON names an interpreter that has them.
+Tests the models of open_in_onnxruntime.py. Exits with 77, which CTest treats as skipped, if torch, safetensors, numpy or h5py
+is missing; DTRAIN_TORCH_PYTHON names an interpreter that has them.
 """
 import argparse
 import contextlib

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Starts dtrain's models with weights that Keras saved: the predictions are Keras's to 1e-5.
+"""Starts dtrain's models with weights that Keras saved: the predictions must equal Keras's to 1e-5.
 
     read_from_keras.py DTRAIN
 
-Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, where there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
 """
 import pathlib
 import subprocess
@@ -72,7 +72,7 @@ def check(program, keras, folder):
     model.save(folder / "model.h5")
     model.save(folder / "model.keras")
     files = ["model.h5", "model.keras"]
-    if keras.__version__.startswith("3"):  # tf_keras does not save the names of layers there
+    if keras.__version__.startswith("3"):  # tf_keras does not save layer names in .weights.h5
         model.save_weights(folder / "model.weights.h5")
         files.append("model.weights.h5")
     numpy.save(folder / "samples.npy", samples)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Trains one model with every optimizer and schedule, in dtrain and in Keras, from the same weights with the same batches: the
-predictions after 40 steps are the same to 1e-5 of the largest.
+predictions after 40 steps must be equal to 1e-5 of the largest.
 
     train_as_keras.py DTRAIN
 
-Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, where there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
 """
 import pathlib
 import subprocess
@@ -29,7 +29,7 @@ train:
 
 
 def cases(keras):
-    """Name: lines under `train:`, and Keras's optimizer, null where this Keras has none."""
+    """Returns, by name, lines under `train:` and the Keras optimizer (None if this Keras lacks it)."""
     o, s = keras.optimizers, keras.optimizers.schedules
     lamb = getattr(o, "Lamb", None)
     sgd = "optimizer: {sgd: {learning_rate: %s}}"
@@ -77,7 +77,7 @@ def fit(program, folder, **options):
 
 
 def check(program, keras, folder, train, optimizer):
-    """How much the predictions differ at most, of one replica and of three, as a part of the largest."""
+    """Returns the largest differences of predictions, with one replica and with three, relative to the largest prediction."""
     import numpy
     random = numpy.random.default_rng(7)
     x = random.normal(size=(SAMPLES, 6)).astype("float32")

@@ -1,4 +1,4 @@
-// Where buffers are placed: no two at one place at one time, each at the lowest that is free, and soon.
+// Placement of buffers: live buffers do not overlap, each is at the lowest free offset, and assign() is fast.
 #include "nn/arena.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct LiveBuffer {
   int first, last;
 };
 
-/// What assign() is to do, said plainly.
+/// A simple reference implementation of assign().
 std::vector<size_t> lowest_places(const std::vector<LiveBuffer>& buffers) {
   std::vector<size_t> order(buffers.size()), offsets(buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -74,9 +74,9 @@ TEST_CASE("buffers lie at the lowest place that is free while they live") {
 }
 
 TEST_CASE("a hundred thousand buffers, as of a deep network, are placed soon") {
-  // The limit is far above what is needed, so that it holds under sanitizers, and far below what looking at
-  // every pair takes.
-  const std::clock_t start = std::clock();  // of the processor: other programs run beside the tests
+  // The limit is far above the actual time, so that it holds under sanitizers, and far below the time of an
+  // algorithm that compares every pair.
+  const std::clock_t start = std::clock();  // CPU time, because other programs may run at the same time
   constexpr int kLayers = 60'000;
   Arena arena;
   for (int i = 0; i < kLayers; ++i) {

@@ -1,4 +1,4 @@
-// What is said of models that are wrong, and where.
+// Error messages for invalid models, and their source locations.
 #include <fmt/format.h>
 
 #include "nn_support.h"
@@ -7,12 +7,12 @@ using namespace dtrain;
 
 namespace {
 
-/// A model of one input x of [28, 28, 1] with these layers, whose first line is the third.
+/// Returns a model with one input x of [28, 28, 1] and these layers, which start on line 3.
 std::string with_layers(const std::string& layers, const std::string& after = "") {
   return "inputs: {x: [28, 28, 1]}\nlayers:\n" + layers + after;
 }
 
-/// The same with blocks on lines 2 and on, each from its own line.
+/// Returns a model with an input x of [4], with blocks from line 3 on, followed by layers.
 std::string with_blocks(const std::string& blocks, const std::string& layers) {
   return "inputs: {x: [4]}\nblocks:\n" + blocks + "layers:\n" + layers;
 }
@@ -77,17 +77,17 @@ TEST_CASE("values that nobody reads") {
   CHECK(model_errors(with_layers("  - flatten\n"
                                  "  - dense: {units: 2, activation: relu}\n"
                                  "  - dense: {units: 2, inputs: flatten}\n")) ==
-        "m.yaml:4:5: error: the output of 'dense' is used by nobody");
+        "m.yaml:4:5: error: the output of 'dense' is not used");
   CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2, inputs: x}\n") ==
-        "m.yaml:1:18: error: the input 'y' is read by no layer");
+        "m.yaml:1:18: error: the input 'y' is not read by any layer");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {units: 4}}, {dense: {units: 4, inputs: input}}]}\n",
                                  "  - b: {repeat: 3}\n")) ==
-        "m.yaml:3:17: error: the output of 'b/dense' is used by nobody");
+        "m.yaml:3:17: error: the output of 'b/dense' is not used");
 }
 
 TEST_CASE("several inputs, and a first layer that does not say which") {
   CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2}\n") ==
-        "m.yaml:3:5: error: dense must say which of the model's inputs it reads (inputs: ...): x, y");
+        "m.yaml:3:5: error: dense needs `inputs:`, because the model has several inputs: x, y");
 }
 
 TEST_CASE("outputs") {
@@ -96,7 +96,7 @@ TEST_CASE("outputs") {
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: [flatten, x]\n")) ==
         "m.yaml:4:20: error: outputs: 'x' is an input of the model, not a layer");
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: [flatten, flatten]\n")) ==
-        "m.yaml:4:20: error: outputs: 'flatten' is there twice");
+        "m.yaml:4:20: error: outputs: 'flatten' is listed twice");
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: []\n")).starts_with("m.yaml:4:10: error: "));
 }
 
@@ -135,39 +135,39 @@ TEST_CASE("layers that cannot have another's weights") {
     return model_errors("inputs: {x: [4]}\nlayers:\n  - dense: {units: 4, name: a}\n" + layers);
   };
   CHECK(said("  - dense: {shared_with: b}\n") ==
-        "m.yaml:4:26: error: shared_with: 'b' is no dense before this layer; expected one of a");
-  CHECK(
-      said("  - dense: {shared_with: x}\n").starts_with("m.yaml:4:26: error: shared_with: 'x' is no dense"));
+        "m.yaml:4:26: error: shared_with: 'b' is not an earlier dense layer; expected one of a");
+  CHECK(said("  - dense: {shared_with: x}\n")
+            .starts_with("m.yaml:4:26: error: shared_with: 'x' is not an earlier dense layer"));
   CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
-            .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
+            .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
   CHECK(said("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
   CHECK(said("  - dense: {name: b, shared_with: b}\n")
-            .starts_with("m.yaml:4:35: error: shared_with: 'b' is no dense before this layer"));
-  // A circle: either of the two would have to come first.
+            .starts_with("m.yaml:4:35: error: shared_with: 'b' is not an earlier dense layer"));
+  // A cycle: each of the two would have to come first.
   CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
-            .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
+            .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
   CHECK(said("  - layer_normalization: {shared_with: a}\n") ==
-        "m.yaml:4:40: error: shared_with: 'a' is a dense, and this layer a layer_normalization");
+        "m.yaml:4:40: error: shared_with: 'a' is a dense layer, but this is a layer_normalization layer");
   CHECK(said("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
   CHECK(said("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
-        "m.yaml:4:29: error: dense 'b' has the options of 'a' and none of its own (shared_with)\n"
-        "m.yaml:4:39: error: dense 'b' has the options of 'a' and none of its own (shared_with)");
+        "m.yaml:4:29: error: dense 'b' has the options of 'a' (shared_with) and cannot have others\n"
+        "m.yaml:4:39: error: dense 'b' has the options of 'a' (shared_with) and cannot have others");
   CHECK(said("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
-        "m.yaml:4:5: error: dense 'b' has the weights of 'a', which is trained: `trainable: false` must "
-        "stand there");
+        "m.yaml:4:5: error: dense 'b' has the weights of 'a', which is trained: set `trainable: "
+        "false` there");
   CHECK(said("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
-        "m.yaml:5:5: error: dense 'b': its kernel would be of 3x4, and that of 'a', which it shares, is of "
-        "4x4");
+        "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the one that it shares with 'a' "
+        "has the shape 4x4");
   CHECK(said("  - dense: {shared_with: [a], name: b}\n")
             .starts_with("m.yaml:4:26: error: dense's shared_with: "));
   CHECK(said("  - dense: {shared_wiht: a, units: 4}\n") ==
         "m.yaml:4:13: error: unknown key 'shared_wiht' in dense; did you mean 'shared_with'?");
   CHECK(said("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
-        "m.yaml:5:9: error: freeze: 'b' has the weights of 'a', which is trained; freeze that, too");
+        "m.yaml:5:9: error: freeze: 'b' shares the weights of 'a', which is trained; freeze both");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {shared_with: outside}}]}\n",
                                  "  - dense: {units: 4, name: outside}\n  - b\n")) ==
-        "m.yaml:3:38: error: shared_with: 'outside' is no dense before this layer");
+        "m.yaml:3:38: error: shared_with: 'outside' is not an earlier dense layer");
 }
 
 TEST_CASE("blocks that cannot have another use's weights") {
@@ -178,18 +178,18 @@ TEST_CASE("blocks that cannot have another use's weights") {
                     "  - one: {name: first}\n  - two: {name: second}\n" + layers));
   };
   CHECK(said("  - one: {shared_with: frist}\n")
-            .find("shared_with: 'frist' is no use of block 'one' before this one; did you mean 'first'?") !=
+            .find("shared_with: 'frist' is not an earlier use of block 'one'; did you mean 'first'?") !=
         std::string::npos);
   CHECK(said("  - one: {shared_with: second}\n")
-            .find("shared_with: 'second' is no use of block 'one' before this one") != std::string::npos);
+            .find("shared_with: 'second' is not an earlier use of block 'one'") != std::string::npos);
   CHECK(said("  - one: {name: itself, shared_with: itself}\n")
-            .find("shared_with: 'itself' is no use of block 'one' before this one") != std::string::npos);
+            .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
   CHECK(said("  - one: {shared_with: first, units: 4}\n")
-            .find("block 'one' has the parameters of 'first' and none of its own (shared_with)") !=
+            .find("block 'one' has the parameters of 'first' (shared_with) and cannot have others") !=
         std::string::npos);
   CHECK(said("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
-            .find("its kernel would be of 3x4, and that of 'first/a', which it shares, is of 4x4") !=
-        std::string::npos);
+            .find("its kernel needs the shape 3x4, but the one that it shares with 'first/a' has the shape "
+                  "4x4") != std::string::npos);
   CHECK(said("  - one: {shared_with: first, trainable: false}\n")
             .find("dense 'one/a' has the weights of 'first/a', which is trained") != std::string::npos);
 }
@@ -206,12 +206,11 @@ TEST_CASE("devices and segments that are none") {
           .find(
               "m.yaml:3:27: error: unknown key 'segmnet' in flatten's recompute; did you mean 'segment'?") !=
       std::string::npos);
-  CHECK(
-      model_errors(with_layers("  - flatten: {name: a, recompute: {segment: s}}\n"
-                               "  - dense: {name: b, units: 3}\n"
-                               "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
-      "m.yaml:5:5: error: recompute: the layers of a segment follow each other, and 'b', before 'c', is not "
-      "of it");
+  CHECK(model_errors(with_layers("  - flatten: {name: a, recompute: {segment: s}}\n"
+                                 "  - dense: {name: b, units: 3}\n"
+                                 "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
+        "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b', before 'c', is "
+        "not in the segment");
 }
 
 TEST_CASE("parameters of blocks") {
@@ -228,15 +227,15 @@ TEST_CASE("parameters of blocks") {
             with_blocks("  b: {parameters: {units: 4}, layers: [{dense: {units: $unit}}]}\n", "  - b\n")) ==
         "m.yaml:3:56: error: the block has no parameter 'unit'; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: $units}\n")) ==
-        "m.yaml:3:20: error: '$units' is outside of any block: parameters exist in blocks only");
+        "m.yaml:3:20: error: '$units' is outside a block: only blocks have parameters");
   CHECK(
       model_errors(with_blocks("  b: {parameters: {name: 4}, layers: [{dense: {units: 4}}]}\n", "  - b\n")) ==
-      "m.yaml:3:20: error: block 'b': 'name' is every block's key and cannot be a parameter");
+      "m.yaml:3:20: error: block 'b': 'name' is a key of every block and cannot be the name of a parameter");
 }
 
 TEST_CASE("blocks that are wrong in themselves") {
   CHECK(model_errors(with_blocks("  dense: {layers: [flatten]}\n", "  - flatten\n")) ==
-        "m.yaml:3:3: error: block 'dense' has the name of a kind of layer");
+        "m.yaml:3:3: error: block 'dense' has the name of a type of layer; choose another name");
   CHECK(model_errors(with_blocks("  b: {layers: []}\n", "  - flatten\n")) ==
         "m.yaml:3:3: error: block 'b' has no layers");
   CHECK(model_errors(with_blocks("  b: {layer: [flatten]}\n", "  - flatten\n"))
@@ -249,7 +248,7 @@ TEST_CASE("blocks that are wrong in themselves") {
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: input}}]}\n", "  - b\n")) ==
         "m.yaml:3:33: error: the name 'input' is taken already");
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: a/c}}]}\n", "  - b\n")) ==
-        "m.yaml:3:33: error: the name 'a/c': names inside of a block have no '/'");
+        "m.yaml:3:33: error: the name 'a/c': names inside a block cannot contain '/'");
   CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n",
                                  "  - dense: {units: 4}\n  - b: {inputs: [x, dense]}\n")) ==
         "m.yaml:6:21: error: block 'b' has one input, found 2");
@@ -284,7 +283,7 @@ TEST_CASE("everything wrong is told at once, in the order of the file") {
 }
 
 TEST_CASE("models of hostile size end soon") {
-  // Each block uses the one before twice: 2^40 layers, blocks laid out.
+  // Each block uses the previous one twice: 2^40 layers after expansion.
   std::string blocks = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 40; ++i) blocks += fmt::format("  b{0}: {{layers: [b{1}, b{1}]}}\n", i, i - 1);
   CHECK(model_errors(with_blocks(blocks, "  - b40\n")).find("the model has more than 100000 layers") !=
@@ -292,22 +291,21 @@ TEST_CASE("models of hostile size end soon") {
   CHECK(model_errors(with_blocks("  a: {layers: [{b: {repeat: 10000}}]}\n  b: {layers: [flatten]}\n",
                                  "  - a: {repeat: 10000}\n"))
             .find("the model has more than 100000 layers") != std::string::npos);
-  // No recursion, but blocks deep in each other.
+  // Deeply nested blocks without recursion.
   std::string deep = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 300; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
-  CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks lie more than 100 deep") !=
+  CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks are nested more than 100 deep") !=
         std::string::npos);
 }
 
 TEST_CASE("arrays beyond any memory are refused") {
   CHECK(model_errors("inputs: {x: [1000000]}\nlayers:\n  - dense: {units: 1073741824}\n") ==
-        "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than the 2147483647 "
-        "elements "
-        "that are possible");
+        "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than 2147483647 "
+        "elements");
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with(
                 "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
-  // No library looks at an embedding's rows.
+  // An embedding's table is not passed to any library.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }
@@ -361,7 +359,7 @@ TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
         "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected an input of height x width x channels, "
         "found "
         "'dropout' of 4");
-  // What may have been meant to change the shape leaves nothing to be said of what follows.
+  // The misspelt option may change the shape, so there are no follow-up errors about later layers.
   CHECK(model_errors(with_layers("  - conv2d: {filters: 4, kernel_size: 3, stride: 4}\n"
                                  "  - max_pooling2d: {pool_size: 20}\n"
                                  "  - dense: {}\n"))
@@ -415,10 +413,10 @@ TEST_CASE("units are left to the data in layers of outputs only") {
   REQUIRE(ends.outputs.size() == 2);
   CHECK(ends.outputs[0].open_units.mark().str() == "m.yaml:3:20");
   CHECK(ends.outputs[1].open_units.mark().str() == "m.yaml:5:20");
-  // Other options are checked all the same.
+  // Other options are still checked.
   CHECK(model_errors("inputs: {x: auto}\nlayers: [{dense: {units: auto, unit: 3}}]\n") ==
         "m.yaml:2:32: error: unknown key 'unit' in dense; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: auto, name: h}\n  - dense: {units: 2}\n")) ==
-        "m.yaml:3:20: error: dense 'h': the data say the units of a layer that gives an output of the model, "
-        "such as the last; expected a number, found 'auto'");
+        "m.yaml:3:20: error: dense 'h': units: expected a number, found 'auto', which is only possible in "
+        "layers that give an output of the model");
 }

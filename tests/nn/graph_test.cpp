@@ -1,4 +1,4 @@
-// Graphs from configurations: what is laid, and what it is called.
+// Graphs built from configurations: their nodes and names.
 #include "nn/graph.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Graph model_of(const std::string& config) {
   return std::move(*graph);
 }
 
-/// As `resolved` reads back.
+/// Checks that Graph::resolved reads back to the same configuration.
 void check_round_trip(const Graph& graph) {
   const Graph again = good_graph(graph.resolved.to_yaml());
   CHECK(again.resolved.to_yaml() == graph.resolved.to_yaml());
@@ -197,7 +197,7 @@ layers:
   };
   CHECK(owner("first") == "");
   CHECK(owner("second") == "first");
-  CHECK(owner("third") == "first");  // not second, whose weights are none of its own
+  CHECK(owner("third") == "first");  // not second, which does not own its weights
   CHECK(owner("twice/b") == "twice/a");
   CHECK(owner("twice_1/b") == "twice_1/a");
   CHECK(owner("last") == "twice_1/a");
@@ -361,7 +361,7 @@ TEST_CASE("the JSON schema knows the layers, their common keys and the top level
     return kind.find("properties") && kind.find("properties")->find("dense");
   });
   REQUIRE(dense != kinds.items().end());
-  // A mapping, or its one required option alone.
+  // Either a mapping, or only the value of its one required option.
   const Json& choices = *dense->find("properties")->find("dense")->find("anyOf");
   REQUIRE(choices.items().size() == 2);
   const Json& options = *choices.items()[0].find("properties");

@@ -1,4 +1,4 @@
-// What tests of losses and metrics share: an output of 4 rows and 3 columns, and targets for it.
+// Helpers for tests of losses and metrics: an output of 4 rows and 3 columns, and targets for it.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace dtrain {
 
 inline constexpr int64_t kRows = 4, kColumns = 3;
 
-/// A device's operations and a target that is its tests' own.
+/// A device and targets that tests may change.
 struct Bench {
   explicit Bench(test::Device& on) : device(on) {}
 
   test::Device& device;
   std::vector<int32_t> classes = {2, 0, 1, 1};
   Values dense;
-  // As the last view looks at them.
+  // The memory of the most recent view.
   test::Array<int32_t> own_classes = {};
   test::Array<float> own_dense = {};
 
@@ -42,7 +42,7 @@ Configured<Base> parse(const std::string& yaml) {
   return kind;
 }
 
-/// Rows that are distributions, as the device keeps them.
+/// Returns rows of probabilities that sum to 1, rounded to the device's compute type.
 inline Values probabilities(const Bench& bench) {
   return bench.device.kept({0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f});
 }

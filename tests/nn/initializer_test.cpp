@@ -59,7 +59,7 @@ void check_uniform(const std::string& yaml, double limit) {
   CHECK(s.low < -0.999 * limit);
 }
 
-/// `deviation` is that of the numbers drawn, which end at `limit`.
+/// `deviation` is the standard deviation of the drawn numbers; their magnitudes are at most `limit`.
 void check_truncated(const std::string& yaml, double deviation, double limit) {
   INFO(yaml);
   const Statistics s = statistics_of(drawn(yaml, kKernel));
@@ -90,7 +90,7 @@ TEST_CASE("random initializers have Keras's distributions") {
   CHECK(normal.deviation == doctest::Approx(2).epsilon(0.01));
   CHECK(normal.kurtosis == doctest::Approx(3).epsilon(0.03));
   CHECK(normal.high > 1 + 2 * 3.5);
-  // Not corrected for what is cut off, as in Keras.
+  // As in Keras, the deviation is not corrected for the truncation.
   check_truncated("truncated_normal", 0.05 * 0.87962566103423978, 0.1);
 }
 

@@ -21,7 +21,7 @@ void check_values(const Values& values, const Doubles& expected, double toleranc
   CHECK(worst <= tolerance);
 }
 
-/// Images of [batch, height, width, channels], zero outside.
+/// Images of shape [batch, height, width, channels]; pixels outside are zero.
 struct Images {
   int64_t height, width, channels;
   const Values& values;
@@ -35,7 +35,7 @@ struct Geometry {
   int64_t size_y, size_x, stride = 1, dilation = 1, top = 0, left = 0;
 };
 
-/// expected[n, y, x, f] = value(n, y, x, f).
+/// Returns the array whose element [n, y, x, f] is value(n, y, x, f).
 Doubles each_pixel(int64_t batch, const Shape& shape,
                    const std::function<double(int64_t, int64_t, int64_t, int64_t)>& value) {
   Doubles all;
@@ -46,7 +46,8 @@ Doubles each_pixel(int64_t batch, const Shape& shape,
   return all;
 }
 
-/// The convolution whose kernel is [size_y, size_x, channels, filters]; depthwise: filters for each channel.
+/// Checks a convolution with a kernel of [size_y, size_x, channels, filters]. Depthwise convolutions have
+/// `filters` filters for each channel.
 void check_convolution(const std::string& yaml, const Geometry& g, bool depthwise = false) {
   INFO(yaml);
   LayerRun run({yaml, {{"x", {7, 6, 3}}}});
@@ -69,7 +70,8 @@ void check_convolution(const std::string& yaml, const Geometry& g, bool depthwis
   check_values(run.forward(), each_pixel(2, run.output.shape, value));
 }
 
-/// Every input pixel lays the kernel, [size_y, size_x, filters, channels], times itself, over the output.
+/// Checks a transposed convolution: every input pixel adds the kernel, [size_y, size_x, filters, channels],
+/// times the pixel to the output.
 void check_transpose(const std::string& yaml, const Geometry& g) {
   INFO(yaml);
   LayerRun run({yaml, {{"x", {3, 4, 2}}}});
@@ -109,13 +111,14 @@ void check_pooling(const std::string& yaml, const Geometry& g, bool max) {
   check_values(run.forward(), each_pixel(2, shape.rank() == 3 ? shape : Shape{1, 1, shape[0]}, value));
 }
 
-/// The window of a layer of volumes, by depth, height and width.
+/// The window of a 3-D layer; elements are depth, height and width.
 struct VolumeWindow {
   std::array<int64_t, 3> size, strides{1, 1, 1}, dilation{1, 1, 1}, before{};
 };
 enum class Volumes { convolved, max, mean };
 
-/// A convolution, whose kernel is [depth, height, width, channels, filters], or a pooling of [5, 3, 4, 2].
+/// Checks a convolution (kernel [depth, height, width, channels, filters]) or a pooling of volumes of shape
+/// [5, 3, 4, 2].
 void check_volumes(const std::string& yaml, const VolumeWindow& w, Volumes kind = Volumes::convolved) {
   INFO(yaml);
   const std::array<int64_t, 3> extents{5, 3, 4};
@@ -154,7 +157,7 @@ void check_volumes(const std::string& yaml, const VolumeWindow& w, Volumes kind 
   check_values(run.forward(), expected);
 }
 
-/// (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
+/// Replaces x by (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
 void normalize(Doubles& values, size_t first, size_t stride, size_t count) {
   double mean = 0, variance = 0;
   for (size_t i = 0; i < count; ++i) mean += values[first + i * stride] / static_cast<double>(count);
@@ -187,7 +190,8 @@ TEST_CASE("convolutions, padded as in TensorFlow") {
                     {.size_y = 3, .size_x = 2, .dilation = 2});
   check_convolution("conv2d: {filters: 2, kernel_size: 4, padding: same}",
                     {.size_y = 4, .size_x = 4, .top = 1, .left = 1});
-  // 7 rows by steps of 2: one padded above and below. 6 columns: one padded, on the right.
+  // 7 rows with stride 2: one row of padding at the top and at the bottom. 6 columns: one column of padding
+  // on the right.
   check_convolution("conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}",
                     {.size_y = 3, .size_x = 3, .stride = 2, .top = 1});
   check_convolution("depthwise_conv2d: {kernel_size: 2}", {.size_y = 2, .size_x = 2}, true);

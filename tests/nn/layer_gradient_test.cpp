@@ -1,4 +1,4 @@
-// Every layer's gradients against differences of its outputs.
+// Checks every layer's gradients against finite differences of its outputs.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 const TensorSpec kRow{"x", {6}};
 const TensorSpec kImage{"x", {7, 6, 3}};
-const TensorSpec kDeepImage{"x", {5, 4, 16}};  // whole blocks of channels
+const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
 const TensorSpec kVolume{"x", {5, 4, 3, 2}};
 const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 
@@ -21,8 +21,8 @@ double projection(const Values& output, const Values& weights) {
                             [](float a, float b) { return static_cast<double>(a) * b; });
 }
 
-/// Whether `gradient` is d projection / d values[i], by differences of this step. At a kink the slope on one
-/// side has to do.
+/// Returns whether `gradient` is the derivative of the projection with respect to `value`, by finite
+/// differences with this step. At a kink it is enough that it matches the slope on one side.
 bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, float step) {
   const float x = value;
   const double here = projection(run.forward(), weights);
@@ -36,7 +36,7 @@ bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, 
   return near(both) || near(above) || near(below);
 }
 
-/// Looks at so many elements at most.
+/// Checks at most `most` elements.
 void check_array(LayerRun& run, Values& values, const Values& gradient, const Values& weights, size_t most,
                  const std::string& what) {
   REQUIRE(gradient.size() == values.size());
@@ -72,7 +72,7 @@ void check_gradients(const LayerCase& c, test::Device* device = nullptr) {
                   run.parameter_specs[i].name);
 }
 
-/// Every layer that computes something, at least once each way that its options lead.
+/// Every layer that computes something, at least once for each of its code paths.
 const std::vector<LayerCase>& cases() {
   static const std::vector<LayerCase> all = {
       {"dense: {units: 5}", {kRow}},
@@ -201,7 +201,7 @@ const std::vector<LayerCase>& cases() {
   return all;
 }
 
-/// No element further away than `tolerance` of the greatest, or of 1.
+/// Checks that elements differ by at most `tolerance`, relative to the largest magnitude or to 1.
 void check_near(const Values& found, const Values& expected, double tolerance, const std::string& what) {
   INFO(what);
   REQUIRE(found.size() == expected.size());
@@ -217,13 +217,13 @@ void check_near(const Values& found, const Values& expected, double tolerance, c
   CHECK(worst <= tolerance * greatest);
 }
 
-/// That a GPU gives the values and gradients that the CPU gives of the same numbers.
+/// Checks that a GPU computes the same values and gradients as the CPU.
 void check_as_on_cpu(const LayerCase& c, test::Device& device) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind));
   LayerRun there(c, &device), here(c);
   here.inputs = there.inputs;
   here.parameters = there.parameters;
-  // Values in between are rounded on their way; TF32's where they come to a product.
+  // Intermediate values are rounded to the compute type; with TF32, inputs of matrix products are rounded.
   const double tolerance = device.math.tf32 ? 4e-3 : device.tolerance(1e-4, 8);
   check_near(there.forward(), here.forward(), tolerance, "output");
   const Values weights = device.exact(spread_values(there.output_elements(), -1, 1, 99));
@@ -243,7 +243,7 @@ TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every
   test::on_every_gpu([](test::Device& device) {
     for (LayerCase c : cases()) {
       check_as_on_cpu(c, device);
-      // Without the kinks that numbers which differ by little may lie on either side of.
+      // Smooth activations, because at a kink slightly different numbers may have different gradients.
       for (const Activation kind : {Activation::tanh, Activation::sigmoid}) {
         c.fused = {kind};
         if (layer_of(c.yaml)->can_fuse(c.fused)) check_as_on_cpu(c, device);
@@ -359,7 +359,7 @@ TEST_CASE("batch normalisation gives its statistics by the replica's share") {
   const auto gradients = run.backward(Values(8, 0.0f)).parameters;
   CHECK(run.parameter_specs[2].name == "moving_mean");
   CHECK(gradients[2][0] == doctest::Approx(0.25 * 5));
-  // Squares of -4 -3 -2 -1 0 1 2 7, over 8: the biased variance.
+  // The biased variance: the sum of the squares of -4 -3 -2 -1 0 1 2 7, divided by 8.
   CHECK(gradients[3][0] == doctest::Approx(0.25 * 84 / 8));
   CHECK(*run.parameter_specs[2].moving_average == 0.99f);
   CHECK(*run.parameter_specs[3].moving_average == 0.99f);

@@ -72,7 +72,7 @@ LayerRun::LayerRun(const LayerCase& c, test::Device* device)
       for (float& value : inputs.back()) value = std::floor(value);
   }
   for (size_t i = 0; i < parameter_specs.size(); ++i) {
-    // A gamma near 0 would put all that it scales near a relu's kink.
+    // A gamma near 0 would move all scaled values near the relu's kink.
     const std::string& name = parameter_specs[i].name;
     const float low = name == "gamma" || name == "moving_variance" ? 0.5f : -1.0f;
     parameters.push_back(device_->exact(
@@ -127,7 +127,8 @@ Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout
   return test::values_of_bytes(bytes, device_->math.type);
 }
 
-/// As a plan does: where the compute type is float32 there is no copy of them.
+/// Sets the parameters' pointers like a plan: if the compute type is float32, the parameters have no separate
+/// copy.
 void LayerRun::use_parameters() {
   for (const Values& values : parameters) {
     const auto* data = static_cast<float*>(hold(device_->array(values).bytes()));
@@ -181,7 +182,7 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
   }
   scratch_ = device_->memory(requirements().scratch_bytes);
   args_.scratch = scratch_.data();
-  // What the requirements do not ask for is not there any more.
+  // Arrays that the layer does not require in backward are not available.
   if (!requirements().backward_reads_inputs) std::fill(args_.inputs.begin(), args_.inputs.end(), nullptr);
   if (!requirements().backward_reads_outputs) args_.outputs = {nullptr};
   if (const int bias = requirements().bias; bias >= 0) {

@@ -1,4 +1,4 @@
-// One layer, from a YAML snippet, run on a device's operations without a graph around it.
+// Runs one layer, given as a YAML snippet, on a device without a graph.
 #pragma once
 
 #include <memory>
@@ -17,43 +17,44 @@ struct LayerCase {
   bool training = true;
   bool trainable = true;
   bool inputs_need_gradient = true;
-  Layout layout = Layout::plain;  // what the inputs lie in; images only
+  Layout layout = Layout::plain;  // layout of the inputs; images only
   int64_t batch = 2;
-  /// Input and parameter values lie in [low, high].
+  /// Range of input and parameter values.
   float low = -1, high = 1;
 };
 
-/// The layer that the snippet makes; fails the test where it has mistakes.
+/// Returns the layer of a snippet; fails the test if the snippet has errors.
 Configured<Layer> layer_of(const std::string& yaml);
-/// What is wrong with a snippet's options or, if nothing, its errors about the inputs; "" if none.
+/// Returns the errors of a snippet's options or, if there are none, the layer's errors about the inputs; ""
+/// if none.
 std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
-/// The output for these inputs; fails the test where the layer reports an error.
+/// Returns the output for these inputs; fails the test if the layer reports an error.
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
 
 using Values = std::vector<float>;
 
-/// n distinct numbers, evenly spread over [low, high], in an order that `seed` shuffles: no two so near that
-/// a small change exchanges them.
+/// Returns n distinct numbers, evenly spaced in [low, high] and shuffled by `seed`. No two are so close that
+/// a small change would swap their order.
 Values spread_values(int64_t n, float low, float high, uint32_t seed);
 
-/// Plain arrays go in and come out, whatever layouts the kernel wants. Scratch, and all that a call must
-/// overwrite, is filled with NaNs before each call.
+/// Runs a layer with plain arrays as inputs and outputs; converts to and from the layouts that it requires.
+/// Scratch memory, and all arrays that a call must overwrite, are filled with NaN before each call.
 class LayerRun {
  public:
-  /// On a CPU of its own where no device is given. Values are such as the device's arrays hold as they are.
+  /// Creates a CPU device if none is given. Values are exactly representable in the device's arrays.
   explicit LayerRun(const LayerCase& c, test::Device* device = nullptr);
 
   struct Gradients {
     std::vector<Values> inputs, parameters;
   };
   Values forward(bool in_place = false);
-  /// After forward.
+  /// Must be called after forward.
   Gradients backward(const Values& diff_output, bool in_place = false);
 
   const LayerRequirements& requirements() const { return kernel_->requirements(); }
   int64_t output_elements() const { return case_.batch * output.shape.elements(); }
 
-  std::vector<Values> inputs;  // of int32: whole numbers
+  std::vector<Values> inputs;  // for int32 inputs: whole numbers
   std::vector<Values> parameters;
   std::vector<ParameterSpec> parameter_specs;
   TensorSpec output;
@@ -61,7 +62,7 @@ class LayerRun {
 
  private:
   Ops& ops() const { return device_->ops(); }
-  /// Until the next forward call.
+  /// Keeps the memory until the next forward call.
   void* hold(test::Bytes bytes);
   test::Bytes to_device(const Values& values, const TensorSpec& spec, Layout layout) const;
   Values to_host(const void* data, const TensorSpec& spec, Layout layout) const;
@@ -74,7 +75,7 @@ class LayerRun {
   Configured<Layer> layer_;
   std::unique_ptr<PreparedLayer> kernel_;
   LayerArguments args_;
-  std::vector<test::Bytes> held_;  // of the last forward call
+  std::vector<test::Bytes> held_;  // memory of the last forward call
   test::Array<float> scratch_;
   test::Array<uint64_t> step_;
 };
@@ -83,7 +84,7 @@ class LayerRun {
 
 namespace dtrain::test {
 
-/// For DEVICE_TEST_CASE. What layers do does not depend on threads and instruction sets.
+/// For DEVICE_TEST_CASE. Layers do not depend on the number of threads or the instruction set.
 template <class Use>
 void on_every_cpu(Use&& use) {
   use(*cpu_device());

@@ -1,4 +1,4 @@
-// What layers make of their inputs' shapes, and what they say where those do not suit.
+// Shape inference of layers, and their errors for unsupported shapes.
 #include <doctest/doctest.h>
 
 #include "layer_harness.h"
@@ -110,7 +110,7 @@ TEST_CASE("errors of layers of volumes give both sides") {
   check_says("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
              "kernel_size: expected [depth, height, width], found a list of 2");
   check_says("cropping3d: [[2, 3], 0, 0]", {volume},
-             "cropping [[2, 3], [0, 0], [0, 0]] leaves nothing of its input 5x6x7x2");
+             "cropping [[2, 3], [0, 0], [0, 0]] removes all of its input 5x6x7x2");
   check_says(
       "zero_padding3d: [1, 2]", {volume},
       "expected one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]");
@@ -164,7 +164,7 @@ TEST_CASE("errors give both sides") {
              "kernel_size 1x6 is larger than its input 5x5x64");
   check_says("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
              "kernel_size 3x3, spread out over 7x7, is larger");
-  check_says("permute: [2, 1]", {image}, "dims [2, 1] are for 2 axes, and its input");
+  check_says("permute: [2, 1]", {image}, "dims [2, 1] has 2 axes, but its input");
   check_says("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
   check_says("repeat_vector: 2", {image}, "expected an input of one axis");
   check_says("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
@@ -176,9 +176,8 @@ TEST_CASE("errors give both sides") {
   check_says("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
   check_says("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
   check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
-  check_says("cropping2d: [[2, 3], 0]", {image},
-             "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");
-  check_says("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] leaves nothing of its input 5x5x64");
+  check_says("cropping2d: [[2, 3], 0]", {image}, "cropping [[2, 3], [0, 0]] removes all of its input 5x5x64");
+  check_says("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] removes all of its input 5x5x64");
   for (const char* yaml :
        {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
         "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
@@ -197,9 +196,9 @@ TEST_CASE("errors give both sides") {
   check_says("add", {row, {"y", {6}}}, "expected inputs of one shape, found 'x' of 5 and 'y' of 6");
   check_says("concatenate", {image, {"y", {4, 5, 64}}},
              "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
-  check_says("concatenate: {axis: 0}", {image, image}, "axis 0 is no axis of its input 'img' of 5x5x64");
+  check_says("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
   check_says("concatenate: {axis: -4}", {image, image}, "axis -4 is no axis");
-  check_says("reshape: [2, -1]", {row}, "target_shape [2, -1] does not suit its input 'x' of 5 (5 elements)");
+  check_says("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
   check_says("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not suit");
   check_says("embedding: {input_dim: 2, output_dim: 2}", {row},
              "expected an int32 input, found 'x' of float32");

@@ -1,4 +1,4 @@
-// Losses and metrics against their formulas, gradients against differences.
+// Checks losses and metrics against their formulas, and gradients against finite differences.
 #include "nn/loss.h"
 
 #include <cmath>
@@ -12,7 +12,8 @@
 namespace dtrain {
 namespace {
 
-/// What a loss adds to a total; its gradient into `diff`, times `scale` and the state's loss scale of 4.
+/// Returns the amount that a loss adds to a total. Writes its gradient, times `scale` and the state's loss
+/// scale of 4, to `diff` unless null.
 double total_of(const Loss& loss, Bench& bench, const View& target, const Values& prediction, float scale = 0,
                 Values* diff = nullptr) {
   const auto own = bench.device.typed(prediction), own_diff = bench.device.typed(prediction.size());
@@ -30,7 +31,7 @@ double total_of(const Loss& loss, Bench& bench, const View& target, const Values
   return total.read()[0] - 100;
 }
 
-/// `row(prediction, r)` is the r-th row's loss by the formula.
+/// `row(prediction, r)` computes the loss of row r by the formula.
 void check_loss(const Loss& loss, Bench& bench, const View& target, Values prediction,
                 const std::function<double(const Values&, size_t)>& row) {
   prediction = bench.device.kept(std::move(prediction));
@@ -70,7 +71,7 @@ DEVICE_TEST_CASE("cross-entropies") {
   Bench bench(device);
   const auto sparse_row = [&](const Values& p, size_t r) {
     const auto k = static_cast<size_t>(bench.classes[r]);
-    // Keras scales probabilities to a sum of 1 first.
+    // Keras first normalizes probabilities to a sum of 1.
     return -std::log(p[r * kColumns + k] / sum_of_row(p, r, [](double x) { return x; }));
   };
   const auto sparse_logits_row = [&](const Values& x, size_t r) {
@@ -99,7 +100,7 @@ DEVICE_TEST_CASE("cross-entropies") {
     expected_sparse += sparse_row(probabilities(bench), r);
     expected_dense += weighted(probabilities(bench), r, false);
   }
-  // Rows that were rounded have a sum of nearly 1, which the formula takes out.
+  // Rounded rows do not sum exactly to 1; the formula normalizes them.
   const double tolerance = device.tolerance(1e-5);
   CHECK(total_of(*sparse, bench, bench.sparse(), probabilities(bench)) ==
         doctest::Approx(expected_sparse).epsilon(tolerance));
@@ -181,7 +182,7 @@ DEVICE_TEST_CASE("losses with options are what Keras's are") {
   check_loss(*parse<Loss>("cosine_similarity"), bench, bench.floats(), wide, [&](const Values& x, size_t r) {
     double dot = 0;
     for (size_t c = 0; c < kColumns; ++c) dot += x[r * kColumns + c] * bench.dense[r * kColumns + c];
-    return -dot / std::sqrt(sum_of_row(x, r, [](double v) { return v * v; }));  // targets have a length of 1
+    return -dot / std::sqrt(sum_of_row(x, r, [](double v) { return v * v; }));  // targets have norm 1
   });
   CHECK(parse<Loss>("mean_squared_error: {weight: 0.25}")->weight() == 0.25);
   CHECK(parse<Loss>("mean_squared_error")->weight() == 1);

@@ -22,7 +22,8 @@ DEVICE_TEST_CASE("metrics") {
         {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
     return sum.read()[0] - 10;
   };
-  // Classes 2 0 1 1; the best of the rows are 2 0 1 2, and 1 comes after 0 where they are equal.
+  // The classes are 2 0 1 1. The largest columns of the rows are 2 0 1 2; on a tie, column 0 ranks before
+  // column 1.
   CHECK(total("sparse_categorical_accuracy", bench.sparse(), probabilities(bench)) == 3);
   CHECK(total("accuracy", bench.sparse(), probabilities(bench)) == 3);
   CHECK(total("sparse_top_k_categorical_accuracy: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
@@ -33,7 +34,7 @@ DEVICE_TEST_CASE("metrics") {
   CHECK(total("accuracy", bench.floats(), probabilities(bench)) == 3);
   CHECK(total("top_k_categorical_accuracy: {k: 2}", bench.floats(), probabilities(bench)) == 4);
   CHECK(total("top_k: {k: 2}", bench.floats(), probabilities(bench)) == 4);
-  // Above 0.5: none; 0; 1; none. Above 0.35: 2; 0; 1; 2.
+  // Columns above 0.5 by row: none; 0; 1; none. Above 0.35: 2; 0; 1; 2.
   CHECK(total("binary_accuracy", bench.floats(), probabilities(bench)) ==
         doctest::Approx(2.0 / 3 + 1 + 1.0 / 3 + 2.0 / 3));
   CHECK(total("binary_accuracy: {threshold: 0.35}", bench.floats(), probabilities(bench)) ==
@@ -60,7 +61,7 @@ DEVICE_TEST_CASE("accuracy of one column is binary") {
 
 namespace {
 
-/// What a metric comes to with these sums and this weight, of an output of so many columns.
+/// Returns a metric's result for these sums and this weight, for an output of `columns` columns.
 Json result_of(const std::string& yaml, const std::vector<double>& sums, double weight, int64_t columns) {
   return parse<Metric>(yaml)->result(sums, weight, {"y", {columns}});
 }
@@ -68,7 +69,7 @@ Json result_of(const std::string& yaml, const std::vector<double>& sums, double 
 }  // namespace
 
 TEST_CASE("metrics of sums") {
-  // Right, predicted and there, by class; the last class neither is predicted nor there.
+  // Correct, predicted and actual counts by class. The last class is neither predicted nor actual.
   const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
   CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
   CHECK(result_of("precision: {average: none}", classes, 7, 4).dump() == "[0.75, 0.0, 1.0, 0.0]");
@@ -79,7 +80,7 @@ TEST_CASE("metrics of sums") {
   CHECK(result_of("f1_score", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
   CHECK(result_of("confusion_matrix", {1, 2, 3, 4.5}, 9, 2).dump() == "[[1, 2], [3, 4.5]]");
   CHECK(result_of("mean_iou", {1, 2, 0, 4}, 7, 2).as_double() == doctest::Approx((1.0 / 3 + 4.0 / 6) / 2));
-  const std::vector<double> buckets{4, 1, 0, 1, 2, 3};  // those that are not; those that are
+  const std::vector<double> buckets{4, 1, 0, 1, 2, 3};  // negatives, then positives
   CHECK(result_of("auc: {num_thresholds: 3}", buckets, 11, 1).as_double() ==
         doctest::Approx((4 * 5.5 + 1 * 4) / 30));
   CHECK(result_of("auc: {num_thresholds: 3, curve: PR}", buckets, 11, 1).as_double() ==
@@ -119,7 +120,7 @@ DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes t
 
 namespace {
 
-/// The metric over the bench's dense targets, of an output that has this loss.
+/// Returns the metric over the bench's dense targets, for an output with this loss.
 double result_with(const std::string& yaml, const std::string& loss, Bench& bench, const Values& scores) {
   const std::shared_ptr<const Metric> parsed = parse<Metric>(yaml).value;
   const auto for_loss = parsed->for_loss(*parse<Loss>(loss));
@@ -148,8 +149,8 @@ DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that t
             doctest::Approx(result_with(metric, loss, bench, p)).epsilon(tolerance));
     }
   };
-  // Softmaxes of 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422: by a sigmoid
-  // of each logit other columns would be above a half.
+  // The softmaxes are 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422. With a
+  // sigmoid of each logit, other columns would be above 0.5.
   bench.dense = {1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1};
   const Values softmaxes{0.6652f, 0.2447f, 0.09f,   0.5065f, 0.3072f, 0.1863f,
                          0.4223f, 0.4223f, 0.1554f, 0.1554f, 0.4223f, 0.4223f};
@@ -158,14 +159,14 @@ DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that t
         "f1_score: {average: macro, threshold: 0.3}", "binary_accuracy", "binary_accuracy: {threshold: 0.3}",
         "accuracy", "auc", "auc: {curve: PR}", "mean_iou"},
        "categorical_crossentropy", device.kept(softmaxes), logits, device.tolerance(1e-3));
-  // Sigmoids of 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
+  // The sigmoids are 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
   bench.dense = {1, 0, 1, 0, 0, 1, 1, 0};
   const Values sigmoids{0.6225f, 0.3775f, 0.7311f, 0.8808f, 0.2689f, 0.5469f, 0.4378f, 0.5622f};
   const Values each{0.5f, -0.5f, 1, 2, -1, 0.1875f, -0.25f, 0.25f};
   same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
         "binary_accuracy: {threshold: 0.56}", "auc"},
        "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
-  // An output of one column has binary accuracy for its `accuracy`.
+  // For an output of one column, `accuracy` is binary accuracy.
   bench.dense = {1, 1, 0, 0};
   same({"accuracy", "binary_accuracy", "f1_score"}, "binary_crossentropy",
        device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);
@@ -175,7 +176,7 @@ DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that t
 
 namespace {
 
-/// How often a positive has a higher score than a negative; half for equal scores.
+/// Returns how often a positive has a higher score than a negative; equal scores count half.
 double exact_auc(const std::vector<double>& scores, const std::vector<float>& labels) {
   double hits = 0, pairs = 0;
   for (size_t i = 0; i < scores.size(); ++i)
@@ -187,7 +188,7 @@ double exact_auc(const std::vector<double>& scores, const std::vector<float>& la
   return hits / pairs;
 }
 
-/// scikit-learn's average_precision_score of scores that all differ.
+/// Returns scikit-learn's average_precision_score, for distinct scores.
 double exact_average_precision(const std::vector<double>& scores, const std::vector<float>& labels) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -205,7 +206,7 @@ struct Area {
   double value, uncertainty;
 };
 
-/// A metric of one column of scores, for an output that has this loss.
+/// Computes a metric of one column of scores, for an output with this loss.
 Area area_of(const std::string& yaml, const std::string& loss, test::Device& device, const Values& scores,
              const std::vector<float>& labels) {
   const auto metric = parse<Metric>(yaml)->for_loss(*parse<Loss>(loss));
@@ -247,7 +248,7 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may
     const Area roc = area_of("auc", loss, device, scores, labels);
     CHECK(std::abs(roc.value - exact_auc(exact, labels)) <= (certain ? 0.005 : roc.uncertainty + 1e-9));
     if (!certain) CHECK(roc.uncertainty > 0.005);
-    if (std::set<float>(scores.begin(), scores.end()).size() < scores.size()) return;  // 16 bits hold no more
+    if (std::set<float>(scores.begin(), scores.end()).size() < scores.size()) return;  // ties in 16-bit types
     const Area pr = area_of("auc: {curve: PR}", loss, device, scores, labels);
     CHECK(std::abs(pr.value - exact_average_precision(exact, labels)) <=
           (certain ? 0.005 : pr.uncertainty + 1e-9));
@@ -259,7 +260,7 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may
   check(logits, 1e6, 3e5, 3e5, true);
   check("binary_crossentropy", -1, 2, 2, true);
   check("binary_crossentropy", -12, 3, 2, true);
-  check("mean_squared_error", 0, 1, 0.6, true);  // no probabilities
+  check("mean_squared_error", 0, 1, 0.6, true);  // scores are not probabilities
   check(logits, 5, 0.001, 0.001, false);
   check(logits, 5, 0.3, 0.3, true);
 }
@@ -285,10 +286,10 @@ DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold,
   Bench bench(device);
   bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
   const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
-  // Right 2 of 2 and 2; right 1 of 1 and 2.
+  // By class: 2 correct of 2 predicted and 2 actual; 1 correct of 1 predicted and 2 actual.
   CHECK(result_with("f1_score: {average: macro}", "binary_crossentropy", bench, scores) ==
         doctest::Approx((1 + 2.0 / 3) / 2));
-  // The largest: 1 1 0 1; of the targets 0 1 0 0.
+  // The largest columns are 1 1 0 1; those of the targets 0 1 0 0.
   for (const char* loss : {"categorical_crossentropy", "mean_squared_error"})
     CHECK(result_with("f1_score: {average: macro}", loss, bench, scores) ==
           doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
@@ -305,7 +306,8 @@ TEST_CASE("which way a metric gets better") {
 }
 
 TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
-  // Targets 2 2 2 of each column; the first is met, the second missed by 1 each time.
+  // The targets of each column are 2 2 2. The first column is predicted exactly, the second is always off by
+  // 1.
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
   CHECK(result_of("r2_score: {class_aggregation: variance_weighted_average}", sums, 3, 2).as_double() == 0.5);
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
@@ -358,8 +360,8 @@ TEST_CASE("metrics say where output or target do not suit") {
   CHECK(said("precision", output, sparse) == "");
   CHECK(
       said("precision: {thresholds: 0.9}", output, sparse) ==
-      "'thresholds' is for columns that say yes or no each, and the target of 'y' is the number of one of 4 "
-      "classes: the largest score is the answer");
+      "'thresholds' requires columns that are yes/no predictions, but the target of 'y' is the number of one "
+      "of 4 classes, for which the largest score is the prediction");
   CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
   CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
   CHECK(said("binary_accuracy", output, dense) == "");

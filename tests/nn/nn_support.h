@@ -1,4 +1,4 @@
-// Graphs from text, for the tests of this folder.
+// Helpers for the tests in this folder: graphs from text.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The graph of a model that must be right.
+/// Returns the graph of a valid model.
 inline Graph good_graph(const std::string& yaml) {
   Diagnostics diagnostics;
   auto graph = parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);
@@ -19,7 +19,7 @@ inline Graph good_graph(const std::string& yaml) {
   return std::move(*graph);
 }
 
-/// What is wrong with a model, as it is shown; "" where nothing is.
+/// Returns the error messages for a model; "" if it is valid.
 inline std::string model_errors(const std::string& yaml) {
   Diagnostics diagnostics;
   const auto graph = parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);

@@ -1,4 +1,4 @@
-// Where parameters lie: in one buffer, and in those of several slots.
+// The layout of parameters in one buffer, and in the buffers of several slots.
 #include "nn/parameters.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace dtrain;
 
 namespace {
 
-/// An input, then nodes 1 to 6: 'c' has the weights of 'a', 'd' is frozen, 'norm' has statistics.
+/// A graph of an input and nodes 1 to 6: 'c' shares the weights of 'a', 'd' is frozen, 'norm' has statistics.
 Graph graph_of_many() {
   return good_graph(R"(
 inputs: {x: [3]}
@@ -35,12 +35,13 @@ std::vector<std::string> slice_names(const ParameterLayout& layout) {
 
 using Names = std::vector<std::string>;
 
-/// What of a range of the whole is found on which slot and where, by float.
+/// Returns {slot, offset on the slot} for each float of a range of the whole layout; {-1, -1} for all other
+/// floats.
 std::vector<std::pair<int, int64_t>> places_of(const ModelLayout& layout, Range range) {
   std::vector<std::pair<int, int64_t>> places(static_cast<size_t>(layout.whole().size()), {-1, -1});
   int64_t last = -1;
   layout.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
-    CHECK(piece.at > last);  // in order
+    CHECK(piece.at > last);  // pieces are sorted
     CHECK(piece.on_slot.size() > 0);
     for (int64_t i = 0; i < piece.on_slot.size(); ++i) {
       last = piece.at + i;
@@ -109,7 +110,8 @@ TEST_CASE("over several slots each parameter is on its node's, a shared one on i
   CHECK(layout.on(1).users(5) == 2);
   CHECK(layout.on(1).slice(5, 1).name == "bias");
 
-  // Every region's size is the sum of the slots', and every float of a parameter is in one place of one slot.
+  // Every region's size is the sum of its sizes on the slots, and every float of a parameter is on exactly
+  // one slot.
   int64_t trained = 0, with_gradient = 0, size = 0;
   for (int slot = 0; slot < layout.slots(); ++slot) {
     trained += layout.on(slot).trained();
@@ -135,11 +137,11 @@ TEST_CASE("over several slots each parameter is on its node's, a shared one on i
     }
   }
   CHECK(seen.size() == found);
-  // The gaps are in none.
+  // The padding is on no slot.
   CHECK(static_cast<size_t>(std::count_if(all.begin(), all.end(),
                                           [](const auto& place) { return place.first >= 0; })) == found);
 
-  // A part of the whole is found where the whole says, whatever it cuts through.
+  // Parts of the whole range map to the same places, even if they cut through parameters.
   for (const Range part : {Range{0, 1}, Range{5, 70}, Range{63, 64}, Range{17, 17}, Range{80, 230},
                            Range{layout.whole().trained(), layout.whole().size()}}) {
     CAPTURE(part.begin);

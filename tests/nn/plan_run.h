@@ -1,4 +1,4 @@
-// A plan for training with all that it reads and writes, over one device or several.
+// Runs a training plan on one device or several, with all memory that it reads and writes.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace dtrain {
 
 inline constexpr int64_t kBatch = 4;
 
-/// Branches, a value that two read, statistics, a frozen layer, and an output that no loss looks at.
+/// A model with branches, a value with two readers, statistics, a frozen layer, and an output without a loss.
 inline constexpr const char* kModel = R"(
 inputs: {image: [6, 6, 3]}
 layers:
@@ -35,13 +35,13 @@ layers:
 outputs: [classes, apart]
 )";
 
-/// A graph's plan for training by the first output, over devices (the slots), with everything that it reads
-/// and writes.
+/// A plan that trains a graph with a loss on the first output, with all memory that it reads and writes. Each
+/// device is a slot.
 class PlanRun {
  public:
   explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr)
       : PlanRun({&on}, good_graph(model), {}, replicas) {}
-  /// `slots`: of each node; empty where all are on the first.
+  /// `slots_of_nodes` is the slot of each node; empty: all are on slot 0.
   PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
           Collective* replicas = nullptr, bool accumulates = false)
       : devices(std::move(on)),
@@ -59,10 +59,10 @@ class PlanRun {
     values = devices[0]->exact(values);
   }
 
-  /// A frame in memory of its own.
+  /// A frame with separate memory.
   class Microbatch {
    public:
-    /// `seed`: of its samples. `before`: gradients that its own are added to, where there are any.
+    /// `seed` generates the samples. The microbatch's gradients are added to `before`, unless empty.
     Microbatch(const PlanRun& run, float loss_scale, uint64_t seed, const Values& before = {})
         : run_(run), frame(run.plan) {
       for (size_t slot = 0; slot < run.devices.size(); ++slot) {
@@ -93,7 +93,7 @@ class PlanRun {
       load(seed);
     }
 
-    /// Of the whole layout, each parameter's from its slot.
+    /// Returns gradients in the whole layout, each parameter's gradient read from its slot.
     Values gradients() const {
       Values all(static_cast<size_t>(run_.layout.with_gradient()), PlanRun::kUntouched);
       run_.model_layout.for_each_piece(
@@ -140,7 +140,7 @@ class PlanRun {
     Frame frame;
   };
 
-  /// on_ready is given the gradients as they are by then.
+  /// on_ready receives the gradients as of the time of the call.
   using OnReady = std::function<void(int64_t end, const Values& gradients)>;
   void run(const StepInfo& info = kStep, float loss_scale = 1, const OnReady& on_ready = nullptr,
            uint64_t seed = 3) {
@@ -152,7 +152,7 @@ class PlanRun {
     total = microbatch.total();
   }
 
-  /// The slot's parameters, in its own layout.
+  /// Returns the slot's parameters, in the slot's layout.
   Values values_on(int slot) const {
     Values mine(static_cast<size_t>(model_layout.on(slot).size()));
     model_layout.for_each_piece({0, layout.size()}, [&](const ModelLayout::Piece& piece) {
@@ -162,7 +162,8 @@ class PlanRun {
     return mine;
   }
 
-  /// The slot's part of gradients of the whole layout, in its own; untouched where there are none.
+  /// Returns the slot's part of gradients given in the whole layout, in the slot's layout; kUntouched if
+  /// there are none.
   Values gradients_on(int slot, const Values& all) const {
     Values mine(static_cast<size_t>(model_layout.on(slot).with_gradient()), kUntouched);
     if (all.empty()) return mine;
@@ -185,7 +186,7 @@ class PlanRun {
     return {first, first + static_cast<long>(place.elements())};
   }
 
-  /// Differences of the loss, for some elements of every trained parameter.
+  /// Checks gradients against finite differences of the loss, for some elements of every trained parameter.
   void check_slopes() {
     run();
     const Values found = gradients;
@@ -239,12 +240,12 @@ class PlanRun {
   }
 };
 
-/// Another device like this one.
+/// Returns another device like this one.
 inline std::unique_ptr<test::Device> one_more(const test::Device& device) {
   return device.is_gpu() ? test::gpu_device(device.math) : test::cpu_device();
 }
 
-/// The same bits, but where a GPU may add in another order.
+/// Checks that the values are bit-identical, or close on a GPU that may add in another order.
 inline void check_same(const test::Device& device, const Values& found, const Values& expected) {
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) {

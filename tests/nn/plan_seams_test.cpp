@@ -1,11 +1,11 @@
-// Plans over several slots, several microbatches at once, shared parameters, several outputs, and what a plan
-// says of itself.
+// Plans with several slots, several concurrent microbatches, shared parameters and several outputs, and the
+// plan's description of itself.
 #include "plan_run.h"
 
 namespace dtrain {
 namespace {
 
-/// Two halves of the last axis.
+/// Splits the last axis into two halves.
 class Halves final : public Layer {
  public:
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs, const ReportError&) const override {
@@ -58,8 +58,8 @@ DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
   one.run();
   const auto other = one_more(device);
   const Graph graph = good_graph(kModel);
-  // Layers with and without parameters on either side, a value that both sides read, a sum of gradients from
-  // both, the loss away from the input.
+  // Both slots have layers with and without parameters; a value is read on both and its gradients from both
+  // are added; the loss is not on the input's slot.
   std::vector<int> slots(graph.nodes.size(), 0);
   for (const char* name : {"frozen", "rows", "hidden", "classes"})
     slots[static_cast<size_t>(node_named(graph, name))] = 1;
@@ -106,7 +106,7 @@ DEVICE_TEST_CASE("several microbatches are under way at once") {
 }
 
 DEVICE_TEST_CASE("a microbatch's gradients are added to those of the microbatches before") {
-  // One parameter is shared by layers on both slots, and no loss depends on the last layer's.
+  // One parameter is shared by layers on both slots, and no loss depends on the last layer's parameter.
   const std::string model = R"(
 inputs: {image: [6, 6, 3]}
 layers:
@@ -166,7 +166,7 @@ layers:
       for (int i = b; i < static_cast<int>(slots.size()); ++i) slots[static_cast<size_t>(i)] = 1;
     PlanRun shared({&device, other.get()}, graph, slots);
     REQUIRE(shared.layout.slices().size() == 4);
-    // Both of the layers that are apart get the shared ones' weights.
+    // Both separate layers get the weights of the shared ones.
     for (const ParameterSlice& slice : apart.layout.slices()) {
       const ParameterSlice& from = shared.slice(slice.layer == "b" ? "a" : slice.layer, slice.name);
       std::copy_n(shared.values.begin() + from.offset, slice.elements(), apart.values.begin() + slice.offset);
@@ -251,7 +251,7 @@ layers:
   - dense: {name: halves, units: 4, use_bias: false}
   - dense: {name: classes, units: 5}
 )");
-    // No layer of the configuration has several outputs: one takes the place of a dense one.
+    // No configurable layer has several outputs: this one replaces a dense layer.
     GraphNode& halves = graph.nodes[static_cast<size_t>(node_named(graph, "halves"))];
     halves.layer = {"halves", std::make_shared<Halves>(), {}};
     halves.parameters.clear();

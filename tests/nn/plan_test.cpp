@@ -1,4 +1,4 @@
-// Whole plans: their gradients, when those are ready, and what of a step reaches them.
+// Whole plans: their gradients, when gradients are ready, and the effect of the step's parameters.
 #include "plan_run.h"
 
 namespace dtrain {
@@ -8,7 +8,7 @@ DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be 
   std::vector<std::pair<int64_t, Values>> ready;
   run.run({.seed = 1, .first_sample = 0, .global_batch = kBatch}, 1,
           [&](int64_t end, const Values& gradients) { ready.emplace_back(end, gradients); });
-  // The dense layers, the normalisations and the first convolution.
+  // At least the dense layers, the normalisations and the first convolution.
   CHECK(ready.size() >= 5);
   int64_t before = 0;
   for (const auto& [until, gradients] : ready) {
@@ -19,10 +19,10 @@ DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be 
     CHECK(end <= run.layout.trained());
     CHECK(std::equal(gradients.begin(), gradients.begin() + static_cast<long>(end), run.gradients.begin()));
   }
-  // The last one is all of them: what is left is padding.
+  // The last call covers all gradients; the rest of the buffer is padding.
   for (const ParameterSlice& slice : run.layout.slices())
     if (slice.offset < run.layout.trained()) CHECK(slice.offset + slice.elements() <= before);
-  // And not everything was there before everything was ready.
+  // The first call does not cover everything.
   CHECK(ready.front().first < before);
 }
 
@@ -58,7 +58,7 @@ DEVICE_TEST_CASE("the loss scale multiplies gradients, and not statistics") {
     const float found = run.gradients[static_cast<size_t>(i)], one = plain[static_cast<size_t>(i)];
     if (one == PlanRun::kUntouched) continue;
     CAPTURE(i);
-    // A power of two: little is rounded otherwise.
+    // The scale is a power of two, so it hardly affects rounding.
     const double expected =
         i < run.layout.trained() ? 8.0 * static_cast<double>(one) : static_cast<double>(one);
     CHECK(std::abs(static_cast<double>(found) - expected) <= 1e-3 + 1e-3 * std::abs(expected));
@@ -96,13 +96,13 @@ layers:
   - dense: {name: classes, units: 5}
 outputs: )";
   PlanRun together(device, model + "[classes]");
-  // A value that is an output, too, has to be written.
+  // A value that is also an output has to be written.
   PlanRun apart(device, model + "[classes, short, long, again]");
   const bool adds = device.ops().adds_in_normalization();
   CHECK(together.plan.instructions().size() == apart.plan.instructions().size() - (adds ? 2 : 0));
   together.run();
   apart.run();
-  // In 16 bits what is not written is not rounded.
+  // With 16-bit types, values that are not written are not rounded.
   CHECK(together.total == doctest::Approx(apart.total).epsilon(0.05));
   if (device.math.type != DType::float32) return;
   CHECK(together.total == apart.total);
@@ -110,7 +110,7 @@ outputs: )";
 }
 
 DEVICE_TEST_CASE("a plan's gradients are those of its loss") {
-  // Differences need more digits than the others have.
+  // Finite differences need the precision of float32.
   if (device.math.type != DType::float32 || device.math.tf32) return;
   PlanRun run(device);
   run.check_slopes();

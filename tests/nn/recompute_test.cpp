@@ -1,10 +1,10 @@
-// Activations that are computed again for backward instead of kept.
+// Activations that are recomputed for backward instead of kept.
 #include "plan_run.h"
 
 namespace dtrain {
 namespace {
 
-/// The nodes [first, last] of the graph become one segment.
+/// Makes the nodes [first, last] of the graph one segment.
 void make_segment(Graph& graph, const std::string& first, const std::string& last, int number = 0) {
   size_t end = static_cast<size_t>(node_named(graph, last));
   while (end + 1 < graph.nodes.size() && graph.nodes[end + 1].is_activation_of_previous) ++end;
@@ -19,8 +19,8 @@ int count(const Plan& plan, const std::string& end, Instruction::Phase phase) {
   return found;
 }
 
-/// The most that is kept for later at once: without the layers' scratch, whose size is the processor's
-/// affair.
+/// Returns the maximum number of bytes that are live at a time, without the layers' scratch memory, whose
+/// size depends on the processor.
 size_t most_kept(const Plan& plan) {
   size_t most = 0;
   for (int at = 0; at < static_cast<int>(plan.instructions().size()); ++at) {

@@ -1,4 +1,4 @@
-// Plans whose layers meet the other replicas in the middle of a run.
+// Plans whose layers use collectives within a run.
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -82,7 +82,7 @@ TEST_CASE("replicas with other rows change the others' gradients; those of one s
 
 TEST_CASE("a replica that fails frees those that wait for it within a plan") {
   for (const int failing : {0, 1, 2}) {
-    for (const int64_t after : {0, 1, 3}) {  // meetings
+    for (const int64_t after : {0, 1, 3}) {  // number of collective calls before the failure
       CAPTURE(failing);
       CAPTURE(after);
       Team team(3, false);

@@ -15,15 +15,15 @@ void check(Device& device, const ConvolutionSpec& spec) {
 DEVICE_TEST_CASE("convolutions, forward and backward") {
   std::vector<ConvolutionSpec> specs = {
       spec_of(1, 1, 1, 1, 1, 1, {}),              // one element wide
-      spec_of(8, 1, 32, 3, 1, 1, {}),             // the first layer of an MNIST network
-      spec_of(9, 3, 16, 3, 1, 1, {1, 1, 1, 1}),   // of a CIFAR network
-      spec_of(12, 3, 64, 7, 2, 1, {2, 3, 2, 3}),  // of an ImageNet network
+      spec_of(8, 1, 32, 3, 1, 1, {}),             // first layer of an MNIST network
+      spec_of(9, 3, 16, 3, 1, 1, {1, 1, 1, 1}),   // first layer of a CIFAR network
+      spec_of(12, 3, 64, 7, 2, 1, {2, 3, 2, 3}),  // first layer of an ImageNet network
       spec_of(8, 16, 32, 3, 2, 1, {0, 1, 0, 1}),  // "same" with a stride
-      spec_of(7, 32, 32, 3, 1, 1, {1, 1, 1, 1}),  // whole blocks
-      spec_of(8, 64, 16, 1, 2, 1, {}),            // pointwise
-      spec_of(6, 24, 16, 1, 1, 1, {}),            // the same everywhere: a matrix product
+      spec_of(7, 32, 32, 3, 1, 1, {1, 1, 1, 1}),  // channels in whole blocks
+      spec_of(8, 64, 16, 1, 2, 1, {}),            // pointwise with a stride
+      spec_of(6, 24, 16, 1, 1, 1, {}),            // pointwise without a stride: a matrix product
       spec_of(7, 24, 8, 3, 1, 1, {1, 1, 1, 1}),   // blocks of 8
-      spec_of(7, 5, 7, 3, 1, 1, {1, 1, 1, 1}),    // no blocks at all
+      spec_of(7, 5, 7, 3, 1, 1, {1, 1, 1, 1}),    // no blocks
       spec_of(7, 16, 10, 3, 1, 1, {1, 1, 1, 1}),  // blocks on one side only
       spec_of(6, 10, 16, 3, 1, 1, {}),            //
       spec_of(11, 16, 16, 3, 1, 2, {2, 2, 2, 2}),
@@ -50,13 +50,13 @@ DEVICE_TEST_CASE("convolutions, forward and backward") {
 DEVICE_TEST_CASE("convolutions of volumes, forward and backward") {
   std::vector<ConvolutionSpec> specs = {
       volume_spec_of(2, 1, 1, 1, 1, 1, 1, {}),
-      volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // the first layer of a network
+      volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // first layer of a network
       volume_spec_of(4, 5, 3, 16, 3, 1, 1, {1, 1, 1, 1, 1, 1}),
       volume_spec_of(5, 6, 16, 32, 3, 2, 1, {0, 1, 0, 1, 1, 1}),  // "same" with a stride
-      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // whole blocks
-      volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),                  // a matrix product
-      volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),                  // pointwise
-      volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),    // no blocks at all
+      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // channels in whole blocks
+      volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),  // pointwise without a stride: a matrix product
+      volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),  // pointwise with a stride
+      volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),  // no blocks
       volume_spec_of(6, 7, 8, 16, 3, 1, 2, {2, 2, 2, 2, 2, 2}),
       volume_spec_of(1, 5, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // one plane
   };
@@ -148,7 +148,7 @@ DEVICE_TEST_CASE("depthwise convolutions of the kernels and strides that are com
     for (const int64_t stride : {1, 2, 3}) {
       CAPTURE(kernel);
       CAPTURE(stride);
-      // Paddings that are even, and as "same" has them, which differ.
+      // Symmetric padding, and the asymmetric padding of "same".
       const int64_t padding = kernel / 2, before = stride == 1 ? padding : padding - 1;
       ConvolutionSpec spec = spec_of(10, 16, 16, kernel, stride, 1, {before, padding, before, padding});
       spec.depthwise = spec.bias = true;
@@ -167,8 +167,8 @@ DEVICE_TEST_CASE("depthwise convolutions of the kernels and strides that are com
   check(device, uneven);
   uneven.filters = 72;
   check(device, uneven);
-  // Tiles of channels that are not full, and more pixels than one block of a GPU sums. On a CPU oneDNN's
-  // float32 sums of 2,000 pixels are off by more than the tolerance.
+  // Partly filled tiles of channels, and more pixels than one block of a GPU sums. Not on a CPU: the error of
+  // oneDNN's float32 sums of 2,000 pixels exceeds the tolerance.
   if (!device.is_gpu()) return;
   ConvolutionSpec wide = spec_of(20, 264, 264, 3, 1, 1, {1, 1, 1, 1});
   wide.depthwise = true;
@@ -176,7 +176,7 @@ DEVICE_TEST_CASE("depthwise convolutions of the kernels and strides that are com
   check(device, wide);
 }
 
-// Not on a CPU, where oneDNN's relu behind a convolution turns NaN into 0.
+// Not on a CPU: there, oneDNN's relu fused with a convolution turns NaN into 0.
 TEST_CASE("on a GPU: convolutions with relu keep NaN" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     ConvolutionSpec square = spec_of(5, 8, 8, 3, 1, 1, {1, 1, 1, 1}), depthwise = square;

@@ -1,19 +1,19 @@
-// Convolutions against their definition in double precision.
+// Checks convolutions against their definition in double precision.
 #pragma once
 
 #include "ops/images.h"
 
 namespace dtrain::test {
 
-/// Where along an axis element `k` of the kernel meets the source for element `at` of the destination.
+/// Computes the source index along an axis for element `k` of the kernel and element `at` of the destination.
 struct MetAt {
   int64_t stride, dilation, before, extent;
   int64_t operator()(int64_t at, int64_t k) const { return at * stride + k * dilation - before; }
   bool has(int64_t place) const { return place >= 0 && place < extent; }
 };
 
-/// use(src, dst, k) with the pixels that each element of the kernel connects: places of their first elements,
-/// and the number of the kernel's element.
+/// Calls use(src, dst, k) for each pair of pixels that element k of the kernel connects. src and dst are the
+/// indices of the pixels' first elements.
 template <class Use>
 void each_pair_of_pixels(const ConvolutionSpec& s, Use&& use) {
   const MetAt down{s.stride_height, s.dilation_height, s.padding.top, s.height},
@@ -31,7 +31,8 @@ void each_pair_of_pixels(const ConvolutionSpec& s, Use&& use) {
   }
 }
 
-/// One multiplication of the convolution: out += image * kernel, as indices into plain arrays.
+/// Calls `use` for each multiplication of the convolution, out += image * kernel, with indices into plain
+/// arrays.
 template <class Use>
 void each_product(const ConvolutionSpec& spec, Use&& use) {
   const int64_t multiplier = spec.depthwise ? spec.filters / spec.channels : 0;
@@ -95,14 +96,14 @@ inline ConvolutionReference reference(const ConvolutionSpec& spec, const Floats&
   return r;
 }
 
-/// How far off sums of products may be for the way in which they are computed: cuDNN may choose algorithms
-/// that transform images and kernels, and TF32 holds no more of what comes of that than of anything.
+/// Returns the tolerance for sums of products. cuDNN may choose algorithms that transform images and kernels,
+/// and TF32 rounds the transformed values.
 inline double error_of(const Device& device) {
   if (!device.is_gpu()) return 1e-5;
   return device.math.tf32 ? 2e-3 : 5e-5;
 }
 
-/// The convolution is of `spec`.
+/// Checks a convolution prepared for `spec`.
 inline void check_convolution(const Device& device, const ConvolutionSpec& spec, Convolution& convolution) {
   const Shape src_shape{spec.batch, spec.depth * spec.height, spec.width, spec.channels};
   const Shape dst_shape{spec.batch, spec.out_depth() * spec.out_height(), spec.out_width(), spec.filters};
@@ -120,7 +121,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
                    own_bias = device.typed(bias), dst = device.typed(diff_dst.size());
   convolution.forward(own_src.data(), own_kernel.data(), spec.bias ? own_bias.data() : nullptr, dst.data(),
                       saved.data(), scratch.data());
-  // Bias and activation may be passes of their own.
+  // Bias and activation may be separate passes, each with its own rounding.
   check_close(plain(device, dst, dst_shape, out), expected.dst, device.tolerance(error_of(device), 4));
   if (!spec.training) return;
   const TypedArray own_diff = laid_out(device, diff_dst, dst_shape, out), diff_src = device.typed(src.size());
@@ -135,7 +136,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);
   }
   if (!spec.needs_diff_src) return;
-  // Backward reads the kernel that forward saved, or makes it again.
+  // Backward reads the kernel that forward saved, or converts it again.
   for (const void* given : {static_cast<const void*>(saved.data()), static_cast<const void*>(nullptr)}) {
     convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), given, scratch.data());
     check_close(plain(device, diff_src, src_shape, in), expected.diff_src,
@@ -143,7 +144,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
   }
 }
 
-/// Of three images, a little wider than high.
+/// Returns the spec of a convolution of three images that are slightly wider than high.
 inline ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                                int64_t stride, int64_t dilation, Padding3 padding) {
   ConvolutionSpec spec;
@@ -159,7 +160,7 @@ inline ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, 
   return spec;
 }
 
-/// The same of volumes of this depth.
+/// Returns the same for volumes of this depth.
 inline ConvolutionSpec volume_spec_of(int64_t depth, int64_t size, int64_t channels, int64_t filters,
                                       int64_t kernel, int64_t stride, int64_t dilation, Padding3 padding) {
   ConvolutionSpec spec = spec_of(size, channels, filters, kernel, stride, dilation, padding);

@@ -1,11 +1,11 @@
-// Image batches in the layouts that operations ask for.
+// Image batches in the layouts that operations use.
 #pragma once
 
 #include "ops/fixture.h"
 
 namespace dtrain::test {
 
-/// Where element (n, y, x, c) of an image batch lies.
+/// Returns the index of element (n, y, x, c) of an image batch.
 inline size_t place(const Shape& shape, Layout layout, int64_t n, int64_t y, int64_t x, int64_t c) {
   const int64_t height = shape[1], width = shape[2], channels = shape[3];
   const int64_t block = layout == Layout::blocked16 ? 16 : layout == Layout::blocked8 ? 8 : 1;
@@ -14,7 +14,7 @@ inline size_t place(const Shape& shape, Layout layout, int64_t n, int64_t y, int
                              c % block);
 }
 
-/// Plain images in the device's memory in a layout, brought there by the operation under test; and back.
+/// Returns plain images converted to layout `to` in the device's memory, using the operation under test.
 inline TypedArray laid_out(const Device& device, const Floats& images, const Shape& shape, Layout to) {
   TypedArray plain = device.typed(images);
   if (to == Layout::plain) return plain;
@@ -29,7 +29,7 @@ inline Floats plain(const Device& device, const TypedArray& laid, const Shape& s
   return images.read();
 }
 
-/// Those that the device has for images of so many channels.
+/// Returns the layouts that the device has for images with this number of channels.
 inline std::vector<Layout> layouts_of(const Device& device, int64_t channels) {
   std::vector<Layout> layouts{Layout::plain};
   if (device.is_gpu()) return layouts;

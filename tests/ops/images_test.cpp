@@ -77,7 +77,7 @@ TEST_CASE("reorders between all layouts") {
 
 namespace {
 
-/// Whether a pooling of `src`, forward and backward, is the reference's.
+/// Checks a pooling of `src`, forward and backward, against the reference.
 void check_pooling(const Device& device, const PoolingSpec& spec, const Floats& src, double tolerance) {
   const Shape in{spec.batch, spec.depth * spec.height, spec.width, spec.channels},
       out{spec.batch, spec.out_depth() * spec.out_height(), spec.out_width(), spec.channels};
@@ -173,7 +173,7 @@ DEVICE_TEST_CASE("poolings of large windows") {
         CAPTURE(channels);
         CAPTURE(static_cast<int>(kind));
         CAPTURE(global);
-        // Few different numbers: the first of a window's greatest gets the gradient.
+        // Few distinct numbers, so that there are ties: the first maximum of a window gets the gradient.
         Floats src = device.random(2 * 9 * 11 * channels, 1);
         for (float& value : src) value = std::round(4 * value) / 4;
         check_pooling(device, spec, src, 2e-6);

@@ -197,11 +197,11 @@ const WrongPlacement kWrong[] = {
      "batch_size: input 'image' makes 8x8x3 of each sample"},
     // Shared weights.
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @merged}",
-     "shared_with: 'merged' is no dense before this layer"},
+     "shared_with: 'merged' is not an earlier dense layer"},
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @right/twin}",
-     "shared_with: 'right/twin' is no dense before this layer"},
+     "shared_with: 'right/twin' is not an earlier dense layer"},
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: right/stem, @units: 4}",
-     "dense 'right/twin' has the options of 'right/stem' and none of its own (shared_with)"},
+     "dense 'right/twin' has the options of 'right/stem' (shared_with) and cannot have others"},
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string keras_snake_case(std::string_view name) {
     const bool before_lower = i > 0 && is(i + 1, [](int c) { return std::islower(c); }) &&
                               is(i - 1, [](int c) { return std::isupper(c); });
     const bool after_digit = i > 0 && is(i - 1, [](int c) { return std::isdigit(c); });
-    // "2D" and "3D" stay together.
+    // "2D" and "3D" are not split.
     const bool is_dimension = after_digit && name[i] == 'D';
     if (upper && !is_dimension && (after_lower || before_lower)) snake += '_';
     snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));

@@ -1,4 +1,4 @@
-// The groups of layers in Keras 3's files of weights, which are named by class: "dense", "dense_1", "conv2d".
+// Names of layer groups in Keras 3's weight files, which derive from classes: "dense", "dense_1", "conv2d".
 #pragma once
 
 #include <map>
@@ -7,13 +7,13 @@
 
 namespace dtrain {
 
-/// Keras's to_snake_case of a class: "conv2d_transpose" of "Conv2DTranspose".
+/// Returns Keras's to_snake_case of a class: "Conv2DTranspose" gives "conv2d_transpose".
 std::string keras_snake_case(std::string_view class_name);
 
-/// Numbers the layers of one model by their classes, in Keras's order.
+/// Numbers the layers of one model by class, in Keras's order.
 class KerasClassNumbers {
  public:
-  /// The name of the next layer of a class. `count`: how many numbers the layer takes.
+  /// Returns the name of the next layer of a class. `count` is how many numbers the layer uses up.
   std::string next(const std::string& class_name, int count = 1);
 
  private:

@@ -16,10 +16,10 @@ namespace dtrain {
 
 namespace {
 
-/// The version of Keras whose format the file has.
+/// The Keras version whose file format is written.
 constexpr const char* kKerasVersion = "3.8.0";
 
-/// Refuses functions that Keras has not: it would refuse to load the file.
+/// Throws UserError for activations that Keras lacks: Keras could not load the file.
 void check_functions(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer) continue;
@@ -28,8 +28,8 @@ void check_functions(const Graph& graph) {
     if (!activation || !activation->is_string()) continue;
     const std::string& name = activation->as_string();
     if (name == "gelu_tanh" || name.starts_with("hard_sigmoid_"))
-      throw UserError(fmt::format("{} '{}': Keras 3 has no function like its activation ({})", node.kind,
-                                  node.name, name));
+      throw UserError(
+          fmt::format("{} '{}': its activation ({}) does not exist in Keras 3", node.kind, node.name, name));
   }
 }
 
@@ -57,7 +57,7 @@ class WeightsWriter {
   }
 
  private:
-  /// Makes the group of a layer's variables. Returns its path.
+  /// Creates the group of a layer's variables. Returns its path.
   std::string add_vars(const std::string& path, const std::string& name) {
     const std::string vars = path + "/vars";
     const Hdf5Handle group = image_.make_group(vars);
@@ -94,7 +94,7 @@ std::vector<std::string> export_keras(const ExportedModel& model,
       Json::object().set("keras_version", kKerasVersion).set("date_saved", "1980-01-01@00:00:00").dump());
   archive.add("config.json", config.dump());
   archive.add("model.weights.h5", weights.parts());
-  // Keras passes over entries that it does not know.
+  // Keras ignores unknown entries.
   if (!model.metadata.entries().empty()) archive.add("dtrain.json", model.metadata.dump());
   archive.finish();
   return {path};

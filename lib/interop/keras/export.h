@@ -1,4 +1,4 @@
-// Writes a trained model as a .keras file, with which Keras 3 can continue the training.
+// Writes a trained model as a .keras file, from which Keras 3 can continue training.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace dtrain {
 
 /// The state from which Keras continues the training.
 struct KerasTraining {
-  Json compile_config;  ///< Keras 3's: optimizer, loss, metrics
+  Json compile_config;  ///< Keras 3's compile_config: optimizer, loss, metrics
   int64_t iteration = 0;
-  std::optional<float> learning_rate;  ///< nothing if a schedule gives it
-  std::vector<ArrayRef> slots;         ///< the optimizer's, in the order of Keras's variables
+  std::optional<float> learning_rate;  ///< nullopt if a schedule sets it
+  std::vector<ArrayRef> slots;         ///< optimizer state, in the order of Keras's variables
 };
 
-/// Writes the file, which appears whole or not at all; the same model gives the same bytes. `training` is
-/// null for a model that is not to be trained on. Throws UserError, with the layer, for what Keras cannot
-/// load; Error if the file cannot be written. Returns the names of the files written.
+/// Writes the file, which appears complete or not at all; equal models give equal bytes. `training` is
+/// nullopt for a model that will not be trained further. Throws UserError with the layer if Keras could not
+/// load the file; Error if the file cannot be written. Returns the names of the files.
 std::vector<std::string> export_keras(const ExportedModel& model,
                                       const std::optional<KerasTraining>& training, const std::string& path);
 

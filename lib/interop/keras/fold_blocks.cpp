@@ -17,10 +17,10 @@ namespace {
 struct FoldedBlock {
   BlockBody body;
   std::string name;
-  std::vector<std::string> names;  // of the layers within the block
+  std::vector<std::string> names;  // names of the layers within the block
 };
 
-/// The part of a name before the last separator, separator included; "" without one.
+/// Returns the part of a name up to and including its last separator; "" if there is none.
 std::string_view up_to_separator(std::string_view text) {
   const size_t separator = text.find_last_of("_-./");
   return separator == std::string_view::npos ? "" : text.substr(0, separator + 1);
@@ -76,13 +76,14 @@ class BlockFolder {
                        [](const std::string& field) { return field.ends_with("_initializer"); });
   }
 
-  /// How natural it is to begin a block with this run: the names of its layers matter most, then that the
-  /// first layer has weights, as an activation rather ends a block.
+  /// Rates how natural a block made of this run is. It matters most whether the names of its layers can be
+  /// kept, then whether the first layer has weights: an activation is more natural at the end of a block.
   int rank_of(size_t first, const BlockRun& run) const {
     return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) + (has_weights(layer(first)) ? 1 : 0);
   }
 
-  /// Whether as many copies of as many layers begin at one of the next layers, and make a more natural block.
+  /// Returns whether a run of the same size with at least as many copies starts within the first copy and
+  /// makes a more natural block.
   bool begins_better_later(size_t first, const BlockRun& run) const {
     if (run.block) return false;
     const int rank = rank_of(first, run);
@@ -99,7 +100,7 @@ class BlockFolder {
     return name;
   }
 
-  /// The prefix that the names of all layers of a body share, up to a separator.
+  /// Returns the prefix up to a separator that the names of all layers of a body share.
   std::string_view common_prefix(const BlockBody& body) const {
     std::string_view prefix = layer(body.first).name;
     for (size_t i = body.first; i < body.first + body.size; ++i) {
@@ -110,7 +111,8 @@ class BlockFolder {
     return up_to_separator(prefix);
   }
 
-  /// The names of a body's layers after their common prefix; empty unless all copies agree.
+  /// Returns the names of a body's layers without their common prefix; empty unless they are the same in all
+  /// copies.
   std::vector<std::string> kept_names(const BlockBody& body, size_t copies) const {
     std::vector<std::string> kept;
     std::set<std::string> different{"input"};
@@ -142,7 +144,7 @@ class BlockFolder {
       name.pop_back();
     std::replace(name.begin(), name.end(), '/', '_');
     if (name.empty() || registry<Layer>().canonical(name) != "") name = "block";
-    // Neither another block nor a layer may have the name.
+    // The name must not be that of another block or layer.
     return {body, unique_name(name), names_within(body, copies)};
   }
 
@@ -172,7 +174,7 @@ class BlockFolder {
     return model_.find("inputs")->entries()[static_cast<size_t>(-number - 1)].first.text();
   }
 
-  /// The options with the name, and with the inputs unless the layer reads the one above it.
+  /// Returns the options with `name`, and with `inputs` unless the layer reads the one above it.
   ConfigNode with_inputs(ConfigNode options, const FlatLayer& layer, const std::string& name) const {
     std::vector<std::string> inputs;
     for (const int read : layer.inputs) inputs.push_back(value_name(read));
@@ -194,7 +196,7 @@ class BlockFolder {
     above_ = name;
   }
 
-  /// The layers of a block as they are written: automatic names are left out.
+  /// Returns the layers of a block in configuration form, without automatic names.
   std::vector<ConfigNode> body_of(const FoldedBlock& block) const {
     std::vector<ConfigNode> written;
     std::map<std::string, int> counts;
@@ -218,7 +220,7 @@ class BlockFolder {
     return written;
   }
 
-  /// The folded model with the new names; nothing unless its graph is the one of the flat model.
+  /// Returns the folded model with the new names; nullopt unless its graph equals that of the flat model.
   std::optional<FoldedModel> checked(ConfigNode model) const {
     Diagnostics diagnostics;
     std::optional<Graph> graph = parse_model(model, diagnostics);
@@ -242,10 +244,10 @@ class BlockFolder {
   RepeatedLayers layers_;
   std::vector<FoldedBlock> blocks_;
   std::vector<ConfigNode> written_;       // layers and uses of blocks
-  std::vector<std::string> value_names_;  // the names by which the folded model knows the layers' outputs
+  std::vector<std::string> value_names_;  // names of the layers' outputs in the folded model
   std::vector<std::string> uses_;
   std::set<std::string> taken_;
-  std::string above_;  // the name of the last of `written_`
+  std::string above_;  // name of the last element of `written_`
 };
 
 }  // namespace

@@ -12,17 +12,16 @@ namespace dtrain {
 
 namespace {
 
-/// Keras's depth-first search from the outputs, inputs in the order of the call.
+/// The result of Keras's depth-first search from the outputs, which visits inputs in the order of the call.
 struct Search {
-  std::vector<int>
-      visits;             // of each layer, by its first node: when one of its calls was first met; -1: never
-  std::vector<int> done;  // nodes, each behind all that it reads
+  std::vector<int> visits;  // position of each layer's first visit, indexed by its first node; -1: never
+  std::vector<int> done;    // nodes in topological order, each after its inputs
 };
 
 Search search(const Graph& graph) {
   struct Step {
     int node;
-    size_t inputs = 0;  // that have been gone to
+    size_t inputs = 0;  // number of inputs visited so far
   };
   Search found{std::vector<int>(graph.nodes.size(), -1), {}};
   std::vector<bool> met(graph.nodes.size(), false);
@@ -51,11 +50,12 @@ Search search(const Graph& graph) {
   return found;
 }
 
-/// How many layers lie between each layer's outputs, by its first node, and the farthest output behind it, as
-/// Keras counts: a call is as deep as those of its layer that were looked at before it.
+/// Returns each layer's depth as Keras counts it, indexed by the layer's first node: the number of layers on
+/// the longest path to an output. A call is at least as deep as the calls of its layer that were visited
+/// before it.
 std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
   std::vector<int> of_layers(graph.nodes.size(), 0), of_calls(graph.nodes.size(), 0);
-  for (size_t i = done.size(); i-- > 0;) {  // readers come before what they read
+  for (size_t i = done.size(); i-- > 0;) {  // nodes come before their inputs
     const auto call = static_cast<size_t>(done[i]);
     int& depth = of_layers[static_cast<size_t>(graph.owner(done[i]))];
     depth = std::max(depth, of_calls[call]);
@@ -68,15 +68,15 @@ std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
   return of_layers;
 }
 
-/// The name as it may stand in a model of Keras, which need not be unique.
+/// Returns a valid Keras name for a layer; it may not be unique.
 std::string spelled(std::string name) {
-  constexpr std::string_view kTaken =
-      "top_level_model_weights";  // a group that Keras takes for another thing
+  constexpr std::string_view kTaken = "top_level_model_weights";  // a group with a special meaning in Keras
   std::replace(name.begin(), name.end(), '/', '.');
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
-/// By node. A layer whose name Keras can take as it is keeps it, whatever the others are renamed to.
+/// Returns unique Keras names, indexed by node. Layers with a valid name keep it; only the others are
+/// renamed.
 std::vector<std::string> names_of_layers(const Graph& graph) {
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;

@@ -1,4 +1,4 @@
-// Reading JSON that Keras wrote, in which keys may be missing.
+// Access to JSON that Keras wrote, in which keys may be missing.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// Returns the text under a key; "" if `object` is no object, or the key is missing or no text.
+/// Returns the string under a key; "" if `object` is not an object, or the key is missing or not a string.
 std::string text_at(const Json& object, const char* key);
-/// Returns the value under a key; null (the pointer) if `object` is no object, or the key is missing or null.
+/// Returns the value under a key; nullptr if `object` is not an object, or the key is missing or null.
 const Json* value_at(const Json& object, const char* key);
 
 }  // namespace dtrain

@@ -33,7 +33,7 @@ std::string keras_2_class(const std::string& name) {
   return renamed(kClasses, name);
 }
 
-/// The layer of Keras 2 for a Merge of this mode; "" if there is none.
+/// Returns Keras 2's layer for a Merge of this mode; "" if there is none.
 std::string class_of_merge(const std::string& mode) {
   static const Names kModes{
       {"ave", "Average"}, {"concat", "Concatenate"}, {"max", "Maximum"}, {"mul", "Multiply"}, {"sum", "Add"}};
@@ -86,7 +86,7 @@ Json keras_2_value(const std::string& class_name, const std::string& key, const 
   return value;
 }
 
-/// Whether an option says nothing that Keras 2's other options do not say.
+/// Returns whether an option is redundant in Keras 2.
 bool is_dropped(const std::string& class_name, const std::string& key, const Json& value) {
   const bool is_zero = value.is_number() && value.as_double() == 0;
   if (class_name == "BatchNormalization") return key == "mode" && is_zero;
@@ -114,7 +114,8 @@ class Renamer {
   }
 
  private:
-  /// The order of axes of the first layer that says it. Padding, cropping and upsampling do not.
+  /// Returns the data format of the first layer that specifies it ("" if none does). Padding, cropping and
+  /// upsampling layers do not.
   static std::string find_data_format(const Json& model) {
     const Json* config = value_at(model, "config");
     const Json* list = config && config->is_array() ? config : config ? value_at(*config, "layers") : nullptr;
@@ -171,7 +172,7 @@ class Renamer {
   std::string data_format_;
 };
 
-/// Reverses an array along its first axes.
+/// Reverses an array along its first `axes` axes.
 KerasWeight flipped(const KerasWeight& kernel, size_t axes) {
   int64_t windows = 1;
   for (size_t i = 0; i < axes; ++i) windows *= kernel.shape[i];

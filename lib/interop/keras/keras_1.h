@@ -1,4 +1,4 @@
-// Model files of Keras 1: other names of layers and options, other shapes of kernels.
+// Conversion of Keras 1 model files, which have other names of layers and options and other kernel shapes.
 #pragma once
 
 #include "base/json.h"
@@ -7,18 +7,18 @@
 
 namespace dtrain {
 
-/// Returns a model's configuration, {class_name, config}, with Keras 2's names of layers and options. A layer
-/// or an option that Keras 2 lacks keeps its name.
+/// Returns a model's configuration, {class_name, config}, with Keras 2's names of layers and options. Layers
+/// and options that Keras 2 lacks keep their names.
 Json with_keras_2_names(const Json& model_config);
 
-/// How the kernels of convolutions in a file differ from those that Keras 3 writes.
+/// How convolution kernels in a file differ from those that Keras 3 writes.
 struct KernelLayout {
-  bool is_keras_1 = false;  ///< Keras 1's order of axes
-  bool is_flipped = false;  ///< Theano's: reversed along the axes of the window
+  bool is_keras_1 = false;  ///< the axes have Keras 1's order
+  bool is_flipped = false;  ///< reversed along the axes of the window, as in Theano
 };
 
-/// Returns the kernel of a convolution as Keras 3 would write it; a kernel of another layer is returned as it
-/// is.
+/// Converts the kernel of a convolution to the form that Keras 3 writes. Kernels of other layers are returned
+/// unchanged.
 KerasWeight restored_kernel(const KerasModelLayer& layer, const KerasWeight& kernel,
                             const KernelLayout& layout);
 

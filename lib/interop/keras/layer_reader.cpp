@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Keys that every layer of Keras's may have, and that say nothing about its outputs.
+/// Keys that every Keras layer may have and that do not affect its outputs.
 constexpr std::array<std::string_view, 16> kCommonKeys{"name",
                                                        "trainable",
                                                        "dtype",
@@ -39,7 +39,7 @@ bool ends_in_any(std::string_view key, std::initializer_list<std::string_view> e
                      [&](std::string_view ending) { return key.ends_with(ending); });
 }
 
-/// The name and options of an object that Keras serialized: "relu", {class_name, config}, {function}.
+/// An object that Keras serialized as "relu" or {class_name, config}.
 struct Serialized {
   std::string name;
   Json options = Json::object();
@@ -55,7 +55,7 @@ Serialized read_serialized(const Json& written) {
   return object;
 }
 
-/// The value of an array of one number or of several equal ones; null (the pointer) for other JSON.
+/// Returns the number in a nested list of equal numbers, or the number itself; nullptr for other JSON.
 const Json* single_number(const Json& json) {
   if (json.is_number()) return &json;
   if (!json.is_array() || json.items().empty()) return nullptr;
@@ -76,7 +76,8 @@ ConfigNode number_node(double value) {
   return config_of_json(Json(value));
 }
 
-/// Initializers that Keras 1 and 2 wrote as a VarianceScaling.
+/// Returns the initializer (such as "he_normal") that Keras 1 and 2 wrote as a VarianceScaling; "" if there
+/// is none.
 std::string name_of_variance_scaling(const Json& options) {
   const Json* scale = value_at(options, "scale");
   const std::string mode = text_at(options, "mode"), distribution = text_at(options, "distribution");

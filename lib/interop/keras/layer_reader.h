@@ -1,4 +1,4 @@
-// The configuration of one Keras layer, as options of a layer of dtrain's.
+// Converts the configuration of one Keras layer to options of a dtrain layer.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,40 @@
 
 namespace dtrain {
 
-/// Reads the config of a layer. An option that dtrain lacks is a problem unless it has the value that changes
-/// nothing; settings that only matter in training (regularizers, constraints) are left out.
+/// Reads the config of a layer. An option that dtrain lacks is a problem unless its value has no effect.
+/// Settings that only matter in training (regularizers, constraints) are left out.
 class KerasLayerReader {
  public:
-  /// `keras_major`: the major version of the Keras that wrote the file, 3 if not known.
+  /// `keras_major` is the major version of the Keras that wrote the file; 3 if unknown.
   KerasLayerReader(std::string class_name, const Json& config, int keras_major)
       : class_name_(std::move(class_name)), config_(config), keras_major_(keras_major) {}
 
   const std::string& class_name() const { return class_name_; }
-  /// The value of an option; null (the pointer) if the config lacks it or has null.
+  /// Returns the value of an option; nullptr if it is missing or null.
   const Json* find(const char* key) const;
   double number(const char* key, double otherwise) const;
 
-  /// Returns the options of these names, with initializers and activations in dtrain's form. Further keys of
-  /// the config must be without effect, or become problems.
+  /// Returns the options with these names, with initializers and activations in dtrain's form. Further keys
+  /// of the config become problems unless they have no effect.
   ConfigNode options(const std::vector<std::string>& names);
-  /// Marks a key as read, or without effect.
+  /// Marks keys as already read or without effect.
   void skip(std::initializer_list<std::string_view> keys);
-  /// Adds a problem unless the option has this value, or is missing. A list of equal numbers counts as one.
+  /// Adds a problem unless the option has this value or is missing. A list of equal numbers counts as one
+  /// number.
   void expect(const char* key, const Json& value);
-  /// An activation in dtrain's form, from an `activation` option; null for linear.
+  /// Converts an `activation` option to dtrain's form; null for linear.
   ConfigNode activation(const Json& written);
-  /// Requires the axis, or the only one in a list, to be the last. Checked against the input's rank once it
-  /// is known (last_axis()).
+  /// Requires the axis, or the only axis of a list, to be the last. It is checked against the input's rank
+  /// once that is known (last_axis()).
   void expect_last_axis(const char* key);
 
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }
-  /// Sentences about options that dtrain cannot express: "has groups: 2".
+  /// Returns phrases about options that dtrain does not support: "has groups: 2".
   const std::vector<std::string>& problems() const { return problems_; }
-  /// Settings without effect on predictions: "kernel_regularizer: L2".
+  /// Returns settings without effect on predictions that were ignored: "kernel_regularizer: L2".
   const std::vector<std::string>& left_out() const { return left_out_; }
-  /// The number of the axis, the batch's counted, that must turn out to be the input's last.
+  /// Returns the index of the axis, counting the batch axis, that must be the input's last axis; nullopt if
+  /// there is no such requirement.
   std::optional<int64_t> last_axis() const { return last_axis_; }
 
  private:
@@ -60,12 +62,12 @@ class KerasLayerReader {
   std::optional<int64_t> last_axis_;
 };
 
-/// JSON as a value of a configuration.
+/// Converts JSON to a configuration value.
 ConfigNode config_of_json(const Json& json);
 
-/// LayerFormats::from_keras of a layer whose options have Keras's names.
+/// Returns LayerFormats::from_keras for a layer whose options have Keras's names.
 std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind);
-/// The same for a layer of images.
+/// Returns the same for an image layer.
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind);
 
 }  // namespace dtrain

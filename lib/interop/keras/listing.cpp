@@ -44,7 +44,7 @@ KerasArray array_of(hid_t dataset, const std::string& name) {
   return {name, Shape(std::vector<int64_t>(extents.begin(), extents.end())), dtype_of(dataset)};
 }
 
-/// Lists the arrays below a group, by the path from there, in the order of the names.
+/// Lists the arrays below a group with their relative paths, sorted by name.
 class ArrayLister {
  public:
   explicit ArrayLister(std::string path) : path_(std::move(path)) {}
@@ -55,7 +55,7 @@ class ArrayLister {
   }
 
  private:
-  // Hard links may lead in a circle, or to one group by very many ways.
+  // Hard links may form cycles, or lead to one group along very many paths.
   static constexpr int kMostDepth = 32;
   static constexpr int64_t kMostLinks = 1'000'000;
 
@@ -122,13 +122,13 @@ class KerasFileReader {
   }
 
  private:
-  /// The layers' names and classes, from the model's configuration.
+  /// Adds the layers' names and classes from the model's configuration.
   static void take_model(const Json& model, KerasContent& result) {
     result.model_class = text_at(model, "class_name");
     const Json* config = model.is_object() ? model.find("config") : nullptr;
     if (!config) return;
     result.model_name = text_at(*config, "name");
-    // The first versions wrote a Sequential's layers as its configuration.
+    // In early versions of Keras, the configuration of a Sequential is its list of layers.
     const Json* layers = config->is_object() ? config->find("layers") : config;
     if (!layers || !layers->is_array()) return;
     for (const Json& layer : layers->items()) {
@@ -139,7 +139,7 @@ class KerasFileReader {
     }
   }
 
-  /// The entry of this name, which is added where there is none.
+  /// Returns the entry with this name; adds it if it is missing.
   static KerasLayerEntry& entry(const std::string& name, KerasContent& result) {
     const auto found = std::find_if(result.layers.begin(), result.layers.end(),
                                     [&](const KerasLayerEntry& layer) { return layer.name == name; });
@@ -162,7 +162,8 @@ class KerasFileReader {
     return arrays;
   }
 
-  /// "layers/dense/vars/0" is the array "vars/0" of the layer "dense".
+  /// Adds the arrays of the file to their layers: "layers/dense/vars/0" is the array "vars/0" of the layer
+  /// "dense".
   void take_vars(KerasContent& result) {
     constexpr std::string_view kLayers = "layers/", kVars = "/vars/", kOptimizer = "optimizer/";
     for (KerasArray& array : ArrayLister(path_).list(file_)) {
@@ -195,7 +196,7 @@ KerasContent read_keras_file(const std::string& path) {
     return result;
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // libhdf5's: the file is at fault
+  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
 }

@@ -1,4 +1,4 @@
-// The content of a file that Keras wrote: its layers and arrays, without their values.
+// Lists the layers and arrays of a Keras file, without their values.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 namespace dtrain {
 
 struct KerasArray {
-  std::string name;  ///< as the file has it, below its layer: "dense/kernel:0", "vars/0"
+  std::string name;  ///< name in the file, below its layer: "dense/kernel:0", "vars/0"
   Shape shape;
   std::string dtype;  ///< "float32", "int64", "string", ...; "other"
 };
 
 struct KerasLayerEntry {
   std::string name;
-  std::string kind;  ///< Keras's class, "Dense"; "" in a file without the model's configuration
+  std::string kind;  ///< Keras class, such as "Dense"; "" if the file has no model configuration
   std::vector<KerasArray> arrays;
 };
 
@@ -26,15 +26,15 @@ struct KerasContent {
   std::string path;
   size_t file_bytes = 0;
   KerasLayout layout = KerasLayout::none;
-  std::string keras_version, backend;   ///< "" where the file does not say
-  std::string model_class, model_name;  ///< "" in a file without the model's configuration
-  bool is_compiled = false;             ///< it has a training_config
-  std::vector<KerasLayerEntry> layers;  ///< in the model's order, or else the file's
-  std::vector<KerasArray> optimizer;    ///< the optimizer's arrays
+  std::string keras_version, backend;   ///< "" if not in the file
+  std::string model_class, model_name;  ///< "" if the file has no model configuration
+  bool is_compiled = false;             ///< whether the file has a training_config
+  std::vector<KerasLayerEntry> layers;  ///< in the model's order if known, else in the file's
+  std::vector<KerasArray> optimizer;    ///< arrays of the optimizer
 };
 
-/// Reads an .h5, a .weights.h5 or a .keras. Throws UserError, with the path, what was expected and what was
-/// found, for a file that Keras did not write.
+/// Reads an .h5, .weights.h5 or .keras file. Throws UserError with the path, what was expected and what was
+/// found if Keras did not write the file.
 KerasContent read_keras_file(const std::string& path);
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostCalls = 100'000;
 
-/// Orders the calls of one model; models within it have orders of their own.
+/// Orders the calls of one model; a model within it is ordered separately.
 class ModelOrder {
  public:
   ModelOrder(const KerasModel& model, std::string prefix, KerasCalls& result)
@@ -41,11 +41,11 @@ class ModelOrder {
   }
 
  private:
-  using Place = std::pair<int, int>;  // a layer and one of its calls
+  using Place = std::pair<int, int>;  // indices of a layer and of one of its calls
 
   struct Pending {
-    int waits_for = 0;           // calls that are not computed yet
-    std::vector<Place> readers;  // calls that wait for this one
+    int waits_for = 0;           // number of input calls that are not computed yet
+    std::vector<Place> readers;  // calls that read this one
     bool is_needed = false;
   };
 
@@ -58,7 +58,8 @@ class ModelOrder {
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       const KerasTensor& input = model_.inputs[i];
       if (i >= inputs.size() || !layer(input.layer).is_input())
-        throw UserError(fmt::format("{}: its inputs are no inputs", prefix_.empty() ? "the model" : prefix_));
+        throw UserError(
+            fmt::format("{}: its inputs are not input layers", prefix_.empty() ? "the model" : prefix_));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
     }
   }
@@ -68,7 +69,7 @@ class ModelOrder {
     if (!std::exchange(pending(place).is_needed, true)) found.push_back(place);
   }
 
-  /// Finds the calls that the outputs depend on, and those of them that wait for nothing.
+  /// Finds the calls that the outputs depend on, and which of them are ready.
   void find_needed() {
     std::vector<Place> found;
     for (const KerasTensor& output : model_.outputs) need(output, found);
@@ -117,7 +118,8 @@ class ModelOrder {
       if (--pending(reader).waits_for == 0) ready_.push(reader);
   }
 
-  /// Of the arguments of calls, only `training: false` is without effect on predictions.
+  /// Reports call arguments. Only arguments with the value false (`training: false`) have no effect on
+  /// predictions.
   void check_arguments(const KerasCall& call, const std::string& path) {
     for (const auto& [key, value] : call.arguments.entries()) {
       if (value.is_bool() && !value.as_bool()) continue;
@@ -128,8 +130,8 @@ class ModelOrder {
   const KerasModel& model_;
   std::string prefix_;
   KerasCalls& result_;
-  std::vector<std::vector<Pending>> pending_;                 // by layer and call
-  std::vector<std::vector<std::vector<KerasValue>>> values_;  // by layer, call and output
+  std::vector<std::vector<Pending>> pending_;                 // indexed by layer and call
+  std::vector<std::vector<std::vector<KerasValue>>> values_;  // indexed by layer, call and output
   std::priority_queue<Place, std::vector<Place>, std::greater<>> ready_;
 };
 

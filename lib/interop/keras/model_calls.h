@@ -1,4 +1,4 @@
-// The calls of a Keras model's layers in an order in which each comes after the calls that it reads.
+// The calls of a Keras model's layers in topological order.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace dtrain {
 
 /// The output of one call, or an input of the model.
 struct KerasValue {
-  int call = -1;   ///< in KerasCalls::calls; -1 for an input
-  int input = -1;  ///< in the model's inputs; -1 for the output of a call
+  int call = -1;   ///< index in KerasCalls::calls; -1 for an input
+  int input = -1;  ///< index in the model's inputs; -1 for the output of a call
 };
 
-/// One call of a layer that is no model.
+/// One call of a layer that is not a model.
 struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
-  std::string path;  ///< of the layer: "resnet50/conv1"
+  std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
 };
 
@@ -28,8 +28,9 @@ struct KerasCalls {
       problems;  ///< calls with arguments that change predictions: "a: is called with b=1"
 };
 
-/// Lists the calls that the model's outputs depend on, those of models within the model included, otherwise
-/// in Keras's order. Throws UserError for calls that read each other, and for more than 100,000 calls.
+/// Lists the calls that the model's outputs depend on, including those of models within the model. Each call
+/// comes after the calls that it reads; otherwise the order is Keras's. Throws UserError for a cycle of
+/// calls, and for more than 100,000 calls.
 KerasCalls list_calls(const KerasModel& model);
 
 }  // namespace dtrain

@@ -8,8 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// The calls of each layer in the order of the nodes, by the layer's first node; that is an order in which
-/// each comes after what it reads.
+/// Returns the nodes that call each layer, in node order (which is topological), indexed by the layer's first
+/// node.
 std::vector<std::vector<int>> calls_of(const Graph& graph) {
   std::vector<std::vector<int>> calls(graph.nodes.size());
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i)
@@ -17,7 +17,7 @@ std::vector<std::vector<int>> calls_of(const Graph& graph) {
   return calls;
 }
 
-/// The shape of a batch: [null, 28, 28, 1].
+/// Returns the shape of a batch: [null, 28, 28, 1].
 Json batch_shape(const Shape& sample) {
   Json shape = Json::array();
   shape.push(Json());
@@ -33,7 +33,8 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
       .set("name", name);
 }
 
-/// The dtype is what weights and checkpoints are, whatever the run's precision is and Keras's own default.
+/// The dtype is always float32, the type of weights and checkpoints, independent of the run's precision and
+/// of Keras's default.
 Json layer_config(const GraphNode& node, const std::string& name) {
   Json config = Json::object().set("name", name).set("trainable", node.trainable).set("dtype", "float32");
   const Json options = keras_config_of(node.layer).config;
@@ -50,14 +51,14 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
   std::vector<std::string> names(nodes.size());
   for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
   const std::vector<std::vector<int>> calls = calls_of(graph);
-  /// [name, the number of the layer's call, the output]
+  /// Returns [name of the layer, index of its call, index of the output].
   const auto reference_to = [&](ValueRef value) {
     const int node = is_keras_layer(nodes[static_cast<size_t>(value.node)]) ? value.node : value.node - 1;
     const auto layer = static_cast<size_t>(graph.owner(node));
     const auto call = std::find(calls[layer].begin(), calls[layer].end(), node) - calls[layer].begin();
     return Json::array().push(names[layer]).push(static_cast<int64_t>(call)).push(value.output);
   };
-  /// The inputs of a call as Keras 3 has them: of several a list.
+  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several.
   const auto call_of_keras_3 = [&](const std::vector<ValueRef>& inputs) {
     Json tensors = Json::array();
     for (const ValueRef& input : inputs)
@@ -99,7 +100,8 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
   Json input_layers = Json::array(), output_layers = Json::array();
   for (const int input : graph.inputs) input_layers.push(reference_to({input}));
   for (const ValueRef& output : graph.outputs) output_layers.push(reference_to(output));
-  // Keras 3 gives a model with one input one tensor, and a model with a list of one input a list.
+  // Keras 3 distinguishes a single tensor from a list of one: models with one input or output use a single
+  // tensor.
   for (Json* ends : {&input_layers, &output_layers})
     if (is_keras_3 && ends->items().size() == 1) *ends = Json(ends->items().front());
   Json config = Json::object()

@@ -1,4 +1,4 @@
-// A graph as Keras's functional model.
+// Writes a graph as a Keras functional model.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace dtrain {
 
-/// The forms of a model's configuration: that of tf.keras 2 in .h5 files, which Keras 3 reads as well; that
-/// of Keras 3 in .keras files.
+/// The formats of a model's configuration: keras_2 is that of tf.keras 2 in .h5 files, which Keras 3 reads as
+/// well; keras_3 is that of .keras files.
 enum class KerasForm { keras_2, keras_3 };
 
-/// Keras's model_config, {class_name: "Functional", config: {...}}. `layers` are keras_layers(graph).
+/// Returns Keras's model_config, {class_name: "Functional", config: {...}}. `layers` is keras_layers(graph).
 Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
                         KerasForm form = KerasForm::keras_2);
 

@@ -20,7 +20,7 @@ bool is_model_class(std::string_view name) {
   return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
 }
 
-/// Reads the layers and calls of one model, without those of models within it.
+/// Parses the layers and calls of one model, without those of models within it.
 class ModelParser {
  public:
   explicit ModelParser(std::string where) : where_(std::move(where)) {}
@@ -77,7 +77,7 @@ class ModelParser {
     result_.layers.push_back(std::move(layer));
   }
 
-  /// Gives each layer of a Sequential one call, and puts an InputLayer first unless there is one.
+  /// Adds one call to each layer of a Sequential, and an InputLayer at the front unless there is one.
   void chain(const Json& config) {
     if (result_.layers.empty()) refuse("at least one layer", "none");
     if (!result_.layers.front().is_input()) {
@@ -117,7 +117,7 @@ class ModelParser {
     return static_cast<int>(json.as_int());
   }
 
-  /// A tensor as [layer, call, output] or as [layer, call, output, arguments]; nothing for other JSON.
+  /// Parses [layer, call, output] or [layer, call, output, arguments]; returns nullopt for other JSON.
   std::optional<KerasTensor> tensor_of(const Json& json) const {
     if (!json.is_array() || json.items().size() < 3 || !json.items()[0].is_string()) return std::nullopt;
     const auto call = small_number(json.items()[1]), output = small_number(json.items()[2]);
@@ -125,7 +125,8 @@ class ModelParser {
     return KerasTensor{number_of(json.items()[0].as_string()), *call, *output};
   }
 
-  /// The tensors in a structure of lists and mappings, in order, as references or as Keras 3's tensors.
+  /// Adds the tensors in a structure of lists and mappings, in order. They are references or Keras 3's tensor
+  /// objects.
   void add_tensors(const Json& json, std::vector<KerasTensor>& tensors) const {
     if (const auto tensor = tensor_of(json)) {
       tensors.push_back(*tensor);
@@ -139,7 +140,7 @@ class ModelParser {
     }
   }
 
-  /// The keyword arguments of a call, less those that are null.
+  /// Adds the keyword arguments of a call that are not null.
   static void add_arguments(const Json& written, Json& arguments) {
     if (!written.is_object()) return;
     for (const auto& [key, value] : written.entries())
@@ -171,7 +172,8 @@ class ModelParser {
     }
   }
 
-  /// Keras 2 may count the calls of a model from 1, since making the model counts as a call.
+  /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a
+  /// call.
   void number_calls_from_zero() {
     std::vector<int> largest(result_.layers.size(), -1);
     const auto for_each_tensor = [&](const auto& work) {

@@ -1,4 +1,4 @@
-// A Keras model as its configuration describes it: layers, their calls, models within models.
+// The structure of a Keras model, parsed from its configuration: layers, their calls, models within models.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace dtrain {
 
 /// One output of one call of a layer.
 struct KerasTensor {
-  int layer = 0;  ///< in KerasModel::layers
-  int call = 0;   ///< in KerasModelLayer::calls; 0 for an input
+  int layer = 0;  ///< index in KerasModel::layers
+  int call = 0;   ///< index in KerasModelLayer::calls; 0 for an input
   int output = 0;
   auto operator<=>(const KerasTensor&) const = default;
 };
@@ -20,7 +20,7 @@ struct KerasTensor {
 /// One call of a layer ("inbound node").
 struct KerasCall {
   std::vector<KerasTensor> inputs;
-  Json arguments;  ///< keyword arguments other than null; an empty object as a rule
+  Json arguments;  ///< keyword arguments that are not null; usually an empty object
 };
 
 struct KerasModel;
@@ -29,21 +29,22 @@ struct KerasModelLayer {
   std::string name, class_name;
   Json config;
   bool trainable = true;
-  std::shared_ptr<const KerasModel> model;  ///< the layer's own layers if it is a model
-  std::vector<KerasCall> calls;             ///< none of an InputLayer
+  std::shared_ptr<const KerasModel> model;  ///< its layers if the layer is itself a model, else null
+  std::vector<KerasCall> calls;             ///< empty for an InputLayer
 
   bool is_input() const { return class_name == "InputLayer"; }
 };
 
-/// A Sequential is a chain of calls that begins with an InputLayer.
+/// A functional or Sequential model. A Sequential is represented as a chain of calls that starts with an
+/// InputLayer.
 struct KerasModel {
   std::string name;
   std::vector<KerasModelLayer> layers;  ///< in Keras's order
   std::vector<KerasTensor> inputs, outputs;
 };
 
-/// Reads a model's configuration, {class_name, config}, as Keras 2 and 3 write it. Throws UserError for one
-/// that is malformed or is of a class without a configuration of its layers.
+/// Parses a model's configuration, {class_name, config}, written by Keras 2 or 3. Throws UserError if it is
+/// malformed, or if the model's class does not list its layers.
 std::shared_ptr<const KerasModel> parse_keras_model(const Json& model_config);
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kWeightsEntry = "model.weights.h5";
 
-// libhdf5 asks these for copies of an image. It gets the image itself each time: it only reads.
+// libhdf5's callbacks for copying a file image. They return the image itself, because it is only read.
 
 void* give_image(size_t, H5FD_file_image_op_t, void* image) {
   return image;
@@ -42,7 +42,7 @@ herr_t keep_image(void*) {
   return 0;
 }
 
-/// An HDF5 file in memory, opened for reading. The image must outlive the file.
+/// Opens an HDF5 file in memory for reading. The image must outlive the file.
 Hdf5Handle open_image(const Bytes& image, const std::string& path) {
   const std::string doing = fmt::format("read {} of {}", kWeightsEntry, path);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), doing);
@@ -52,7 +52,7 @@ Hdf5Handle open_image(const Bytes& image, const std::string& path) {
                                         same_image, keep_image,    image.data.get()};
   checked(H5Pset_file_image_callbacks(access, &callbacks), doing);
   checked(H5Pset_file_image(access, image.data.get(), image.size), doing);
-  // libhdf5 opens no image under the name of a file that exists. Below a file there is none.
+  // libhdf5 cannot open an image under the name of an existing file. A path below a file never exists.
   return Hdf5Handle(H5Fopen(fmt::format("{}/{}", path, kWeightsEntry).c_str(), H5F_ACC_RDONLY, access));
 }
 
@@ -77,7 +77,7 @@ OpenKerasFile::OpenKerasFile(const std::string& path) : path_(path) {
     open();
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // libhdf5's: the file is at fault
+  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
 }
@@ -92,11 +92,11 @@ void OpenKerasFile::open() {
     heap_.emplace(heap_of(file_, path));
   }
   layout_ = keras_layout(file_, path);
-  // A model without any weights has an empty file of weights.
+  // A model without weights has an empty weight file.
   if (layout_ == KerasLayout::none && !facts_.model_config.is_null()) layout_ = KerasLayout::vars;
   if (layout_ == KerasLayout::none)
     throw UserError(fmt::format(
-        "{}: expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program", path));
+        "{}: expected an .h5 file of dtrain or Keras, found an HDF5 file of another program", path));
   references_.emplace();
   if (!image_.data) read_attributes();
 }

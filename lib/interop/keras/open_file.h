@@ -1,4 +1,4 @@
-// Files of Keras's that libhdf5 has open: .h5, .weights.h5, and the weights inside .keras archives.
+// Opens Keras files with libhdf5: .h5, .weights.h5, and the weights inside .keras archives.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,27 @@
 
 namespace dtrain {
 
-/// The parts of a file that are no arrays.
+/// The parts of a file that are not arrays.
 struct KerasFileFacts {
-  std::string keras_version, backend;  ///< "" if the file does not say
-  Json model_config;                   ///< {class_name, config}; null in a file of weights alone
+  std::string keras_version, backend;  ///< "" if not in the file
+  Json model_config;                   ///< {class_name, config}; null in a weight file
   Json training_config;  ///< Keras 2's training_config or Keras 3's compile_config; null if not compiled
 };
 
-/// One open file. Holds the process's Hdf5Session, so a thread has at most one of these.
+/// An open file. It holds the process's Hdf5Session, so a thread can have only one at a time.
 class OpenKerasFile {
  public:
-  /// Throws UserError, with the path, what was expected and what was found, for a file that Keras did not
-  /// write.
+  /// Throws UserError with the path, what was expected and what was found if Keras did not write the file.
   explicit OpenKerasFile(const std::string& path);
 
   const std::string& path() const { return path_; }
   hid_t file() const { return file_; }
   const Hdf5Heap& heap() const { return *heap_; }
-  /// The HDF5 file inside an archive; no data for a file that is no archive.
+  /// Returns the HDF5 file inside an archive; without data if the file is not an archive.
   const Bytes& image() const { return image_; }
   KerasLayout layout() const { return layout_; }
   const KerasFileFacts& facts() const { return facts_; }
-  /// Opens the group that the layers' weights are in: /model_weights, or the root.
+  /// Opens the group that contains the layers' weights: /model_weights or the root.
   Hdf5Handle open_weights() const;
 
  private:

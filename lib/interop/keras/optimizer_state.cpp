@@ -30,7 +30,7 @@ void add_trained(const KerasModel& model, const ImportedModel& imported, const N
   }
 }
 
-/// The slots in the order in which Keras makes them (exported_training.cpp writes them so).
+/// Returns the names of the slots in Keras's order, which exported_training.cpp also uses.
 std::vector<std::string> slots_in_kerass_order(const Configured<Optimizer>& optimizer) {
   std::vector<std::string> slots;
   for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
@@ -38,8 +38,8 @@ std::vector<std::string> slots_in_kerass_order(const Configured<Optimizer>& opti
   return slots;
 }
 
-/// Whether so many arrays are the slots of a number of weights. Keras 2 has arrays that nothing reads: SGD's
-/// momentum if there is none, and the vhat of Keras 2.0 to 2.3's Adam without amsgrad.
+/// Returns whether the number of arrays fits the number of weights and slots. Keras 2 also stores unused
+/// arrays: a momentum for SGD without momentum, and vhat for Adam without amsgrad (Keras 2.0 to 2.3).
 bool is_whole(size_t arrays, const std::string& optimizer, size_t slots, size_t weights) {
   if (arrays == slots * weights) return true;
   const size_t unread = optimizer == "sgd" && slots == 0 ? 1 : optimizer == "adam" ? 3 : 0;
@@ -73,8 +73,8 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
                                                    const Configured<Optimizer>& optimizer, bool is_since_2_11,
                                                    const std::vector<TrainedWeight>& trained,
                                                    const KernelLayout& kernels) {
-  // The number of steps, and Keras 3's learning rate, come first. RMSprop and Adagrad of Keras 1 to 2.2 have
-  // neither.
+  // First come the number of steps and, in Keras 3, the learning rate. RMSprop and Adagrad of Keras 1 to 2.2
+  // have neither.
   const auto first_slot = std::find_if(arrays.begin(), arrays.end(),
                                        [](const KerasWeight& array) { return array.shape.rank() > 0; });
   const auto first = static_cast<size_t>(first_slot - arrays.begin());

@@ -1,4 +1,4 @@
-// The state of an optimizer in a Keras file, as slots of dtrain's.
+// Converts the state of an optimizer in a Keras file to dtrain's optimizer state.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-/// A weight that the optimizer moves.
+/// A weight that the optimizer updates.
 struct TrainedWeight {
   std::string path;  ///< "<layer>/<weight>"
   Shape shape;
@@ -27,13 +27,13 @@ std::vector<TrainedWeight> trained_weights(const KerasModel& file_model, const I
                                            const Graph& graph);
 
 struct OptimizerState {
-  std::optional<int64_t> iteration;  ///< steps done; nothing if the file does not say
-  /// The slots, each an array by "<layer>/<weight>", kernels in Keras 3's layout.
+  std::optional<int64_t> iteration;  ///< number of steps so far; nullopt if not in the file
+  /// Arrays by name of the optimizer slot, then by "<layer>/<weight>". Kernels have Keras 3's layout.
   std::map<std::string, std::map<std::string, KerasWeight>> slots;
 };
 
-/// Reads the state. `is_since_2_11`: whether it is of the optimizers of Keras 2.11 and later, which order it
-/// in another way than those before. Nothing if the file has another number of arrays, or none. Throws
+/// Reads the state. `is_since_2_11` tells whether Keras 2.11 or later wrote it; earlier versions order the
+/// arrays differently. Returns nullopt if the file has an unexpected number of arrays, or none. Throws
 /// UserError for arrays of wrong shapes.
 std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight>& arrays,
                                                    const Configured<Optimizer>& optimizer, bool is_since_2_11,

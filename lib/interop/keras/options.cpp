@@ -12,17 +12,17 @@ namespace dtrain {
 
 namespace {
 
-/// The name of a kind written as `name` or `{name: options}`.
+/// Returns the name in `name` or `{name: options}`.
 const std::string& name_of_kind(const ConfigNode& kind) {
   return kind.is_scalar() ? kind.text() : kind.entries().front().first.text();
 }
 
-/// Null for a bare name.
+/// Returns the options in `{name: options}`; null for a bare name.
 ConfigNode options_of_kind(const ConfigNode& kind) {
   return kind.is_scalar() ? ConfigNode() : kind.entries().front().second;
 }
 
-/// "GlorotUniform" of "glorot_uniform".
+/// Converts "glorot_uniform" to "GlorotUniform".
 std::string camel_case(std::string_view name) {
   std::string camel;
   bool start = true;
@@ -33,7 +33,8 @@ std::string camel_case(std::string_view name) {
   return camel;
 }
 
-/// Keras's initializers have dtrain's names in camel case and options of the same names.
+/// Converts an initializer: Keras's class name is dtrain's name in camel case, and the options have the same
+/// names.
 Json keras_initializer(const ConfigNode& kind) {
   const ConfigNode options = options_of_kind(kind);
   return Json::object()
@@ -41,8 +42,8 @@ Json keras_initializer(const ConfigNode& kind) {
       .set("config", options.is_null() ? Json::object() : to_json(options));
 }
 
-/// The name of an activation function for a layer's `activation` option. It is "linear" for a function that
-/// Keras has only as a layer, which then follows.
+/// Returns the value of a Keras layer's `activation` option. It is "linear" for a function that Keras has
+/// only as a layer; that layer follows separately.
 std::string keras_function(const ConfigNode& activation) {
   const KerasActivation keras = keras_activation(activation);
   return keras.layer.empty() ? keras.function : "linear";
@@ -80,7 +81,7 @@ KerasActivation keras_activation(const ConfigNode& activation) {
   if (activation.is_null()) return {"linear", ""};
   const std::string& name = name_of_kind(activation);
   const ConfigNode options = options_of_kind(activation);
-  // A function with default options may be written as its bare name.
+  // A bare name stands for a function with default options.
   if (options.is_null() && name != "relu6") return {name, ""};
   const auto number = [&](std::string_view key) { return to_json(*options.find(key)).as_double(); };
   const auto optional_number = [&](std::string_view key) {
@@ -94,8 +95,8 @@ KerasActivation keras_activation(const ConfigNode& activation) {
                                .set("negative_slope", negative_slope)
                                .set("threshold", threshold)};
   };
-  // Keras's functions take no options in a file. With options other than the defaults they are layers; both
-  // Keras 2 and 3 read the option `alpha` of LeakyReLU.
+  // In Keras's files, functions have no options, so functions with other than default options become layers.
+  // Both Keras 2 and 3 read the option `alpha` of LeakyReLU.
   if (name == "relu6") return relu(6.0, 0, 0);
   if (name == "relu")
     return relu(optional_number("max_value"), number("negative_slope"), number("threshold"));
@@ -103,8 +104,8 @@ KerasActivation keras_activation(const ConfigNode& activation) {
     return {name, "LeakyReLU", Json::object().set("alpha", number("negative_slope"))};
   if (name == "elu" && number("alpha") != 1)
     return {name, "ELU", Json::object().set("alpha", number("alpha"))};
-  // Keras has neither function. It refuses to load the model unless a function of this name is among the
-  // custom_objects, which is better than loading another model.
+  // Keras has neither function. It cannot load the model unless custom_objects has a function of this name,
+  // which is better than loading a different model.
   if (name == "gelu" && to_json(*options.find("approximate")).as_bool()) return {"gelu_tanh", ""};
   if (name == "hard_sigmoid") return {fmt::format("hard_sigmoid_{}", number("slope")), ""};
   return {name, ""};

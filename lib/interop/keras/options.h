@@ -1,4 +1,4 @@
-// Options of layers as Keras serializes them.
+// Converts options of layers to Keras's serialized form.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,23 @@
 
 namespace dtrain {
 
-/// Keras's config for options as a Schema writes them: it has the same keys, and initializers and activations
-/// in Keras's serialized form. An empty object for null.
+/// Returns Keras's config for options that a Schema wrote: the same keys, with initializers and activations
+/// in Keras's serialized form. Returns an empty object for null.
 Json keras_options(const ConfigNode& options);
 
-/// LayerFormats::to_keras of a layer whose config is keras_options().
+/// Returns LayerFormats::to_keras for a layer whose config is keras_options().
 std::function<KerasLayerConfig(const ConfigNode&)> keras_layer(std::string class_name);
-/// The same for a layer of images. It says that channels come last, since Keras's own default is a setting.
+/// Returns the same for an image layer. It adds `data_format: channels_last`, because Keras's default is
+/// configurable.
 std::function<KerasLayerConfig(const ConfigNode&)> keras_image_layer(std::string class_name);
 
-/// An activation function as Keras has it.
+/// Keras's form of an activation function.
 struct KerasActivation {
-  std::string function;    ///< its name: "relu"
-  std::string layer;       ///< the class of its layer, where Keras has the function only as a layer: "ELU"
-  Json layer_config = {};  ///< of `layer`
+  std::string function;    ///< name of the function: "relu"
+  std::string layer;       ///< class of the layer if Keras has the function only as a layer ("ELU"), else ""
+  Json layer_config = {};  ///< config of `layer`
 };
-/// `activation`: a function as an `activation:` option has it, {elu: {alpha: 0.5}}; linear for null.
+/// Converts the value of an `activation:` option, such as {elu: {alpha: 0.5}}; null is linear.
 KerasActivation keras_activation(const ConfigNode& activation);
 
 }  // namespace dtrain

@@ -7,8 +7,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr size_t kLongestBody = 200;  // layers in a block
-constexpr size_t kFewestSaved = 6;    // layers that a block must save, as its own lines cost some
+constexpr size_t kLongestBody = 200;  // maximum number of layers in a block
+constexpr size_t kFewestSaved = 6;    // a block must save at least this many layers to be worth its own lines
 
 }  // namespace
 
@@ -77,7 +77,8 @@ bool RepeatedLayers::are_equal(const BlockBody& a, const BlockBody& b) const {
   return true;
 }
 
-/// How often the layers from `first` are copies of `body` that each read the copy before.
+/// Returns the number of consecutive copies of `body` from layer `first` on. Each copy reads the previous
+/// one.
 size_t RepeatedLayers::copies_of(const BlockBody& body, size_t first) const {
   size_t copies = 0;
   for (BlockBody next{first, body.size}; next.first + next.size <= layers_.size(); next.first += next.size) {

@@ -1,4 +1,4 @@
-// Finds runs of layers in an imported model that are equal and follow each other.
+// Finds consecutive equal groups of layers in an imported model.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ struct FlatLayer {
   ConfigNode options;       // without name and inputs
   std::string signature;    // kind and options as text
   std::vector<int> inputs;  // numbers of layers
-  int last_reader = -1;     // number of the last layer that reads it
-  bool is_fixed = false;  // must keep its place: an output of the model, or weights shared with another layer
+  int last_reader = -1;     // number of the last layer that reads this one
+  bool is_fixed = false;    // cannot be in a block: an output of the model, or it shares weights
 };
 
 /// Layers [first, first + size) as the body of a block.
@@ -24,7 +24,8 @@ struct BlockBody {
   size_t first = 0, size = 0;
 };
 
-/// A body and how often it follows itself; `body` is the number of an earlier block if it is that block's.
+/// A run of `copies` consecutive copies of a body of `size` layers. `block` is the index of the existing
+/// block with this body, if there is one.
 struct BlockRun {
   size_t size = 0, copies = 0;
   std::optional<size_t> block;
@@ -33,18 +34,18 @@ struct BlockRun {
 /// The layers of a flat model, and the runs among them that a block can replace.
 class RepeatedLayers {
  public:
-  /// Each layer of `model` must have its name written.
+  /// Each layer of `model` must have an explicit name.
   explicit RepeatedLayers(const ConfigNode& model);
 
   const std::vector<FlatLayer>& all() const { return layers_; }
   const FlatLayer& at(size_t number) const { return layers_[number]; }
 
-  /// Returns the number of the one layer before the body that the body reads; nothing if it reads several, or
-  /// if a layer after the body reads another than the body's last layer.
+  /// Returns the number of the only layer before the body that the body reads. Returns nullopt if it reads
+  /// several, or if a layer after the body reads a layer of the body other than its last.
   std::optional<int> input_of(const BlockBody& body) const;
 
-  /// Returns the run that saves most layers if it begins at `first`; one without copies if no run is worth a
-  /// block. `known`: the bodies of the blocks that exist.
+  /// Returns the run starting at `first` that saves the most layers; a run without copies if no run is worth
+  /// a block. `known` holds the bodies of the existing blocks.
   BlockRun longest_run(size_t first, const std::vector<BlockBody>& known) const;
 
  private:

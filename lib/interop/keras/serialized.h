@@ -1,4 +1,5 @@
-// Objects that Keras serialized (losses, metrics, optimizers, schedules) as kinds of dtrain's.
+// Converts objects that Keras serialized (losses, metrics, optimizers, schedules) to their dtrain
+// counterparts.
 #pragma once
 
 #include <string>
@@ -11,36 +12,36 @@
 
 namespace dtrain {
 
-/// The class or function, and the options, of an object in a file of Keras's.
+/// The class or function, and the options, of an object in a Keras file.
 struct KerasObject {
   std::string name;
   std::string function =
       {};  ///< the function that the class applies (MeanMetricWrapper); "" for most classes
   Json options = Json::object();
 
-  /// The kind of dtrain's with the name, or else the function; "" if dtrain has neither.
+  /// Returns dtrain's kind with this name, or else with the function's; "" if dtrain has neither.
   std::string kind_in(const RegistryBase& table) const;
-  /// What messages call the object.
+  /// Returns the name of the object for messages.
   const std::string& shown() const { return function.empty() ? name : function; }
 };
 
-/// Reads a name, a function or {class_name, config}, as Keras 1, 2 and 3 write them.
+/// Parses a name, a function or {class_name, config}, as written by Keras 1, 2 and 3.
 KerasObject read_keras_object(const Json& written);
 
-/// Returns an option's value for a configuration. Numbers that Keras kept as float32 get their few digits
-/// back: 0.01 for 0.009999999776482582.
+/// Returns an option's value for a configuration. Numbers that Keras stored as float32 are shortened: 0.01
+/// for 0.009999999776482582.
 ConfigNode option_of_keras(const Json& value);
 
-/// The options of a kind of dtrain's, as they are collected from those of an object of Keras's.
+/// Collects the options of a dtrain kind from those of a Keras object.
 class KindOptions {
  public:
-  /// `defaults`: the kind as Registry::make() resolves it; null for a kind that has required options.
+  /// `defaults` is the kind as resolved by Registry::make(); null for a kind with required options.
   KindOptions(const RegistryBase& table, std::string kind, const ConfigNode& defaults = {});
 
   const std::string& kind() const { return kind_; }
-  /// Whether the kind has an option of this name.
+  /// Returns whether the kind has an option with this name.
   bool has(std::string_view option) const;
-  /// Adds an option, unless it has this value anyway.
+  /// Adds an option unless this value is its default.
   void add(const std::string& option, const Json& value);
   void add(const std::string& option, ConfigNode value);
   bool empty() const { return options_.empty(); }

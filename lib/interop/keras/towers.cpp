@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// The one layer that is a model; -1 if there are none or several.
+/// Returns the index of the only layer that is a model; -1 if there is none or more than one.
 int only_model(const KerasModel& model) {
   int found = -1;
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -20,8 +20,8 @@ int only_model(const KerasModel& model) {
   return found;
 }
 
-/// The part that a Lambda cuts out of its input, by the arguments that multi_gpu_model ({i, parts}) and
-/// make_parallel ({idx, parts}) give it; nothing for other layers.
+/// The part that a Lambda slices from its input. multi_gpu_model passes the arguments {i, parts},
+/// make_parallel {idx, parts}.
 struct Part {
   int64_t number = 0, parts = 0;
 };
@@ -36,7 +36,7 @@ std::optional<Part> part_of(const KerasModelLayer& layer) {
   return Part{number->as_int(), parts->as_int()};
 }
 
-/// Whether a layer concatenates along the batch.
+/// Returns whether a layer concatenates along the batch axis.
 bool joins_batches(const KerasModelLayer& layer) {
   const auto is_zero = [&](const char* key) {
     const Json* axis = value_at(layer.config, key);
@@ -45,12 +45,12 @@ bool joins_batches(const KerasModelLayer& layer) {
   return layer.class_name == "Concatenate" && is_zero("axis");
 }
 
-/// The wrapper's towers, if the model is a wrapper.
+/// Checks whether a model is a wrapper, and finds its towers.
 class Wrapper {
  public:
   explicit Wrapper(const KerasModel& model) : model_(model), inner_(only_model(model)) {}
 
-  /// The number of towers; 0 if the model is no wrapper.
+  /// Returns the number of towers; 0 if the model is not a wrapper.
   int towers() const {
     if (inner_ < 0) return 0;
     const std::vector<KerasCall>& calls = layer(inner_).calls;
@@ -72,7 +72,7 @@ class Wrapper {
  private:
   const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
 
-  /// Whether a call's inputs are this part of the wrapper's inputs, in their order.
+  /// Returns whether a call's inputs are this tower's parts of the wrapper's inputs, in the same order.
   bool reads_its_part(const KerasCall& call, int tower, int towers) const {
     if (call.inputs.size() != model_.inputs.size()) return false;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -87,7 +87,7 @@ class Wrapper {
     return true;
   }
 
-  /// Whether a tensor joins this output of all towers, in their order.
+  /// Returns whether a tensor concatenates this output of all towers in order.
   bool joins_output(const KerasTensor& tensor, int output, int towers) const {
     const KerasModelLayer& join = layer(tensor.layer);
     if (!joins_batches(join) || static_cast<size_t>(tensor.call) >= join.calls.size()) return false;

@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// Puts the model that such wrappers call in their place, as often as it was wrapped. Returns the number of
-/// towers of each wrapper, outermost first; none if there is no wrapper.
+/// Replaces such a wrapper by the model that it calls, repeatedly if wrappers are nested. Returns the number
+/// of towers of each wrapper, outermost first; empty if there is no wrapper.
 ///
-/// A wrapper calls one model N >= 2 times. Each call gets the N-th part of every input, cut out by a Lambda,
-/// and a Concatenate along the batch puts each output together. The N calls are the towers.
+/// A wrapper calls one model N >= 2 times. Each call gets 1/N of every input, sliced by a Lambda layer; a
+/// Concatenate along the batch axis joins each output. The N calls are the towers.
 std::vector<int> remove_towers(std::shared_ptr<const KerasModel>& model);
 
 }  // namespace dtrain

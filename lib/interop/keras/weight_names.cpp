@@ -18,12 +18,12 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// The weights of a class, in Keras's order, and the options that each depends on.
+/// The weights of a class, in Keras's order, and the option that each depends on.
 struct ClassWeights {
   std::string_view class_name;  // in snake case
   struct Weight {
     const char* name;
-    const char* option;  // the weight is there unless the option is false; null: always
+    const char* option;  // the weight exists unless this option is false; null: it always exists
   };
   std::vector<Weight> weights;
 };
@@ -64,7 +64,7 @@ Names weight_names_of(std::string_view class_name, const Json& config, size_t co
   return always.size() == count ? always : numbers;
 }
 
-/// A layer as the paths of groups name it.
+/// The layer that a group of weights belongs to.
 struct NamedLayer {
   std::string name, class_name;
   Json config;
@@ -84,7 +84,7 @@ void add_layers(const KerasModel& model, const std::string& path, const std::str
   }
 }
 
-/// The layer of a group in a file without the model's configuration.
+/// Returns the layer of a group in a file without the model's configuration.
 NamedLayer layer_of_path(const KerasWeightGroup& group) {
   Names parts;
   for (size_t begin = 0; begin <= group.name.size();) {

@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Dropout does nothing outside of training.
+/// Dropout is the identity at inference.
 void dropout_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// The axis of the batch along which the inputs come together.
+/// Returns the axis of the batch along which the inputs are concatenated.
 int64_t concatenation_axis(const Json& options, const Shape& output, bool channels_first) {
   const auto rank = static_cast<int64_t>(output.rank());
   int64_t axis = options.at("axis").as_int();
@@ -20,14 +20,14 @@ int64_t concatenation_axis(const Json& options, const Shape& output, bool channe
   return axis;
 }
 
-/// The inputs in the layout that the first one has.
+/// Returns the inputs in the layout of the first input.
 std::vector<std::string> onnx_inputs(OnnxLayer& layer) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < layer.inputs(); ++i) inputs.push_back(layer.input(i, layer.layout()));
   return inputs;
 }
 
-/// An operator of two inputs, over all inputs from the first to the last.
+/// Applies a binary operator to all inputs, from the first to the last.
 std::function<void(OnnxLayer&)> merge_to_onnx(const std::string& op) {
   return [op](OnnxLayer& layer) {
     const std::vector<std::string> inputs = onnx_inputs(layer);
@@ -37,7 +37,7 @@ std::function<void(OnnxLayer&)> merge_to_onnx(const std::string& op) {
   };
 }
 
-/// The mean of the inputs.
+/// Computes the mean of the inputs.
 void average_to_onnx(OnnxLayer& layer) {
   const std::vector<std::string> inputs = onnx_inputs(layer);
   std::string sum = inputs[0];
@@ -53,7 +53,7 @@ void concatenate_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Concat", onnx_inputs(layer), {{"axis", axis}}), layout);
 }
 
-/// The inputs in the layout that the first one has.
+/// Returns the inputs in the layout of the first input.
 std::vector<std::string> torch_inputs(TorchLayer& layer) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < layer.inputs(); ++i) inputs.push_back(layer.input(i, layer.layout()));
@@ -73,7 +73,7 @@ void average_to_torch(TorchLayer& layer) {
                    layer.layout());
 }
 
-/// A function of two inputs, over all inputs from the first to the last.
+/// Applies a binary function to all inputs, from the first to the last.
 std::function<void(TorchLayer&)> call_to_torch(const std::string& function) {
   return [function](TorchLayer& layer) {
     const std::vector<std::string> inputs = torch_inputs(layer);

@@ -14,15 +14,16 @@ namespace dtrain {
 
 namespace {
 
-/// Keras before 2.12 does not know `synchronized`, and Keras 3 takes it with TensorFlow only, so the config
-/// has the key only if it is true.
+/// Keras before 2.12 does not know `synchronized`, and Keras 3 supports it only with TensorFlow, so the
+/// config has the key only if it is true.
 KerasLayerConfig batch_normalization_to_keras(const ConfigNode& options) {
   const bool synchronized = to_json(*options.find("synchronized")).as_bool();
   constexpr std::string_view kSynchronized[] = {"synchronized"};
   return {"BatchNormalization", keras_options(synchronized ? options : options.without(kSynchronized))};
 }
 
-/// A parameter of the last axis, or `value` for each of its elements if the layer does without.
+/// Returns the initializer of a parameter of the last axis; filled with `value` if the layer lacks the
+/// parameter.
 std::string parameter_or(OnnxLayer& layer, std::string_view name, float value) {
   if (layer.has_parameter(name)) return layer.parameter(name);
   return layer.constant(std::vector<float>(static_cast<size_t>(layer.input_spec().shape.back()), value));

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// The alphas' axes as the input has them in this layout; empty: as they are.
+/// Returns the permutation of alpha's axes for this layout; empty: no permutation.
 std::vector<int64_t> axes_in(ExportLayout layout, const Shape& alpha) {
   const auto rank = static_cast<int64_t>(alpha.rank());
   if (layout == ExportLayout::channels_last || rank < 2) return {};
@@ -30,7 +30,7 @@ void prelu_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("PRelu", {layer.input(0, layout), slopes}), layout);
 }
 
-/// nn.PReLU has one alpha, or one for each channel. Other alphas are a parameter by themselves.
+/// nn.PReLU supports one alpha, or one for each channel. Other shapes of alpha become a separate parameter.
 void prelu_to_torch(TorchLayer& layer) {
   const Shape& alpha = alpha_shape(layer.node());
   const int64_t count = alpha.elements();

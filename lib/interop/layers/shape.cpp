@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// `pads` are the beginnings of all axes, channels first, and then their ends.
+/// ONNX's `pads` list the padding at the start of all axes, channels first, then at their ends.
 void padding_to_onnx(OnnxLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   std::vector<int64_t> ends = pads_of(sides_of(layer.options().at("padding")), image);
@@ -53,7 +53,7 @@ void flatten_to_onnx(OnnxLayer& layer) {
 }
 
 void reshape_to_onnx(OnnxLayer& layer) {
-  std::vector<int64_t> shape = {0};  // the batch stays
+  std::vector<int64_t> shape = {0};  // 0 keeps the batch size
   shape.insert(shape.end(), layer.output_spec().shape.begin(), layer.output_spec().shape.end());
   layer.set_output(layer.add("Reshape", {layer.input(0, ExportLayout::channels_last), layer.integers(shape)}),
                    ExportLayout::channels_last);
@@ -73,7 +73,7 @@ void cropping_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// Both flatten and reshape.
+/// Converts both flatten and reshape.
 void reshape_to_torch(TorchLayer& layer) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
   layer.set_output(layer.add(fmt::format("{0}.reshape({0}.shape[0], {1})", x,
@@ -81,7 +81,7 @@ void reshape_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// The axes of a batch in the order of `dims`, which are counted from 1.
+/// Returns the permutation of a batch's axes for `dims`, whose axes are counted from 1.
 std::vector<int64_t> axes_of_permute(const Json& options) {
   std::vector<int64_t> axes = {0};
   for (const Json& dim : options.at("dims").items()) axes.push_back(dim.as_int());

@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// The axes of a batch, of samples of this rank, in the order of the other layout.
+/// Returns the permutation of a batch's axes that transposes it to layout `to`, for samples of this rank.
 std::vector<int64_t> transpose_axes(size_t rank, ExportLayout to) {
   std::vector<int64_t> axes(rank + 1);
   std::iota(axes.begin(), axes.end(), 0);
@@ -151,7 +151,7 @@ void OnnxBuilder::add_input(size_t index) {
     value = add_numbers(input.given.name, "Mul", value, input.scale, input.given.shape);
   }
   if (wanted.shape != input.given.shape) {
-    std::vector<int64_t> shape = {0};  // the batch stays
+    std::vector<int64_t> shape = {0};  // 0 keeps the batch size
     shape.insert(shape.end(), wanted.shape.begin(), wanted.shape.end());
     value = add_node(input.given.name, "Reshape", {value, integers(shape)}, {});
   }
@@ -173,7 +173,7 @@ void OnnxBuilder::add_output(size_t index, const std::string& name) {
     value = add_numbers(name, "Add", value, output.scale.offset, spec.shape);
   }
   compute_type_ = inner;
-  // The output's name takes the place of the value's, unless the value is an input or another output.
+  // Renames the value to the output's name, unless the value is an input or another output.
   const bool has_own_name = std::none_of(onnx_.nodes.begin(), onnx_.nodes.end(),
                                          [&](const OnnxNode& node) { return node.outputs[0] == value; }) ||
                             std::any_of(onnx_.outputs.begin(), onnx_.outputs.end(),
@@ -245,8 +245,8 @@ std::string OnnxBuilder::floats(const std::string& wanted, const Shape& shape, s
     for (const float value : values)
       if (std::abs(value) > kMostFloat16)
         throw UserError(fmt::format(
-            "{}: expected numbers that float16 holds, up to {}, found {}; export without --float16", name,
-            kMostFloat16, value));
+            "{}: expected numbers in the range of float16, up to {}, found {}; export without --float16",
+            name, kMostFloat16, value));
   onnx_.initializers.push_back({name, compute_type_, shape, std::move(values), {}});
   return name;
 }

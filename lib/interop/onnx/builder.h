@@ -17,42 +17,42 @@ namespace dtrain {
 
 class OnnxBuilder;
 
-/// One layer of the graph as its row in lib/interop/layers sees it: its options, its inputs, and the nodes
-/// that the row adds.
+/// The interface that a conversion in lib/interop/layers uses for one layer: its options, its inputs, and
+/// functions that add nodes.
 class OnnxLayer {
  public:
   OnnxLayer(OnnxBuilder& builder, int node);
 
   const GraphNode& node() const { return *node_; }
-  /// The layer's options, all defaults written.
+  /// Returns the layer's options with all defaults filled in.
   const Json& options() const { return options_; }
   const TensorSpec& input_spec(size_t input = 0) const;
   const TensorSpec& output_spec() const { return node_->outputs[0]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// Throws UserError if the model is written for an older version of the operators.
+  /// Throws UserError if the model is exported for an older operator set.
   void require_opset(int64_t least) const;
 
-  /// The layout that an input has already, so that no transpose is needed.
+  /// Returns the layout in which an input is available without a transpose.
   ExportLayout layout(size_t input = 0) const;
-  /// The name of an input in this layout.
+  /// Returns the name of an input in this layout; adds a transpose if needed.
   std::string input(size_t input, ExportLayout layout);
 
   bool has_parameter(std::string_view name) const;
-  /// The initializer of a parameter with its axes in the order `axes` of Keras's and then in `shape`; empty:
-  /// as they are. Layers that share a parameter share the initializer.
+  /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to
+  /// `shape`; if empty, axes or shape are unchanged. Layers that share a parameter share the initializer.
   std::string parameter(std::string_view name, const std::vector<int64_t>& axes = {},
                         const Shape& shape = {});
-  /// An initializer of floats, or of integers (for shapes and the like).
+  /// Returns an initializer of floats, or of integers (for shapes, for example).
   std::string constant(float value);
   std::string constant(const std::vector<float>& values);
   std::string integers(const std::vector<int64_t>& values);
-  /// An initializer of float32, whatever the model computes with (Resize's scales).
+  /// Returns an initializer that is always float32, independent of the compute type (Resize's scales).
   std::string float32(const std::vector<float>& values);
 
-  /// Adds a node of one output, and gives the output's name.
+  /// Adds a node with one output. Returns the output's name.
   std::string add(const std::string& op, std::vector<std::string> inputs,
                   std::vector<OnnxAttribute> attributes = {});
-  /// The layer's output is this value.
+  /// Sets the layer's output.
   void set_output(const std::string& value, ExportLayout layout);
 
  private:
@@ -67,7 +67,7 @@ class OnnxBuilder {
  public:
   OnnxBuilder(const ExportedModel& model, int64_t opset, OnnxType compute_type);
 
-  /// The whole model. Throws UserError for a layer that this opset has no operator for.
+  /// Builds the whole model. Throws UserError for a layer that this opset has no operator for.
   OnnxModel build();
 
  private:
@@ -76,7 +76,7 @@ class OnnxBuilder {
   void add_input(size_t index);
   void add_output(size_t index, const std::string& name);
   void rename(const std::string& value, const std::string& name);
-  /// A node whose second input are these numbers, for samples of this shape.
+  /// Adds a node with inputs `value` and `numbers`, for samples of this shape. Returns the output's name.
   std::string add_numbers(const std::string& place, const std::string& op, const std::string& value,
                           const std::vector<double>& numbers, const Shape& sample);
   std::string unique(const std::string& wanted);
@@ -91,9 +91,9 @@ class OnnxBuilder {
   const ExportedModel& model_;
   OnnxType compute_type_;
   OnnxModel onnx_;
-  std::set<std::string> names_;  // of values, nodes and initializers
+  std::set<std::string> names_;  // names of values, nodes and initializers
   struct Names {
-    std::string last, first;  // in either layout; "": not written yet
+    std::string last, first;  // name in each layout (channels last, first); "": not available yet
   };
   std::map<ValueRef, Names> values_;
   std::map<std::tuple<int, size_t, std::vector<int64_t>, std::vector<int64_t>>, std::string> parameters_;

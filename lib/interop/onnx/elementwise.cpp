@@ -1,4 +1,4 @@
-// Elementwise operators; two arrays are broadcast to one shape.
+// Elementwise operators; binary operators broadcast their inputs.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +10,8 @@ namespace {
 
 using Row = std::vector<std::pair<std::string, OnnxOperator>>;
 
-/// How far apart neighbours along each axis of `to` are in an array that is broadcast to it; 0 along the axes
-/// on which it repeats.
+/// Returns the strides of an array of shape `from` that is broadcast to shape `to`, for each axis of `to`; 0
+/// for axes along which it repeats.
 std::vector<int64_t> broadcast_steps(const Shape& from, const Shape& to) {
   std::vector<int64_t> steps(to.rank(), 0);
   int64_t stride = 1;

@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kLeastExternal = 256;  // bytes of an initializer that leaves the model's file
-constexpr int64_t kAlignment = 4096;     // of external data, so that it can be mapped
+constexpr int64_t kLeastExternal = 256;  // initializers of at least this many bytes are stored externally
+constexpr int64_t kAlignment = 4096;     // alignment of external data, so that it can be memory-mapped
 
 int64_t bytes_of_tensor(const OnnxTensor& tensor) {
   const int64_t element = tensor.type == OnnxType::int64 ? 8 : tensor.type == OnnxType::float16 ? 2 : 4;
@@ -21,13 +21,13 @@ int64_t bytes_of_tensor(const OnnxTensor& tensor) {
 }
 
 bool is_too_large(const OnnxModel& model) {
-  constexpr int64_t kMost = 2'000'000'000;  // a message of protocol buffers ends at 2 GiB
+  constexpr int64_t kMost = 2'000'000'000;  // protocol buffer messages are limited to 2 GiB
   int64_t bytes = 0;
   for (const OnnxTensor& tensor : model.initializers) bytes += bytes_of_tensor(tensor);
   return bytes > kMost;
 }
 
-/// Writes the initializers that are large enough, and gives their places.
+/// Writes the large initializers to `file`. Returns the location of each initializer; small ones have none.
 std::vector<OnnxExternal> write_external(const OnnxModel& model, NewFile& file, const std::string& name) {
   std::vector<OnnxExternal> places;
   for (const OnnxTensor& tensor : model.initializers) {

@@ -1,4 +1,4 @@
-// A trained model as an ONNX file.
+// Exports a trained model as an ONNX file.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace dtrain {
 struct OnnxOptions {
   int64_t opset = 17;
   bool float16 = false;        ///< weights and computation in float16; inputs and outputs stay float32
-  bool external_data = false;  ///< weights in a file beside; models over 2 GB have one in any case
+  bool external_data = false;  ///< store weights in a separate file; models over 2 GB always do
 };
 
-/// The versions of ONNX's operators that models are written for.
+/// The range of supported ONNX operator set versions.
 inline constexpr int64_t kLeastOpset = 13, kMostOpset = 21;
 
-/// The model as ONNX's operators. Inputs and outputs lie as dtrain has them, images channels last, with an
-/// open batch axis. Throws UserError for a layer that the opset has no operator for, and for numbers that
-/// float16 does not hold.
+/// Converts the model to ONNX operators. Inputs and outputs have dtrain's layout (images channels last) and a
+/// dynamic batch axis. Throws UserError for a layer that the opset has no operator for, and for numbers out
+/// of float16's range.
 OnnxModel onnx_model(const ExportedModel& model, const OnnxOptions& options);
 
-/// Writes the model to `path`, and with external data its numbers to `path`.data, after the model's probes
-/// came out as they should. The files appear whole or not at all, the model last. Gives their names. Throws
-/// UserError as above, and Error where the probes come out otherwise or a file cannot be written.
+/// Checks the model against its probes, then writes it to `path` and external data to `path`.data. Each file
+/// appears complete or not at all, the model last. Returns the names of the files. Throws UserError like
+/// onnx_model(), and Error if a probe's output differs or a file cannot be written.
 std::vector<std::string> export_onnx(const ExportedModel& model, const OnnxOptions& options,
                                      const std::string& path);
 

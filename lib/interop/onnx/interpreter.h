@@ -1,4 +1,4 @@
-// Computes the outputs of an ONNX model by plain loops: the check of a model before its file appears.
+// A simple interpreter for ONNX models, which checks an exported model before its file is created.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// The outputs of a model for a batch of samples, by output; `inputs`: by input. Integers are floats, too.
-/// After each node the numbers of a float16 model are rounded to it. Knows the operators that
-/// lib/interop/layers writes; throws std::logic_error for others.
+/// Computes the outputs of a model for a batch of samples. Inputs and outputs are indexed by input and
+/// output; integers are passed as floats. The results of a float16 model are rounded to float16 after each
+/// node. Supports the operators that lib/interop/layers writes; throws std::logic_error for others.
 std::vector<std::vector<float>> run_onnx(const OnnxModel& model, int64_t samples,
                                          const std::vector<std::vector<float>>& inputs);
 

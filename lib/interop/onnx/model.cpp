@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-// The numbers of fields in onnx.proto.
+// The constants in the functions below are field numbers of onnx.proto.
 
 std::string attribute_bytes(const OnnxAttribute& attribute) {
   constexpr int kName = 1, kFloat = 2, kInt = 3, kString = 4, kInts = 8, kType = 20;
@@ -42,7 +42,7 @@ std::string node_bytes(const OnnxNode& node) {
   return bytes;
 }
 
-/// StringStringEntryProto.
+/// Returns a serialized StringStringEntryProto.
 std::string entry_bytes(const std::string& key, const std::string& value) {
   return proto_bytes(1, key) + proto_bytes(2, value);
 }
@@ -59,7 +59,7 @@ std::string tensor_bytes(const OnnxTensor& tensor, const OnnxExternal& external)
   return bytes + proto_varint(kDataLocation, 1);
 }
 
-/// ValueInfoProto.
+/// Returns a serialized ValueInfoProto.
 std::string value_bytes(const OnnxValue& value) {
   constexpr int kName = 1, kType = 2, kTensorType = 1, kElementType = 1, kShape = 2, kDimension = 1;
   constexpr int kSize = 1, kOpenSize = 2;

@@ -1,4 +1,4 @@
-// An ONNX model in memory, as far as exported models need it (onnx.ai/onnx/repo-docs/IR.html).
+// An ONNX model in memory: the subset that exported models need (onnx.ai/onnx/repo-docs/IR.html).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace dtrain {
 /// TensorProto.DataType.
 enum class OnnxType : int32_t { float32 = 1, uint8 = 2, int32 = 6, int64 = 7, float16 = 10 };
 
-/// An initializer: `floats` of a floating type, `integers` of the others.
+/// An initializer. The values are in `floats` for floating types, in `integers` for the others.
 struct OnnxTensor {
   std::string name;
   OnnxType type = OnnxType::float32;
@@ -27,11 +27,11 @@ using OnnxAttribute = std::pair<std::string, std::variant<int64_t, float, std::s
 
 struct OnnxNode {
   std::string op, name;
-  std::vector<std::string> inputs, outputs;  ///< an input "" is left out
+  std::vector<std::string> inputs, outputs;  ///< an empty input name means that the input is omitted
   std::vector<OnnxAttribute> attributes;
 };
 
-/// An input or output of the graph; its first axis is the batch, whose size is open.
+/// An input or output of the graph. Its first axis is the batch, whose size is dynamic.
 struct OnnxValue {
   std::string name;
   OnnxType type = OnnxType::float32;
@@ -47,20 +47,20 @@ struct OnnxModel {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// The version of the file format that came with a version of the operators.
+/// Returns the version of the file format that belongs to an operator set version.
 int64_t onnx_ir_version(int64_t opset);
 
-/// The bytes of an initializer as files hold them.
+/// Returns the bytes of an initializer in the format of files.
 std::string onnx_raw_data(const OnnxTensor& tensor);
 
-/// A large initializer's place in a file beside the model.
+/// The location of a large initializer in an external data file.
 struct OnnxExternal {
   std::string file;  ///< relative to the model's folder
   int64_t offset = 0, bytes = 0;
 };
 
-/// The model as a file. `external`: by initializer; one without a `file` is in the model itself. Empty: all
-/// are.
+/// Returns the bytes of the model's file. `external` has one element per initializer; an initializer whose
+/// `file` is empty is stored in the model itself. If `external` is empty, all initializers are.
 std::string onnx_bytes(const OnnxModel& model, const std::vector<OnnxExternal>& external = {});
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Products of matrices, and normalizations of rows and channels.
+// Matrix products, softmax, and normalization of rows and channels.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// [..., k] times [k, n].
+/// Multiplies [..., k] by [k, n].
 OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
   const int64_t inner = b.shape[0], columns = b.shape[1], rows = a.shape.positions();
@@ -26,7 +26,7 @@ OnnxArray matmul(const OnnxCall& call) {
   return result;
 }
 
-/// With the attributes' defaults.
+/// Gemm with the default attributes.
 OnnxArray gemm(const OnnxCall& call) {
   OnnxArray result = matmul(call);
   if (!call.has_input(2)) return result;
@@ -35,7 +35,7 @@ OnnxArray gemm(const OnnxCall& call) {
   return result;
 }
 
-/// Over the last axis.
+/// Softmax over the last axis.
 OnnxArray softmax(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const auto columns = static_cast<size_t>(result.shape.columns());
@@ -68,7 +68,7 @@ OnnxArray batch_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Over the last axis.
+/// Layer normalization over the last axis.
 OnnxArray layer_normalization(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const auto columns = static_cast<size_t>(result.shape.columns());

@@ -18,8 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// TensorProto.DataType, with the bytes of an element; 0 for types whose elements have no fixed size in
-/// bytes.
+/// A TensorProto.DataType with the bytes per element; 0 for types without a fixed element size.
 struct ElementType {
   std::string_view name;
   int64_t bytes;
@@ -34,13 +33,14 @@ std::string type_name(uint64_t type) {
   return type < std::size(kTypes) ? std::string(kTypes[type].name) : fmt::format("type {}", type);
 }
 
-/// A field of a message: `number` of a varint or a fixed width, `bytes` of the others.
+/// A field of a message. The value is in `number` for varints and fixed-width fields, in `bytes` for the
+/// others.
 struct Field {
   uint64_t number = 0;
   std::string_view bytes;
 };
 
-/// The messages of one file.
+/// Reads the messages of one file.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), file_(read_file(path)) {}
@@ -68,7 +68,7 @@ class Reader {
 
   uint64_t take_number(std::string_view& message) const {
     uint64_t number = 0;
-    if (!take_varint(message, number)) fail("an ONNX file", "one that is damaged or of another format");
+    if (!take_varint(message, number)) fail("an ONNX file", "a damaged file or one of another format");
     return number;
   }
 
@@ -92,9 +92,9 @@ class Reader {
           size = take_number(message);
           break;
         default:
-          fail("an ONNX file", "one that is damaged or of another format");
+          fail("an ONNX file", "a damaged file or one of another format");
       }
-      if (size > message.size()) fail("an ONNX file", "one that is damaged or of another format");
+      if (size > message.size()) fail("an ONNX file", "a damaged file or one of another format");
       field.bytes = message.substr(0, size);
       message.remove_prefix(size);
       work(key >> 3, field);
@@ -142,7 +142,7 @@ class Reader {
     return result;
   }
 
-  /// ValueInfoProto, of a tensor.
+  /// Reads the ValueInfoProto of a tensor.
   OnnxEnd read_end(std::string_view message) const {
     OnnxEnd result;
     std::string_view type, tensor, shape;
@@ -169,13 +169,13 @@ class Reader {
     return result;
   }
 
-  /// An initializer as its message has it.
+  /// The fields of an initializer's message.
   struct Tensor {
     uint64_t type = 0;
     std::string_view name, raw;
     std::vector<int64_t> extents;
-    std::vector<float> floats;       ///< of float32 numbers that are not in `raw`
-    std::vector<uint64_t> integers;  ///< of 16-bit numbers that are not in `raw`
+    std::vector<float> floats;       ///< values of float32 tensors without `raw`
+    std::vector<uint64_t> integers;  ///< values of 16-bit tensors without `raw`
     std::vector<double> doubles;
     std::map<std::string, std::string> external;
     bool is_external = false;
@@ -193,7 +193,7 @@ class Reader {
 
   void read_field(uint64_t id, const Field& field, Tensor& tensor) const {
     std::string_view packed = field.bytes;
-    // A number by itself, or several packed in one field.
+    // The field holds one number, or several packed numbers.
     const auto add_integers = [&](auto& numbers) {
       using Number = typename std::remove_reference_t<decltype(numbers)>::value_type;
       if (packed.empty()) numbers.push_back(static_cast<Number>(field.number));
@@ -246,7 +246,7 @@ class Reader {
     }
     if (!fits)
       fail(fmt::format("a shape for '{}'", tensor.name),
-           fmt::format("{} axes of absurd extents", tensor.extents.size()));
+           fmt::format("{} axes with too large extents", tensor.extents.size()));
     return Shape(tensor.extents);
   }
 
@@ -320,7 +320,7 @@ class Reader {
 
   std::string path_;
   Bytes file_;
-  std::map<std::string, Bytes> external_;  ///< by name
+  std::map<std::string, Bytes> external_;  ///< external data files, by name
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ONNX files as `inspect`, `summary` and `diff` read them (onnx.ai/onnx/repo-docs/IR.html).
+// Reads ONNX files for `inspect`, `summary`, `diff` and pretrained weights (onnx.ai/onnx/repo-docs/IR.html).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct OnnxInitializer {
   std::string name;
   std::string type;  ///< "float32", "int64", ...; "type 99" for an unknown one
   Shape shape;
-  /// float32, float16, bfloat16 and float64 as float32; nothing for other types.
+  /// The values as float32, if the type is float32, float16, bfloat16 or float64; nullopt for other types.
   std::optional<std::vector<float>> values;
 };
 
@@ -29,7 +29,7 @@ struct OnnxFileNode {
 /// An input or output of the graph.
 struct OnnxEnd {
   std::string name, type;
-  std::vector<std::string> extents;  ///< "batch" or "?" for an open one
+  std::vector<std::string> extents;  ///< a number; the name ("batch") or "?" for a dynamic extent
 };
 
 struct OnnxFile {
@@ -41,11 +41,12 @@ struct OnnxFile {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// Whether a file is named as ONNX files are.
+/// Returns whether a file has the name extension of ONNX files.
 bool is_onnx_file(const std::string& path);
 
-/// Reads a file, with external data from files in the same folder. Throws UserError, with the path, what was
-/// expected and what was found, for a file that is damaged, is no ONNX, or names external data elsewhere.
+/// Reads a file, including external data from files in the same folder. Throws UserError with the path, what
+/// was expected and what was found if the file is damaged, is not an ONNX file, or refers to external data in
+/// another folder.
 OnnxFile read_onnx(const std::string& path);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Resize by whole factors: each element several times, or linear interpolation.
+// Resize by integer factors: repeats elements or interpolates linearly.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// The two elements of an axis that one of the result lies between, and the part that the second has.
+/// The two elements of an axis that a result is interpolated from, and the weight of the second.
 struct Neighbours {
   int64_t first = 0, second = 0;
   float part = 0;
@@ -19,7 +19,7 @@ Neighbours nearest(int64_t at, int64_t factor, int64_t /*extent*/) {
   return {at / factor, at / factor, 0};
 }
 
-/// The middles of the elements lie a whole distance apart (half_pixel); the ends go on outside.
+/// Coordinates follow ONNX's half_pixel mode; positions outside use the nearest element.
 Neighbours linear(int64_t at, int64_t factor, int64_t extent) {
   const float place = (static_cast<float>(at) + 0.5f) / static_cast<float>(factor) - 0.5f;
   const auto before = static_cast<int64_t>(std::floor(place));
@@ -27,7 +27,7 @@ Neighbours linear(int64_t at, int64_t factor, int64_t extent) {
   return {inside(before), inside(before + 1), place - static_cast<float>(before)};
 }
 
-/// The array with one of its axes enlarged.
+/// Returns the array with one axis enlarged.
 template <class Find>
 OnnxArray enlarged(const OnnxArray& array, size_t axis, int64_t factor, Find&& find) {
   Shape shape = array.shape;

@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Words of Python, and attributes of nn.Module, that no module may be called.
+/// Returns the keywords of Python and attributes of nn.Module, which cannot be names of modules.
 const std::set<std::string>& taken_names() {
   static const std::set<std::string> names = {
       "False",     "None",         "True",         "and",         "as",
@@ -44,7 +44,7 @@ std::string identifier(std::string name) {
   return is_good ? name : "layer_" + name;
 }
 
-/// "x.permute(0, 3, 1, 2)" for images.
+/// Returns the expression that converts a batch to layout `to`: "x.permute(0, 3, 1, 2)" for images.
 std::string permuted_expression(const std::string& variable, size_t rank, ExportLayout to) {
   std::string axes = "0";
   if (to == ExportLayout::channels_first) axes += fmt::format(", {}", rank);
@@ -91,7 +91,7 @@ void TorchLayer::set_module(const std::string& constructor) {
 
 void TorchLayer::weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes,
                         const Shape& shape) {
-  if (node_->shared_with >= 0) return;  // the first layer of the module has written it
+  if (node_->shared_with >= 0) return;  // already added for the layer that owns the parameters
   for (size_t i = 0; i < node_->parameters.size(); ++i) {
     if (node_->parameters[i].name != parameter) continue;
     Shape stored = axes.empty() ? node_->parameters[i].shape : permuted(node_->parameters[i].shape, axes);

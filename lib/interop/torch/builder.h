@@ -1,5 +1,5 @@
-// Writes a graph of layers as a class of PyTorch's, layer by layer: its modules, their weights, and the lines
-// of forward().
+// Writes a graph of layers as a PyTorch class, layer by layer: its modules, their weights, and the lines of
+// forward().
 #pragma once
 
 #include <map>
@@ -14,51 +14,53 @@
 
 namespace dtrain {
 
-/// One weight of a module: a parameter of a layer with its axes in another order and then in another shape.
+/// One weight of a module: a parameter of a layer, permuted and then reshaped.
 struct TorchWeight {
-  std::string module, name;   ///< "conv2d", "weight"
-  int node = -1;              ///< the layer, an owner of its parameters
-  int parameter = -1;         ///< its number there; -1: the module has to have the weight, the layer has none
-  float value = 0;            ///< of all elements if there is no parameter
-  std::vector<int64_t> axes;  ///< of the parameter, in the order of the weight; empty: as they are
-  Shape shape;                ///< of the weight
+  std::string module, name;  ///< "conv2d", "weight"
+  int node = -1;             ///< node that owns the parameter
+  int parameter = -1;  ///< index of the parameter; -1: the module needs the weight, but the layer has none
+  float value = 0;     ///< value of all elements if there is no parameter
+  std::vector<int64_t> axes;  ///< permutation of the parameter's axes; empty: unchanged
+  Shape shape;                ///< shape of the weight
 
   std::string key() const { return module + "." + name; }
 };
 
 class TorchBuilder;
 
-/// One layer of the graph as its row in lib/interop/layers sees it.
+/// The interface that a conversion in lib/interop/layers uses for one layer.
 class TorchLayer {
  public:
   TorchLayer(TorchBuilder& builder, int node);
 
   const GraphNode& node() const { return *node_; }
-  /// The layer's options, all defaults written.
+  /// Returns the layer's options with all defaults filled in.
   const Json& options() const { return options_; }
   const TensorSpec& input_spec(size_t input = 0) const;
   const TensorSpec& output_spec() const { return node_->outputs[0]; }
   size_t inputs() const { return node_->inputs.size(); }
 
-  /// The layout that an input has already.
+  /// Returns the layout in which an input is available without a permute.
   ExportLayout layout(size_t input = 0) const;
-  /// The variable that holds an input in this layout.
+  /// Returns the variable that holds an input in this layout; adds a permute if needed.
   std::string input(size_t input, ExportLayout layout);
 
   bool has_parameter(std::string_view name) const;
-  /// The module that computes the layer: "nn.Linear(4, 3)". Layers that share parameters share the module.
+  /// Sets the module that computes the layer: "nn.Linear(4, 3)". Layers that share parameters share the
+  /// module.
   void set_module(const std::string& constructor);
-  /// The module's weight `name` is this parameter of the layer.
+  /// Stores a parameter of the layer as the module's weight `name`, permuted by `axes` and then reshaped to
+  /// `shape`; if empty, axes or shape are unchanged.
   void weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes = {},
               const Shape& shape = {});
-  /// The same; where the layer has no such parameter, the weight is `value` all over.
+  /// Like weight(), but fills the weight with `value` if the layer has no such parameter.
   void weight_or(const std::string& name, std::string_view parameter, const Shape& shape, float value);
-  /// "self.dense": the module in an expression.
+  /// Returns the expression that refers to the module, such as "self.dense".
   std::string module() const;
 
-  /// Adds a line to forward(), and gives the variable that holds its value.
+  /// Adds a line to forward(). Returns the variable that holds the expression's value.
   std::string add(const std::string& expression);
-  /// The layer's output is this variable.
+  /// Sets the variable that holds the layer's output.
   void set_output(const std::string& variable, ExportLayout layout);
 
  private:
@@ -68,24 +70,24 @@ class TorchLayer {
   Json options_;
 };
 
-/// Collects the class. Refers to the graph.
+/// Builds the class. Keeps a reference to the graph.
 class TorchBuilder {
  public:
-  /// Takes all layers in. Throws UserError for one that has no row for PyTorch.
+  /// Converts all layers. Throws UserError for a layer without a conversion to PyTorch.
   explicit TorchBuilder(const Graph& graph);
 
   const std::vector<std::string>& constructors() const { return constructors_; }  ///< lines of __init__()
-  const std::vector<std::string>& lines() const { return lines_; }                ///< of forward()
+  const std::vector<std::string>& lines() const { return lines_; }                ///< lines of forward()
   const std::vector<TorchWeight>& weights() const { return weights_; }
-  /// The variable of the graph's input, the parameter of forward().
+  /// Returns the variable of the graph's input, a parameter of forward().
   const std::string& input(size_t index) const { return inputs_[index]; }
-  /// The variable that holds an output of the graph, channels last.
+  /// Returns the variable that holds an output of the graph, channels last.
   std::string output(size_t index) { return read(graph_.outputs[index], ExportLayout::channels_last); }
-  /// Adds a line behind all others, and gives its variable.
+  /// Appends a line to forward(). Returns its variable.
   std::string add(const std::string& expression);
-  /// The layers' names by the modules' names.
+  /// Returns the layers' names, by module name.
   const std::map<std::string, std::string>& layers() const { return layers_; }
-  /// A name that Python and nn.Module have not taken, nor this class before.
+  /// Returns a name that is not reserved by Python or nn.Module and not used in this class.
   std::string unique(const std::string& wanted);
 
  private:
@@ -97,18 +99,18 @@ class TorchBuilder {
   const Graph& graph_;
   std::vector<std::string> constructors_, lines_, inputs_;
   std::vector<TorchWeight> weights_;
-  std::map<int, std::string> modules_;  // by the owner of the parameters
+  std::map<int, std::string> modules_;  // by the node that owns the parameters
   std::map<std::string, std::string> layers_;
   std::set<std::string> names_;
   struct Variables {
-    std::string last, first;  // in either layout; "": there is none yet
+    std::string last, first;  // variable in each layout (channels last, first); "": none yet
   };
   std::map<ValueRef, Variables> values_;
   int variables_ = 0;
 };
 
-/// The weights of a graph as PyTorch's modules have them, for reading files: the layers' own names are the
-/// modules'. Throws UserError for a layer that has no row for PyTorch.
+/// Returns the weights of a graph in the form of PyTorch's modules, for reading files. The modules have the
+/// names of the layers. Throws UserError for a layer without a conversion to PyTorch.
 std::vector<TorchWeight> torch_weights(const Graph& graph);
 
 }  // namespace dtrain

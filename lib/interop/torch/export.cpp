@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Arrays for a file; owns the ones that were made for it.
+/// The arrays of a file, and the memory of converted arrays.
 struct Arrays {
   std::vector<ArrayRef> all;
   std::deque<std::vector<float>> floats;
@@ -104,29 +104,26 @@ Arrays probe_arrays(const ExportedModel& model) {
   return arrays;
 }
 
-/// A file name as Python imports it, its ending aside.
+/// Converts a file's base name to a Python module name: characters that are not allowed become '_'.
 std::string python_name(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "_" + name : name;
 }
 
-/// Throws for a script that somebody else wrote.
+/// Throws UserError if `path` exists and is not a script that dtrain wrote.
 void check_script(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && first_bytes(path, kScriptHead.size()) != kScriptHead)
-    throw UserError(
-        fmt::format("{}: is not a script that dtrain wrote, and would be written over; give another "
-                    "--output",
-                    path));
+    throw UserError(fmt::format("{}: exists and was not written by dtrain; give another --output", path));
 }
 
-/// Outputs that come twice would be one array.
+/// Throws UserError if two outputs have the same name: the file would have two arrays of one name.
 void check_names(const ExportedModel& model) {
   std::set<std::string> names;
   for (const ExportedOutput& output : model.outputs)
     if (!names.insert(output.name).second)
       throw UserError(
-          fmt::format("the output '{}' comes twice; give each layer once in `outputs`", output.name));
+          fmt::format("the output '{}' is listed twice; list each layer once in `outputs`", output.name));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A trained model as a safetensors file, with the script that makes a PyTorch module of it.
+// Exports a trained model as a safetensors file and a script that loads it as a PyTorch module.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace dtrain {
 
 enum class TensorLayout { pytorch, keras };
 
-/// Writes the weights to `path`, in PyTorch's layout ("conv2d.weight", filters first) or as they are
-/// ("conv2d/kernel"). PyTorch's gets two files beside it: NAME_load.py, which builds the module (with _ for
-/// characters of NAME that Python does not import), and
-/// NAME_probes.safetensors, by which the script checks it. Shared weights are there once. Each file appears
-/// whole or not at all, the weights last. Gives their names. Throws UserError for a layer that PyTorch does
-/// not have, and for a NAME_load.py that dtrain has not written; Error where a file cannot be written.
+/// Writes the weights to `path`, in PyTorch's layout ("conv2d.weight", filters first) or in Keras's
+/// ("conv2d/kernel"). For PyTorch's layout, also writes NAME_load.py, which builds the module (characters of
+/// NAME that Python cannot import become _), and NAME_probes.safetensors, with which the script checks the
+/// module. Shared weights are stored once. Each file appears complete or not at all, the weights last.
+/// Returns the names of the files. Throws UserError for a layer that PyTorch lacks, and if a NAME_load.py
+/// exists that dtrain did not write; Error if a file cannot be written.
 std::vector<std::string> export_safetensors(const ExportedModel& model, TensorLayout layout,
                                             const std::string& path);
 

@@ -51,7 +51,7 @@ if __name__ == "__main__":
     check()
 )";
 
-/// Text as a literal of Python.
+/// Returns text as a Python string literal.
 std::string quoted(const std::string& text) {
   return Json(text).dump();
 }
@@ -67,14 +67,14 @@ struct Buffers {
   TorchBuilder& builder;
   std::vector<ScriptBuffer> all;
 
-  /// "self.x_scale"
+  /// Adds a buffer. Returns the expression that refers to it: "self.x_scale".
   std::string add(const std::string& name, const std::vector<double>& values, const Shape& sample) {
     all.push_back({builder.unique(name), shape_of_numbers(values, sample), narrowed(values)});
     return "self." + all.back().name;
   }
 };
 
-/// The lines ahead of the layers' that make the model's inputs.
+/// Returns the lines of forward() before the layers, which compute the model's inputs.
 std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffers) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -92,7 +92,7 @@ std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffer
   return lines;
 }
 
-/// The values that forward() returns, by output.
+/// Returns the expressions that forward() returns, indexed by output.
 std::vector<std::string> output_expressions(const ExportedModel& model, Buffers& buffers) {
   std::vector<std::string> expressions;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
@@ -127,7 +127,7 @@ TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, cons
   }
   for (const ExportedOutput& output : model.outputs) outputs.push_back(output.name);
   const std::vector<std::string> before = input_lines(model, buffers);
-  const std::vector<std::string> results = output_expressions(model, buffers);  // adds lines to the builder
+  const std::vector<std::string> results = output_expressions(model, buffers);  // may add lines to builder
 
   std::string text = fmt::format("{}\n", kScriptHead);
   text += "# load() makes the model; `python` with this file compares it with dtrain's own answers.\n";

@@ -1,4 +1,4 @@
-// The Python script that makes a PyTorch module of a safetensors file.
+// The Python script that loads a safetensors file as a PyTorch module.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace dtrain {
 /// The first line of every such script.
 inline constexpr std::string_view kScriptHead = "# Written by dtrain export.";
 
-/// An array of the file that is no weight of a layer.
+/// An array of the file that is not a weight of a layer.
 struct ScriptBuffer {
   std::string name;
   Shape shape;
@@ -24,7 +24,7 @@ struct TorchScript {
   std::vector<ScriptBuffer> buffers;  ///< scales and offsets of inputs and outputs
 };
 
-/// `weights` and `probes` are file names beside the script.
+/// Returns the script. `weights` and `probes` are names of files in the script's folder.
 TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, const std::string& weights,
                          const std::string& probes);
 

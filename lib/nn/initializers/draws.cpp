@@ -8,11 +8,11 @@
 namespace dtrain {
 namespace {
 
-/// Four independent standard normal numbers from one block, by Box and Muller's transform.
+/// Returns four independent standard normal numbers from one block, using the Box-Muller transform.
 std::array<double, 4> normals(const Philox::Block& block) {
   std::array<double, 4> z;
   for (size_t pair = 0; pair < 2; ++pair) {
-    // Halves added: in (0, 1), so that the logarithm exists.
+    // Adding 0.5 keeps u in (0, 1), so the logarithm is finite.
     const double u = (block.v[2 * pair] + 0.5) * 0x1p-32;
     const double angle = 2 * std::numbers::pi * (block.v[2 * pair + 1] + 0.5) * 0x1p-32;
     const double radius = std::sqrt(-2 * std::log(u));
@@ -45,7 +45,7 @@ void draw_normal(float* values, int64_t n, double mean, double deviation, const 
 void draw_truncated_normal(float* values, int64_t n, double mean, double deviation, const Philox& random) {
   for (int64_t i = 0; i < n; ++i) {
     const auto inside = [](double z) { return std::abs(z) < 2; };
-    // Each element has blocks of its own; about one in 230,000 needs a second one.
+    // Each element has its own blocks; about one element in 230,000 needs a second block.
     for (uint64_t attempt = 0;; ++attempt) {
       const auto z = normals(random(attempt, static_cast<uint64_t>(i)));
       const auto found = std::find_if(z.begin(), z.end(), inside);

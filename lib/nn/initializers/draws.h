@@ -1,4 +1,4 @@
-// Arrays of random numbers, element i a function of (random, i) alone.
+// Fills arrays with random numbers. Element i depends only on (random, i).
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace dtrain {
 
-/// Uniform in [low, high).
+/// Uniform distribution in [low, high).
 void draw_uniform(float* values, int64_t n, double low, double high, const Philox& random);
 void draw_normal(float* values, int64_t n, double mean, double deviation, const Philox& random);
-/// Normal, drawn again where it is more than two deviations from the mean.
+/// Normal distribution; numbers more than two standard deviations from the mean are drawn again.
 void draw_truncated_normal(float* values, int64_t n, double mean, double deviation, const Philox& random);
 
 }  // namespace dtrain

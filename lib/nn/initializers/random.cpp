@@ -55,13 +55,14 @@ class TruncatedNormal : public Initializer {
 
 void add_random(Registry<Initializer>& table) {
   table.add<RandomUniform>("random_uniform",
-                           Schema<UniformOptions>("Uniform in [minval, maxval).")
+                           Schema<UniformOptions>("Uniform distribution in [minval, maxval).")
                                .example("{minval: -0.1, maxval: 0.1}")
                                .optional("minval", &UniformOptions::minval, "the lower end")
                                .optional("maxval", &UniformOptions::maxval, "the upper end"));
-  table.add<RandomNormal>("random_normal", normal_schema("Normal."));
-  table.add<TruncatedNormal>("truncated_normal",
-                             normal_schema("Normal, drawn again beyond two standard deviations."));
+  table.add<RandomNormal>("random_normal", normal_schema("Normal distribution."));
+  table.add<TruncatedNormal>(
+      "truncated_normal",
+      normal_schema("Normal distribution; values beyond two standard deviations are drawn again."));
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Each adds the kinds of one file to the table of initializers.
+// Each function adds the initializers of one file to the registry of initializers.
 #pragma once
 
 #include "nn/initializer.h"

@@ -17,10 +17,11 @@ struct ScalingOptions {
   Distribution distribution = Distribution::truncated_normal;
 };
 
-/// The standard deviation of a standard normal cut off at two deviations, which Keras divides by.
+/// The standard deviation of a standard normal distribution truncated at two deviations. Like Keras, the
+/// truncated normal initializer divides by it.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-/// Keras's VarianceScaling: variance scale / fan, so that signals keep their size from layer to layer.
+/// Keras's VarianceScaling: a variance of scale / fan keeps the magnitude of activations equal across layers.
 class VarianceScaling : public Initializer {
  public:
   explicit VarianceScaling(const ScalingOptions& options) : options_(options) {}

@@ -22,10 +22,11 @@ struct BatchNormalizationOptions {
     using O = BatchNormalizationOptions;
     static const auto schema =
         Schema<O>(
-            "Every channel to mean 0 and variance 1, then scaled and shifted: in training by the batch's own "
-            "mean and variance, else (and where `trainable: false`) by their moving averages.")
+            "Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses the mean and "
+            "variance of the batch in training, and their moving averages otherwise (also with `trainable: "
+            "false`).")
             .example("{momentum: 0.9}")
-            .optional("momentum", &O::momentum, "what a moving average keeps of itself in a step",
+            .optional("momentum", &O::momentum, "the fraction that a moving average keeps in a step",
                       between(0.0, 1.0))
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
@@ -35,17 +36,16 @@ struct BatchNormalizationOptions {
             .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "how the variance's average begins")
-            .optional(
-                "synchronized", &O::synchronized,
-                "in training, go by the mean and variance of all replicas' rows together, as one device "
-                "would; else each replica goes by those of its own")
+            .optional("synchronized", &O::synchronized,
+                      "in training, compute mean and variance over the rows of all replicas, as on one "
+                      "device; otherwise each replica uses its own rows")
             .details({"momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer",
                       "moving_mean_initializer", "moving_variance_initializer", "synchronized"});
     return schema;
   }
 };
 
-/// The parameters of a call, or their gradients, by name; null where the options leave one out.
+/// Pointers to the parameters of a call, or to their gradients; null for parameters that the options disable.
 template <class Pointer>
 struct Parts {
   Pointer gamma = nullptr, beta = nullptr, mean = nullptr, variance = nullptr;
@@ -66,7 +66,8 @@ size_t aligned(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// What is alike of layers that go by a batch's statistics, which lie behind what their op saves.
+/// Base class of computations that use the batch's statistics. The saved memory holds the op's saved bytes,
+/// then mean and variance.
 class PreparedByBatch : public PreparedLayer {
  protected:
   PreparedByBatch(const LayerRequest& request, const BatchNormalizationSpec& spec, size_t saved_by_op)
@@ -120,7 +121,7 @@ class PreparedByBatch : public PreparedLayer {
   const size_t saved_by_op_;
 };
 
-/// By this replica's rows.
+/// Normalizes by the statistics of this replica's rows.
 class PreparedTraining : public PreparedByBatch {
  public:
   PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
@@ -140,7 +141,7 @@ class PreparedTraining : public PreparedByBatch {
       : PreparedByBatch(request, spec, op->saved_bytes()),
         op_(std::move(op)),
         scratch_of_op_(aligned(op_->scratch_bytes())) {
-    // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
+    // The op always computes the gradient of its source; if that is not needed, it is written to scratch.
     const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
     requirements_.scratch_bytes =
         scratch_of_op_ +
@@ -151,10 +152,11 @@ class PreparedTraining : public PreparedByBatch {
   size_t scratch_of_op_;
 };
 
-/// By all replicas' rows: what each says of its own is brought together, and each goes by all of it. The
-/// gradients of gamma and beta are of its own rows, and summed like others, by the gradient sync. A lone
-/// replica meets nobody, but computes by the same operations, so that rounding differs as little as it can: a
-/// relu behind may turn a difference in the last bit into one that grows.
+/// Normalizes by the statistics of the rows of all replicas: each replica computes moments of its own rows,
+/// an all-gather exchanges them, and each replica combines all of them. Gradients of gamma and beta cover the
+/// replica's own rows only; gradient synchronization sums them like all others. A single replica needs no
+/// collective but uses the same operations, so that rounding differs as little as possible: a subsequent relu
+/// may amplify a difference in the last bit.
 class PreparedSynchronized : public PreparedByBatch {
  public:
   PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec)
@@ -191,7 +193,8 @@ class PreparedSynchronized : public PreparedByBatch {
 
   static int count(const LayerRequest& request) { return request.replicas ? request.replicas->size() : 1; }
 
-  /// What this replica says stands in scratch, behind the op's, and behind that what all of them say.
+  /// Returns this replica's numbers. Scratch memory holds the op's scratch, then this replica's numbers, then
+  /// the gathered numbers of all replicas.
   double* mine(const LayerArguments& args) const {
     return reinterpret_cast<double*>(static_cast<char*>(args.scratch) + scratch_of_op_);
   }
@@ -202,13 +205,13 @@ class PreparedSynchronized : public PreparedByBatch {
     return all;
   }
 
-  Collective* replicas_;  // null: this one is alone
+  Collective* replicas_;  // null if there is one replica
   std::unique_ptr<SynchronizedBatchNormalization> op_;
   size_t scratch_of_op_;
 };
 
-/// By the moving averages: at inference, and in training where the layer is frozen. Then it is an affine map,
-/// whose gradient is the map without its shifts.
+/// Normalizes by the moving averages: at inference, and in training if the layer is frozen. This is an affine
+/// map; its gradient is the same map without the shifts.
 class PreparedFrozen : public PreparedLayer {
  public:
   PreparedFrozen(const LayerRequest& request, BatchNormalizationSpec spec)

@@ -1,4 +1,4 @@
-// What many layers share: a base class that holds their options, and checks of their inputs.
+// Helpers of layers: a base class that holds options, and checks of inputs.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// A layer that holds its options and nothing else. The class Options has `static const Schema<Options>&
-/// schema()`.
+/// Base class of layers whose only state is their options. The class Options has `static const
+/// Schema<Options>& schema()`.
 template <class Options>
 class LayerWith : public Layer {
  public:
@@ -23,38 +23,42 @@ class LayerWith : public Layer {
   const Options options_;
 };
 
-/// Whether there is one input; reports an error else.
+/// Returns whether there is exactly one input; reports an error otherwise.
 bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// The only input, of float32; null after reporting an error.
+/// Returns the only input, which must be float32; null after reporting an error.
 const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// The only input, of float32 and with at least one axis, which is one `purpose` ("of channels"); null after
-/// reporting an error.
+/// Returns the only input, which must be float32 and have at least one axis; null after reporting an error.
+/// `purpose` describes the axis in the message ("of channels").
 const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std::string_view purpose,
                                         const ReportError& report_error);
-/// The only input, a float32 image of [height, width, channels]; null after reporting an error.
+/// Returns the only input, which must be a float32 image of [height, width, channels]; null after reporting
+/// an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// The only input, a float32 volume of [depth, height, width, channels]; null after reporting an error.
+/// Returns the only input, which must be a float32 volume of [depth, height, width, channels]; null after
+/// reporting an error.
 const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Whether there are at least two inputs, all of float32; reports an error else.
+/// Returns whether there are at least two inputs, all float32; reports an error otherwise.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// The first of at least two inputs, all of float32 and one shape; null after reporting an error.
+/// Returns the first of at least two inputs, which must all be float32 and have the same shape; null after
+/// reporting an error.
 const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 
-/// What Layer::infer gives where the only output has the input's shape and dtype; `input` may be null, after
-/// an error was reported.
+/// Returns the result of Layer::infer() for an output with the input's shape and dtype; an empty vector if
+/// `input` is null.
 std::vector<TensorSpec> same_as(const TensorSpec* input);
 
-/// The number of elements of a whole batch of such samples.
+/// Returns the number of elements of a batch of samples of this shape.
 inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {
   return request.batch * sample.elements();
 }
 
-/// Whether backward has gradients of trained parameters to give.
+/// Returns whether backward computes gradients of trained parameters.
 inline bool trains_parameters(const LayerRequest& request) {
   return request.training && request.trainable;
 }
 
-/// The check of a size that a layer is given; its upper end keeps products of a few of them within 64 bits.
+/// Returns the check for sizes in layer options. The upper bound keeps products of a few sizes within 64
+/// bits.
 inline Check<int64_t> extent() {
   return between<int64_t>(1, 1 << 30);
 }

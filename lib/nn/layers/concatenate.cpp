@@ -11,16 +11,17 @@ struct ConcatenateOptions {
 
   static const Schema<ConcatenateOptions>& schema() {
     static const auto schema =
-        Schema<ConcatenateOptions>("Inputs side by side along one axis.")
+        Schema<ConcatenateOptions>("Concatenates its inputs along one axis.")
             .example("{inputs: [a, b], axis: -1}")
-            .optional("axis", &ConcatenateOptions::axis,
-                      "counted from the batch's, which is 0 and cannot be it, or from the end, which is -1");
+            .optional(
+                "axis", &ConcatenateOptions::axis,
+                "the axis, counted from the batch axis 0 (which is not allowed), or from the last axis -1");
     return schema;
   }
 };
 
-/// Every input is a [rows, columns] block of the output, where a row is what one index of all axes before
-/// the concatenated one leaves.
+/// Copies inputs as [rows, columns] blocks of the output. The rows are the indices of all axes before the
+/// concatenated axis; a row's columns are the remaining axes.
 class PreparedConcatenate : public PreparedLayer {
  public:
   PreparedConcatenate(const LayerRequest& request, size_t axis) : ops_(request.ops) {
@@ -68,9 +69,9 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
-      report_error(fmt::format(
-          "axis {} is no axis of its input '{}' of {}; expected one from 1 to {} or from -{} to -1",
-          options_.axis, inputs[0].name, first.str(), rank, rank));
+      report_error(
+          fmt::format("axis {} does not exist in its input '{}' of {}; expected 1 to {} or -{} to -1",
+                      options_.axis, inputs[0].name, first.str(), rank, rank));
       return {};
     }
     TensorSpec output{{}, first, DType::float32};
@@ -92,7 +93,7 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
   }
 
  private:
-  /// Among a sample's axes.
+  /// Returns the index of the concatenated axis among a sample's axes.
   size_t axis_in(const Shape& shape) const {
     return options_.axis > 0 ? static_cast<size_t>(options_.axis - 1)
                              : shape.rank() - static_cast<size_t>(-options_.axis);

@@ -12,7 +12,7 @@ struct CroppingOptions {
 
   static const Schema<CroppingOptions>& schema() {
     static const auto schema =
-        Schema<CroppingOptions>("Images without the pixels at their sides.")
+        Schema<CroppingOptions>("Crops images: removes pixels at their sides.")
             .example("{cropping: [1, 2]}")
             .optional("cropping", &CroppingOptions::cropping, fmt::format("pixels: {}", kPadding2Forms))
             .positional("cropping");
@@ -31,8 +31,8 @@ class Cropping2D : public LayerWith<CroppingOptions> {
     const auto& [top, bottom, left, right] = options_.cropping;
     const int64_t height = input->shape[0] - top - bottom, width = input->shape[1] - left - right;
     if (height < 1 || width < 1) {
-      report_error(fmt::format("cropping [[{}, {}], [{}, {}]] leaves nothing of its input {}", top, bottom,
-                               left, right, input->shape.str()));
+      report_error(fmt::format("cropping [[{}, {}], [{}, {}]] removes all of its input {}", top, bottom, left,
+                               right, input->shape.str()));
       return {};
     }
     return {TensorSpec{{}, {height, width, input->shape[2]}, DType::float32}};

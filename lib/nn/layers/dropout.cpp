@@ -10,17 +10,18 @@ struct DropoutOptions {
   static const Schema<DropoutOptions>& schema() {
     static const auto schema =
         Schema<DropoutOptions>(
-            "In training sets elements to zero at random and scales up the others; else nothing.")
+            "In training, sets random elements to zero and scales up the others. Otherwise returns its "
+            "input.")
             .example("{rate: 0.5}")
-            .required("rate", &DropoutOptions::rate, "the part that is dropped",
+            .required("rate", &DropoutOptions::rate, "the fraction of elements that is set to zero",
                       between_excluding_high(0.0, 1.0))
             .details({"rate"});
     return schema;
   }
 };
 
-/// What is dropped depends on the run's seed, the node, the step and the sample's place in the global batch,
-/// never on the replica.
+/// The mask depends on the run's seed, the node, the step and the sample's index in the global batch, but not
+/// on the replica.
 class PreparedDropout : public PreparedLayer {
  public:
   PreparedDropout(const LayerRequest& request, float rate)

@@ -14,11 +14,11 @@ struct EmbeddingOptions {
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
     static const auto schema =
-        Schema<O>("A trained row of numbers for every whole number from 0 to input_dim - 1.")
+        Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
             .example("{input_dim: 1000, output_dim: 16}")
-            .required("input_dim", &O::input_dim, "how many rows", extent())
-            .required("output_dim", &O::output_dim, "the length of a row", extent())
-            .optional("embeddings_initializer", &O::embeddings_initializer, "how the rows begin")
+            .required("input_dim", &O::input_dim, "number of vectors", extent())
+            .required("output_dim", &O::output_dim, "length of a vector", extent())
+            .optional("embeddings_initializer", &O::embeddings_initializer, "initializer of the vectors")
             .details({"embeddings_initializer"});
     return schema;
   }

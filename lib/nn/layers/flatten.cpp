@@ -26,7 +26,7 @@ class Flatten : public Layer {
 }  // namespace
 
 void add_flatten(Registry<Layer>& table) {
-  table.add<Flatten>("flatten", Schema<NoOptions>("All of a sample in one row.").details({}));
+  table.add<Flatten>("flatten", Schema<NoOptions>("Flattens each sample to one axis.").details({}));
 }
 
 }  // namespace dtrain

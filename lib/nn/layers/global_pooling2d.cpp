@@ -1,4 +1,4 @@
-// Poolings of whole images and of whole volumes.
+// Global pooling of images and volumes.
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
@@ -36,10 +36,10 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
     return {TensorSpec{{}, this->options_.keepdims ? pixel : Shape{channels}, DType::float32}};
   }
 
-  /// Images of one pixel lie alike in every layout, so the output is plain whatever the input is.
+  /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Size3 extents = extents_of(request.inputs[0].shape);
-    const Size2 all{extents.depth * extents.height, extents.width};  // a volume's planes, one below the other
+    const Size2 all{extents.depth * extents.height, extents.width};  // stacks the planes of a volume
     return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
                                              Shape(extents_with(all, {request.inputs[0].shape.back()})),
                                              Layout::plain);

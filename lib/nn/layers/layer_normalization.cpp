@@ -14,7 +14,8 @@ struct LayerNormalizationOptions {
   static const Schema<LayerNormalizationOptions>& schema() {
     using O = LayerNormalizationOptions;
     static const auto schema =
-        Schema<O>("The last axis to mean 0 and variance 1, row by row, then scaled and shifted.")
+        Schema<O>(
+            "Normalizes each row along the last axis to mean 0 and variance 1, then scales and shifts it.")
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")
@@ -25,7 +26,7 @@ struct LayerNormalizationOptions {
   }
 };
 
-/// Keeps every row's mean, then every row's inverse deviation.
+/// The saved memory holds the mean of every row, then the inverse standard deviation of every row.
 class PreparedLayerNormalization : public PreparedLayer {
  public:
   PreparedLayerNormalization(const LayerRequest& request, const LayerNormalizationOptions& options)
@@ -41,7 +42,7 @@ class PreparedLayerNormalization : public PreparedLayer {
     if (!request.training) {
       requirements_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
-      // The op always gives the gradient of its source; here nobody wants it.
+      // The op always computes the gradient of its source, which is not needed here.
       requirements_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
     requirements_.backward_in_place = true;

@@ -74,7 +74,7 @@ void add_merges(Registry<Layer>& table) {
                      return std::make_shared<const Merge>(kind);
                    });
   };
-  add("subtract", MergeKind::subtract, "The first of two inputs of one shape less the second.");
+  add("subtract", MergeKind::subtract, "Subtracts the second of two inputs of one shape from the first.");
   add("average", MergeKind::average, "The mean, element by element, of inputs of one shape.");
   add("maximum", MergeKind::maximum, "The largest, element by element, of inputs of one shape.");
   add("minimum", MergeKind::minimum, "The smallest, element by element, of inputs of one shape.");

@@ -20,7 +20,7 @@ bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, in
   return report_unexpected(node, where, fmt::format("a number from 0 to {}", kMost), diagnostics);
 }
 
-/// One number is both.
+/// Parses [before, after], or one number for both.
 bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {
     if (!parse_number_of_pixels(node, where, out.first, diagnostics)) return false;
@@ -33,7 +33,7 @@ bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Dia
          parse_number_of_pixels(node.items()[1], where, out.second, diagnostics);
 }
 
-/// One number for all sides, or a list with both sides of each axis.
+/// Parses one number for all sides, or a list with one number or pair for each axis.
 bool parse_sides(const ConfigNode& node, const std::string& where, std::string_view forms,
                  std::span<Pair> axes, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {

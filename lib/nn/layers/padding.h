@@ -1,4 +1,4 @@
-// The sides that layers of padding and cropping have in common, and the computation of images'.
+// Options that padding and cropping layers share, and the computation for images.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace dtrain {
 
-/// How a Padding2 is written: one number for all sides, one for both sides of an axis, or each side's own.
+/// The accepted forms of a Padding2: one number for all sides, one number per axis, or one number per side.
 inline constexpr std::string_view kPadding2Forms =
     "one number, [rows, columns], or [[top, bottom], [left, right]]";
 
-/// How a Padding3 is written.
+/// The accepted forms of a Padding3.
 inline constexpr std::string_view kPadding3Forms =
     "one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]";
 
-/// Sides are from 0 to 2^20 pixels.
+/// Each side is 0 to 2^20 pixels.
 template <>
 struct Codec<Padding3> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding3& out,
@@ -33,10 +33,11 @@ struct Codec<Padding2> {
   static Json schema();
 };
 
-/// Lays a padding of zeros around images, or takes one off; the backward pass of either is the other.
+/// Adds a border of zeros to images, or removes a border. The backward pass of one is the forward pass of the
+/// other.
 class PreparedPadding : public PreparedLayer {
  public:
-  enum class Kind { pad, crop };  // what forward does
+  enum class Kind { pad, crop };  // the operation of forward
   PreparedPadding(const LayerRequest& request, const Padding2& padding, Kind kind);
   void forward(const LayerArguments& args) override;
   void backward(const LayerArguments& args) override;
@@ -48,7 +49,7 @@ class PreparedPadding : public PreparedLayer {
   Ops& ops_;
   Padding2 padding_;
   bool pads_;
-  Shape inner_shape_;  // of the batch without the padding
+  Shape inner_shape_;  // shape of the batch without the border
 };
 
 }  // namespace dtrain

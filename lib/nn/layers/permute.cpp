@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostAxes = 5;
 
-/// Whether these are the numbers from 1 to their count, in any order.
+/// Returns whether `dims` is a permutation of the numbers from 1 to its size.
 bool is_permutation(const std::vector<int64_t>& dims) {
   std::vector<int64_t> sorted = dims;
   std::sort(sorted.begin(), sorted.end());
@@ -26,7 +26,7 @@ struct PermuteOptions {
 
   static const Schema<PermuteOptions>& schema() {
     static const auto schema =
-        Schema<PermuteOptions>("The axes of each sample in another order.")
+        Schema<PermuteOptions>("Permutes the axes of each sample.")
             .example("{dims: [3, 1, 2]}")
             .required("dims", &PermuteOptions::dims,
                       "the input's axes, counted from 1, in the order of the output's",
@@ -44,7 +44,7 @@ class Permute : public LayerWith<PermuteOptions> {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != options_.dims.size()) {
-      report_error(fmt::format("dims [{}] are for {} axes, and its input '{}' is {}",
+      report_error(fmt::format("dims [{}] has {} axes, but its input '{}' has the shape {}",
                                fmt::join(options_.dims, ", "), options_.dims.size(), input->name,
                                input->shape.str()));
       return {};
@@ -64,7 +64,7 @@ class Permute : public LayerWith<PermuteOptions> {
   }
 
  private:
-  /// The copy of a batch of `shape` whose axes become `dims`.
+  /// Returns the strided copy that permutes the axes of a batch of `shape` by `dims`.
   static StridedSum permuted(int64_t batch, const Shape& shape, const std::vector<int64_t>& dims) {
     std::vector<int64_t> strides(dims.size(), 1);
     for (size_t axis = dims.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * shape[axis + 1];

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-/// Axes of a sample, written as one number or as a list.
+/// The `shared_axes:` option: axes of a sample, given as one number or a list.
 struct SharedAxes {
   std::vector<int64_t> axes;
   bool has(size_t axis) const {
@@ -44,17 +44,16 @@ struct PreluOptions {
         Schema<O>("x where positive, else alpha x, with a trained alpha for each element of a sample.")
             .example("{shared_axes: 1}")
             .optional("alpha_initializer", &O::alpha_initializer, "how alpha begins")
-            .optional(
-                "shared_axes", &O::shared_axes,
-                "axes along which all elements have one alpha, counted from 1: [1, 2] for one alpha for "
-                "each channel of images")
+            .optional("shared_axes", &O::shared_axes,
+                      "axes, counted from 1, along which elements share one alpha: [1, 2] gives one alpha "
+                      "per channel of images")
             .details({"alpha_initializer"});
     return schema;
   }
 };
 
-/// The slopes of the last axes of an array, merged to as few axes as possible; `extents` and `steps` as
-/// PreluSpec has them, outermost first.
+/// Collects the axes of an array, outermost first, and merges them to as few axes as possible. `extents` and
+/// `steps` have the meaning of PreluSpec's.
 class PreluAxes {
  public:
   void add(int64_t extent, int64_t step) {
@@ -80,7 +79,7 @@ class PreluAxes {
   std::vector<int64_t> extents_, steps_;
 };
 
-/// How far apart the alphas of neighbours along each axis of a sample are; 0 where they share one.
+/// Returns the stride in alpha for each axis of a sample; 0 for axes along which elements share an alpha.
 std::vector<int64_t> steps_of(const Shape& alpha) {
   std::vector<int64_t> steps(alpha.rank(), 0);
   int64_t stride = 1;
@@ -89,7 +88,7 @@ std::vector<int64_t> steps_of(const Shape& alpha) {
   return steps;
 }
 
-/// The axes of a batch of samples as they lie in memory.
+/// Returns the axes of a batch in memory order.
 PreluAxes axes_in(Layout layout, int64_t batch, const Shape& sample, const Shape& alpha) {
   const std::vector<int64_t> steps = steps_of(alpha);
   const size_t rank = sample.rank();

@@ -1,11 +1,11 @@
-// What layers share that only give their input another shape.
+// The computation of layers that only reshape their input.
 #pragma once
 
 #include "nn/layer.h"
 
 namespace dtrain {
 
-/// For layers whose output is their plain input under another shape.
+/// A layer whose output is a view of its plain input with another shape.
 class PreparedView : public PreparedLayer {
  public:
   PreparedView() { requirements_.is_view = true; }

@@ -11,9 +11,10 @@ struct RepeatVectorOptions {
   int64_t n = 1;
 
   static const Schema<RepeatVectorOptions>& schema() {
-    static const auto schema = Schema<RepeatVectorOptions>("Each row n times: [columns] to [n, columns].")
-                                   .example("{n: 3}")
-                                   .required("n", &RepeatVectorOptions::n, "how many times", extent());
+    static const auto schema =
+        Schema<RepeatVectorOptions>("Repeats each row n times: [columns] becomes [n, columns].")
+            .example("{n: 3}")
+            .required("n", &RepeatVectorOptions::n, "the number of repetitions", extent());
     return schema;
   }
 };

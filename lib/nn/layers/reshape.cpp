@@ -15,10 +15,10 @@ struct ReshapeOptions {
 
   static const Schema<ReshapeOptions>& schema() {
     static const auto schema =
-        Schema<ReshapeOptions>("The same elements in the same order under another shape.")
+        Schema<ReshapeOptions>("Changes the shape; keeps the elements and their order.")
             .example("{target_shape: [16, -1]}")
             .required("target_shape", &ReshapeOptions::target_shape,
-                      "a sample's shape; one extent may be -1: what is left",
+                      "shape of a sample; one extent may be -1, which is computed from the others",
                       {"sizes of at least 1, and -1 at most once", [](const std::vector<int64_t>& shape) {
                          const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
                          return std::all_of(shape.begin(), shape.end(), good) &&
@@ -37,13 +37,13 @@ class Reshape : public LayerWith<ReshapeOptions> {
     if (!one_input(inputs, report_error)) return {};
     const std::vector<int64_t>& target = options_.target_shape;
     const int64_t elements = inputs[0].shape.elements();
-    int64_t known = 1;  // stops growing beyond what can fit, so that it never overflows
+    int64_t known = 1;  // product of the known extents; stops growing above `elements` to avoid overflow
     for (const int64_t extent : target)
       if (extent > 0 && known <= elements) known *= extent;
     const auto open = std::find(target.begin(), target.end(), -1);
     const bool fits = known <= elements && (open == target.end() ? known == elements : elements % known == 0);
     if (!fits) {
-      report_error(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
+      report_error(fmt::format("target_shape [{}] does not fit its input '{}' of {} ({} elements)",
                                fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
       return {};
     }

@@ -47,7 +47,7 @@ struct SeparableOptions {
   }
 };
 
-/// Parts of one block of memory, each aligned.
+/// Assigns aligned offsets to parts of one block of memory.
 class Parts {
  public:
   size_t add(size_t bytes) {
@@ -66,8 +66,8 @@ void* part_of(void* memory, size_t offset) {
   return static_cast<std::byte*>(memory) + offset;
 }
 
-/// The parameters are the depthwise kernel, the pointwise kernel and perhaps the bias. The image between the
-/// convolutions is kept from forward to backward, in the layout that the pointwise convolution reads.
+/// The parameters are the depthwise kernel, the pointwise kernel and optionally the bias. The image between
+/// the two convolutions is kept from forward to backward, in the layout that the pointwise convolution reads.
 class PreparedSeparable : public PreparedLayer {
  public:
   PreparedSeparable(const LayerRequest& request, const ConvolutionSpec& depthwise,
@@ -139,9 +139,9 @@ class PreparedSeparable : public PreparedLayer {
 
   bool by_data_, by_filter_, use_bias_, is_kept_ = false;
   std::unique_ptr<Convolution> depthwise_, pointwise_;
-  std::unique_ptr<Reorder> to_pointwise_, to_depthwise_;         // null where the layouts are the same
-  size_t kept_ = 0, depthwise_saved_ = 0, pointwise_saved_ = 0;  // in the saved memory
-  size_t gradient_ = 0, other_layout_ = 0, own_scratch_ = 0;     // in the scratch memory
+  std::unique_ptr<Reorder> to_pointwise_, to_depthwise_;         // null if the layouts are the same
+  size_t kept_ = 0, depthwise_saved_ = 0, pointwise_saved_ = 0;  // offsets in the saved memory
+  size_t gradient_ = 0, other_layout_ = 0, own_scratch_ = 0;     // offsets in the scratch memory
 };
 
 class SeparableConv2D : public LayerWith<SeparableOptions> {

@@ -10,7 +10,7 @@ struct Padding1DOptions {
 
   static const Schema<Padding1DOptions>& schema() {
     static const auto schema =
-        Schema<Padding1DOptions>("Zeros before and after sequences.")
+        Schema<Padding1DOptions>("Pads sequences with zeros at the start and end.")
             .example("{padding: [1, 2]}")
             .optional("padding", &Padding1DOptions::padding, "positions: one number, or [before, after]")
             .positional("padding");
@@ -23,7 +23,7 @@ struct Cropping1DOptions {
 
   static const Schema<Cropping1DOptions>& schema() {
     static const auto schema =
-        Schema<Cropping1DOptions>("Sequences without their ends.")
+        Schema<Cropping1DOptions>("Crops sequences: removes positions at the start and end.")
             .example("{cropping: [1, 2]}")
             .optional("cropping", &Cropping1DOptions::cropping, "positions: one number, or [before, after]")
             .positional("cropping");
@@ -36,9 +36,9 @@ struct UpSampling1DOptions {
 
   static const Schema<UpSampling1DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling1DOptions>("Longer sequences: each position several times.")
+        Schema<UpSampling1DOptions>("Repeats each position of sequences.")
             .example("{size: 2}")
-            .optional("size", &UpSampling1DOptions::size, "how many times each position is there", extent())
+            .optional("size", &UpSampling1DOptions::size, "number of times to repeat each position", extent())
             .positional("size");
     return schema;
   }

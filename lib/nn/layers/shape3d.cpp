@@ -1,5 +1,5 @@
-// zero_padding3d, cropping3d and upsampling3d: each is the same of the volumes' planes, and then across
-// planes, of images whose rows are whole planes.
+// zero_padding3d, cropping3d and upsampling3d. Each runs two 2-D operations: one on the planes of the
+// volumes, then one across planes, on images whose rows are whole planes.
 #include <functional>
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ struct Padding3DOptions {
 
   static const Schema<Padding3DOptions>& schema() {
     static const auto schema =
-        Schema<Padding3DOptions>("Zeros around volumes.")
+        Schema<Padding3DOptions>("Pads volumes with zeros.")
             .example("{padding: [1, 2, 0]}")
             .optional("padding", &Padding3DOptions::padding, fmt::format("pixels: {}", kPadding3Forms))
             .positional("padding");
@@ -30,7 +30,7 @@ struct Cropping3DOptions {
 
   static const Schema<Cropping3DOptions>& schema() {
     static const auto schema =
-        Schema<Cropping3DOptions>("Volumes without the pixels at their sides.")
+        Schema<Cropping3DOptions>("Crops volumes: removes pixels at their sides.")
             .example("{cropping: [1, 2, 0]}")
             .optional("cropping", &Cropping3DOptions::cropping, fmt::format("pixels: {}", kPadding3Forms))
             .positional("cropping");
@@ -43,21 +43,21 @@ struct UpSampling3DOptions {
 
   static const Schema<UpSampling3DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling3DOptions>("Volumes that are larger by whole factors: each pixel several times.")
+        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors: repeats each pixel.")
             .example("{size: 2}")
             .optional("size", &UpSampling3DOptions::size,
-                      "how many times each plane, row and column is there")
+                      "number of times to repeat each plane, row and column")
             .positional("size");
     return schema;
   }
 };
 
-/// One way from an array to another, and the way back of the gradient.
+/// An operation from one array to another, and its backward.
 struct Step {
   std::function<void(const void*, void*)> forward, backward;
 };
 
-/// Two steps, with an array of so many elements between them.
+/// Runs two steps, with an array of `between` elements between them in scratch memory.
 class PreparedTwoSteps : public PreparedLayer {
  public:
   PreparedTwoSteps(const LayerRequest& request, int64_t between, Step first, Step second)
@@ -79,7 +79,7 @@ class PreparedTwoSteps : public PreparedLayer {
   Step first_, second_;
 };
 
-/// Lays a padding around images of `inner`, the shape of a whole batch.
+/// Returns the step that pads images. `inner` is the shape of the batch before padding.
 Step padding_step(Ops& ops, const Padding2& padding, const Shape& inner) {
   return {[=, &ops](const void* src, void* dst) { ops.pad_images(padding, src, dst, inner); },
           [=, &ops](const void* src, void* dst) { ops.crop_images(padding, src, dst, inner); }};
@@ -94,7 +94,7 @@ std::unique_ptr<PreparedLayer> prepare_padding(const LayerRequest& request, cons
                                                const Shape& inner, const Shape& outer, bool pads) {
   const int64_t n = request.batch, channels = inner[3];
   const Padding2 of_planes{sides.top, sides.bottom, sides.left, sides.right}, across{sides.front, sides.back};
-  // Planes have their padding while they are padded across, and have lost it when they are cropped across.
+  // The step across planes sees planes that are already padded, or already cropped.
   const Shape& volume = pads ? inner : outer;
   const Shape& plane = pads ? outer : inner;
   const Step first = padding_step(request.ops, of_planes, {n * volume[0], inner[1], inner[2], channels});
@@ -137,8 +137,8 @@ class Cropping3D : public LayerWith<Cropping3DOptions> {
     const int64_t depth = shape[0] - front - back, height = shape[1] - top - bottom,
                   width = shape[2] - left - right;
     if (depth < 1 || height < 1 || width < 1) {
-      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] leaves nothing of its input {}",
-                               front, back, top, bottom, left, right, shape.str()));
+      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] removes all of its input {}", front,
+                               back, top, bottom, left, right, shape.str()));
       return {};
     }
     return {TensorSpec{{}, {depth, height, width, shape[3]}, DType::float32}};
@@ -174,7 +174,7 @@ class UpSampling3D : public LayerWith<UpSampling3DOptions> {
     const Shape& volume = request.inputs[0].shape;
     const Size3& times = options_.size;
     const int64_t planes = request.batch * volume[0];
-    const int64_t plane = volume.elements() / volume[0] * times.height * times.width;  // larger already
+    const int64_t plane = volume.elements() / volume[0] * times.height * times.width;  // after the first step
     const auto step = [&](const StridedSums& sums) -> Step {
       Ops& ops = request.ops;
       return {[=, &ops](const void* src, void* dst) { ops.strided_sum(sums.forward, src, dst); },

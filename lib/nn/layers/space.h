@@ -1,4 +1,5 @@
-// Layers that are there for images and for volumes are templates of the type of their windows' sizes.
+// Layers that exist for images and for volumes are templates over the type of their window sizes (Size2,
+// Size3).
 #pragma once
 
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace dtrain {
 
-/// What differs between the two.
+/// The differences between images (Size2) and volumes (Size3).
 template <class Size>
 struct Space;
 
@@ -27,7 +28,7 @@ struct Space<Size3> {
   static constexpr bool kVolumes = true;
 };
 
-/// The extents, and further ones behind them.
+/// Returns the extents followed by `further`.
 inline std::vector<int64_t> extents_with(const Size2& size, const std::vector<int64_t>& further) {
   std::vector<int64_t> all = {size.height, size.width};
   all.insert(all.end(), further.begin(), further.end());

@@ -25,7 +25,7 @@ void add_layer_normalization(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
-void add_pooling1d(Registry<Layer>& table);  // and the global ones
+void add_pooling1d(Registry<Layer>& table);  // also adds the global ones
 void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
 void add_pooling3d(Registry<Layer>& table);
 void add_prelu(Registry<Layer>& table);

@@ -12,7 +12,7 @@ struct PaddingOptions {
 
   static const Schema<PaddingOptions>& schema() {
     static const auto schema =
-        Schema<PaddingOptions>("Zeros around images.")
+        Schema<PaddingOptions>("Pads images with zeros.")
             .example("{padding: [1, 2]}")
             .optional("padding", &PaddingOptions::padding, fmt::format("pixels: {}", kPadding2Forms))
             .positional("padding");

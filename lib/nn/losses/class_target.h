@@ -1,4 +1,4 @@
-// What losses share: what a target must be for an output, and how Keras writes a loss.
+// Helpers of losses: requirements on targets and Keras's JSON form.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,15 @@
 
 namespace dtrain {
 
-/// Keras's form of a loss that is a mean over the whole batch; `config` is what the class has of its own.
+/// Returns Keras's JSON form of a loss that is a mean over the whole batch; `config` holds the options of its
+/// class.
 Json keras_loss(const std::string& class_name, const std::string& name, Json config = Json::object());
 
-/// The target of class numbers for rows of scores: int32, in the output's shape less its last axis; nothing,
-/// after reporting an error, for an output that is a scalar or not float32.
+/// Returns the target spec of class numbers for rows of scores: int32, the output's shape without its last
+/// axis. Reports an error and returns nullopt if the output is a scalar or not float32.
 std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error);
-/// The target of float numbers in the output's shape; nothing for an output that is not float32, after
-/// reporting an error.
+/// Returns the target spec of floats in the output's shape. Reports an error and returns nullopt if the
+/// output is not float32.
 std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error);
 
 }  // namespace dtrain

@@ -18,9 +18,9 @@ Schema<CrossEntropyOptions> schema(const std::string& target) {
       Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
           .example("{from_logits: true}")
           .optional("from_logits", &CrossEntropyOptions::from_logits,
-                    "the output is logits, not probabilities behind a softmax")
+                    "the output is logits, not probabilities after a softmax")
           .optional("label_smoothing", &CrossEntropyOptions::label_smoothing,
-                    "so much of the target is spread evenly over the classes", between(0.0, 1.0)));
+                    "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)));
 }
 
 class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
@@ -33,7 +33,7 @@ class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
-    // Probabilities may be weighted.
+    // Probabilities may be multiplied by weights, so they have no upper bound.
     return Bounds{0, spec().sparse ? static_cast<double>(output.shape.back() - 1)
                                    : std::numeric_limits<double>::infinity()};
   }
@@ -42,7 +42,8 @@ class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
 
   Json keras_config() const override {
     Json config = Json::object().set("from_logits", spec().from_logits);
-    if (spec().sparse && spec().label_smoothing != 0) return {};  // Keras smooths no sparse labels
+    if (spec().sparse && spec().label_smoothing != 0)
+      return {};  // Keras has no label smoothing for sparse targets
     if (spec().sparse)
       return keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config);
     if (spec().label_smoothing != 0)

@@ -25,15 +25,15 @@ struct HuberOptions : LossOptions {
   double delta = 1;
 };
 
-/// The options of the binary cross-entropies.
+/// Returns the schema of a binary cross-entropy with the options that all of them have.
 template <class Options>
 Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
   Schema<Options> schema(doc);
   schema.example(example)
       .optional("from_logits", static_cast<bool Options::*>(&Options::from_logits),
-                "the output is logits, not probabilities behind a sigmoid")
+                "the output is logits, not probabilities after a sigmoid")
       .optional("label_smoothing", static_cast<double Options::*>(&Options::label_smoothing),
-                "so much of the target becomes a half", between(0.0, 1.0));
+                "this fraction of the target is replaced by 0.5", between(0.0, 1.0));
   return with_loss_options(std::move(schema));
 }
 
@@ -83,7 +83,7 @@ Scores ElementwiseLoss::takes() const {
 
 bool ElementwiseLoss::may_be_negative() const {
   return spec_.kind == ElementwiseKind::poisson ||
-         spec_.kind == ElementwiseKind::kl_divergence;  // of rows whose sums are not 1
+         spec_.kind == ElementwiseKind::kl_divergence;  // negative for rows whose sum is not 1
 }
 
 bool ElementwiseLoss::is_probability(const Layer& activation) const {
@@ -146,14 +146,14 @@ void add_elementwise_losses(Registry<Loss>& table) {
                  });
   table.add_with(
       "binary_focal_crossentropy",
-      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, q being the probability "
-                                        "that the output gives the target: "
-                                        "what is easy counts little.",
+      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, where q is the probability "
+                                        "that the output gives the target: easy samples count little.",
                                         "{gamma: 2, from_logits: true}")
           .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
                     "weight targets of 1 with alpha, those of 0 with 1 - alpha")
           .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
-          .optional("gamma", &BinaryFocalOptions::gamma, "how little what is easy counts", at_least(0.0)),
+          .optional("gamma", &BinaryFocalOptions::gamma, "the larger, the less easy samples count",
+                    at_least(0.0)),
       [](const BinaryFocalOptions& options, const ConfigNode&) {
         ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
         spec.balances_classes = options.apply_class_balancing;
@@ -172,7 +172,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
   plain("mean_absolute_percentage_error", ElementwiseKind::mean_absolute_percentage_error,
         "The absolute difference from the target in percent of it.");
   plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
-        "The squared difference of log(1 + x) of output and target, which are from 0 up.");
+        "The squared difference of log(1 + x) of output and target, which must not be negative.");
   table.add_with(
       "huber",
       with_loss_options(

@@ -1,11 +1,12 @@
-// Losses that are computed element by element.
+// Losses that are computed elementwise.
 #pragma once
 
 #include "nn/loss.h"
 
 namespace dtrain {
 
-/// The target has the output's shape; a row's loss is the mean over its columns (of kl_divergence, the sum).
+/// An elementwise loss. The target has the output's shape. A row's loss is the mean over its columns
+/// (kl_divergence: the sum).
 class ElementwiseLoss : public Loss {
  public:
   explicit ElementwiseLoss(const ElementwiseLossSpec& spec, double weight = 1)
@@ -24,7 +25,7 @@ class ElementwiseLoss : public Loss {
   Json keras_config() const override;
 
  private:
-  /// By the probability of one of them.
+  /// Returns whether the output is the probability (or logit) of one of two classes.
   bool is_of_two_classes() const;
 
   ElementwiseLossSpec spec_;

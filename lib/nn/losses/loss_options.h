@@ -1,4 +1,4 @@
-// The options that every loss has.
+// Options that every loss has.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct LossOptions {
   double weight = 1;
 };
 
-/// `schema` of a struct that is derived from LossOptions, with their fields.
+/// Adds the fields of LossOptions to the schema of a struct derived from it.
 template <class Options>
 Schema<Options> with_loss_options(Schema<Options> schema) {
   schema.optional("weight", static_cast<double Options::*>(&Options::weight),
-                  "what it counts for in the sum of all outputs' losses", at_least(0.0));
+                  "factor of this loss in the sum of all outputs' losses", at_least(0.0));
   return schema;
 }
 

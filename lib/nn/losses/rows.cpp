@@ -1,4 +1,4 @@
-// Losses that are no sums over single elements of a row.
+// Losses of a row that are not sums over its elements.
 #include "nn/losses/class_target.h"
 #include "nn/losses/loss_options.h"
 #include "nn/losses/softmax_loss.h"
@@ -59,15 +59,16 @@ void add_row_losses(Registry<Loss>& table) {
   table.add_with(
       "categorical_focal_crossentropy",
       with_loss_options(
-          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, q being the probability "
-                               "that the output gives the class: what is easy counts little.")
+          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, where q is the "
+                               "probability that the output gives the class: easy samples count little.")
               .example("{gamma: 2, from_logits: true}")
-              .optional("alpha", &FocalOptions::alpha, "what all is multiplied by", greater_than(0.0))
-              .optional("gamma", &FocalOptions::gamma, "how little what is easy counts", at_least(0.0))
+              .optional("alpha", &FocalOptions::alpha, "factor of the loss", greater_than(0.0))
+              .optional("gamma", &FocalOptions::gamma, "the larger, the less easy samples count",
+                        at_least(0.0))
               .optional("from_logits", &FocalOptions::from_logits,
-                        "the output is logits, not probabilities behind a softmax")
+                        "the output is logits, not probabilities after a softmax")
               .optional("label_smoothing", &FocalOptions::label_smoothing,
-                        "so much of the target is spread evenly over the classes", between(0.0, 1.0))),
+                        "this fraction of the target is spread evenly over the classes", between(0.0, 1.0))),
       [](const FocalOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         const RowLossSpec spec{.kind = RowLossSpec::Kind::categorical_focal_crossentropy,
                                .from_logits = options.from_logits,

@@ -1,4 +1,4 @@
-// What the crossentropies of classes have in common, whose output is a softmax or its logits.
+// The base class of categorical cross-entropies, whose output is a softmax or its logits.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// `Derived` is made from (spec, weight); `Spec` has from_logits.
+/// A loss of a softmax. `Derived` is constructed from (spec, weight); `Spec` has a member from_logits.
 template <class Derived, class Spec>
 class SoftmaxLoss : public Loss {
  public:

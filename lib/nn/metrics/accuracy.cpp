@@ -89,7 +89,7 @@ class BinaryAccuracy : public Metric {
   bool larger_is_better() const override { return true; }
 
   Json keras_config(const TensorSpec& output, const TensorSpec&) const override {
-    if (reading_.is_logits(output.shape.columns())) return {};  // Keras's takes probabilities
+    if (reading_.is_logits(output.shape.columns())) return {};  // Keras expects probabilities
     const double threshold = static_cast<double>(static_cast<float>(threshold_));
     return keras_metric("BinaryAccuracy", Json::object().set("threshold", threshold));
   }
@@ -99,7 +99,8 @@ class BinaryAccuracy : public Metric {
   ScoreReading reading_;
 };
 
-/// Keras's `accuracy`: binary for an output of one column, else by class, as the target tells it.
+/// Keras's `accuracy`: binary for an output of one column with a float target; otherwise categorical or
+/// sparse categorical, depending on the target.
 class Accuracy : public Metric {
  public:
   explicit Accuracy(const NoOptions&) {}
@@ -149,15 +150,15 @@ void add_accuracy(Registry<Metric>& table) {
   };
   const auto top_k = [&table](const std::string& name, Target target, const std::string& doc) {
     table.add_with(name,
-                   Schema<TopKOptions>(doc).example("{k: 5}").optional("k", &TopKOptions::k,
-                                                                       "how many scores count", at_least(1)),
+                   Schema<TopKOptions>(doc).example("{k: 5}").optional(
+                       "k", &TopKOptions::k, "number of best scores that count as correct", at_least(1)),
                    [target](const TopKOptions& options, const ConfigNode&) {
                      return std::make_shared<const TopK>(target, options.k);
                    });
   };
-  table.add<Accuracy>("accuracy", Schema<NoOptions>("The kind of accuracy that suits output and target."));
-  best("sparse_categorical_accuracy", Target::sparse,
-       "How often the best score is that of the target's class.");
+  table.add<Accuracy>("accuracy",
+                      Schema<NoOptions>("Selects the type of accuracy that suits output and target."));
+  best("sparse_categorical_accuracy", Target::sparse, "How often the target's class has the best score.");
   best("categorical_accuracy", Target::categorical,
        "How often output and target have their maximum at one class.");
   table.add<BinaryAccuracy>(
@@ -166,13 +167,14 @@ void add_accuracy(Registry<Metric>& table) {
           "How often the output's answer, 1 above the threshold and else 0, is the target.")
           .example("{threshold: 0.7}")
           .optional("threshold", &BinaryAccuracyOptions::threshold,
-                    "above it is 1; of logits, which the output's loss says they are, the probabilities",
+                    "probabilities above it count as 1; if the output's loss takes logits, they are "
+                    "converted to probabilities first",
                     between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,
         "How often the target's largest class is among the k best scores.");
-  top_k("top_k", Target::either, "One of the two above, as the target tells the class.");
+  top_k("top_k", Target::either, "Selects one of the two above by the type of the target.");
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The area under a curve of all thresholds, from counts of targets by buckets of their scores.
+// The area under the ROC or precision-recall curve, from counts of targets in buckets of scores.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -21,8 +21,8 @@ struct AucOptions {
   std::optional<bool> multi_label, from_logits;
 };
 
-/// Of an output of so many columns, where the configuration does not say: a step clears, copies and adds all
-/// of them, so that many columns get fewer each.
+/// Returns the default number of buckets per column. Every step clears, copies and adds all buckets, so
+/// outputs with many columns get fewer buckets per column.
 int64_t default_buckets(int64_t columns) {
   constexpr int64_t kAll = 131072, kMost = 32768, kLeast = 4096;
   int64_t buckets = kMost;
@@ -30,7 +30,7 @@ int64_t default_buckets(int64_t columns) {
   return buckets;
 }
 
-/// The counts of one curve: of targets that are not, and of those that are, by buckets of ascending scores.
+/// The counts of one curve: negative and positive targets, in buckets of ascending scores.
 struct Counts {
   std::span<const double> negatives, positives;
 
@@ -40,7 +40,8 @@ struct Counts {
   bool has_area(Curve curve) const {
     return sum(positives) != 0 && (curve == Curve::pr || sum(negatives) != 0);
   }
-  /// From the highest score down: visit(positives and negatives in the bucket, and in those before it).
+  /// Calls visit(positives, negatives, hits, misses) for each non-empty bucket from the highest score down.
+  /// hits and misses are the positives and negatives of the buckets visited before.
   template <class Visit>
   void for_each_bucket(Visit&& visit) const {
     double hits = 0, misses = 0;
@@ -53,8 +54,8 @@ struct Counts {
   }
 };
 
-/// Within a bucket the curve of ROC is a straight line; that of precision and recall is as scikit-learn's
-/// average_precision_score has it for scores that are the same.
+/// Returns the area under the curve. Within a bucket the ROC curve is a straight line; the precision-recall
+/// curve treats the scores of a bucket as equal, like scikit-learn's average_precision_score.
 double area(Curve curve, const Counts& counts) {
   double area = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
@@ -69,8 +70,8 @@ double area(Curve curve, const Counts& counts) {
   return area / (curve == Curve::roc ? Counts::sum(counts.negatives) * all : all);
 }
 
-/// What the order of the scores within the buckets may change of the area: all positives of a bucket may come
-/// before its negatives, or behind them.
+/// Returns how much the unknown order of scores within buckets can change the area. In the extreme cases all
+/// positives of a bucket are before its negatives, or after them.
 double area_uncertainty(Curve curve, const Counts& counts) {
   double more = 0, less = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
@@ -93,7 +94,7 @@ class Auc : public ScoredMetric<Auc> {
  public:
   explicit Auc(const AucOptions& options) : options_(options) {}
 
-  /// The mean over the classes that the targets have, where each has a curve.
+  /// Returns the mean over the curves; classes without an area (missing among the targets) do not count.
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
     return mean_of(area, sums, output);
   }
@@ -104,7 +105,7 @@ class Auc : public ScoredMetric<Auc> {
   Json curve(std::span<const double> sums, const TensorSpec& output) const override {
     const std::vector<Counts> curves = curves_in(sums, output);
     if (curves.size() != 1 || !curves[0].has_area(Curve::roc)) return {};
-    constexpr double kStep = 0.01;  // of the way, so that there are about 200 points
+    constexpr double kStep = 0.01;  // minimum distance of points; the curve gets about 200 of them
     const double all_hits = Counts::sum(curves[0].positives), all_misses = Counts::sum(curves[0].negatives);
     Json hits = Json::array(), misses = Json::array();
     double last = 0;
@@ -118,12 +119,14 @@ class Auc : public ScoredMetric<Auc> {
     });
     return Json::object().set("true_positives", std::move(hits)).set("false_positives", std::move(misses));
   }
-  int sums_version() const override { return 2; }  // 1: buckets even in the logit, from -16 to 16
+  int sums_version() const override {
+    return 2;
+  }  // version 1 had buckets of equal width in the logit, -16 to 16
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (target.dtype == DType::int32) return {};  // Keras's takes 0 and 1 for each class
+    if (target.dtype == DType::int32) return {};  // Keras expects targets of 0 and 1 for each class
     const CountSpec::Scores scores = spec(output.shape.columns(), target.dtype).scores;
-    if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras's has logits of a sigmoid only
+    if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras only supports logits of a sigmoid
     Json config = Json::object()
                       .set("num_thresholds", options_.num_thresholds.value_or(kKerasThresholds))
                       .set("curve", Codec<Curve>::write(options_.curve).text())
@@ -144,7 +147,7 @@ class Auc : public ScoredMetric<Auc> {
   }
 
  private:
-  static constexpr int64_t kKerasThresholds = 4096;  // its buckets are even in the probability
+  static constexpr int64_t kKerasThresholds = 4096;  // Keras's buckets have equal widths in the probability
 
   int64_t buckets(int64_t columns) const {
     return options_.num_thresholds.value_or(default_buckets(columns));
@@ -156,7 +159,7 @@ class Auc : public ScoredMetric<Auc> {
       curves.push_back({sums.subspan(at, n), sums.subspan(at + n, n)});
     return curves;
   }
-  /// Over the curves that have an area.
+  /// Returns the mean of `of` over the curves that have an area; kNoValue if there are none.
   double mean_of(double (*of)(Curve, const Counts&), std::span<const double> sums,
                  const TensorSpec& output) const {
     double sum = 0, count = 0;
@@ -168,8 +171,8 @@ class Auc : public ScoredMetric<Auc> {
     return count == 0 ? kNoValue : sum / count;
   }
 
-  /// As the loss takes them, unless the options say otherwise. Which logits they are the loss says, too, or
-  /// else the targets do.
+  /// Returns the interpretation of scores: that of the loss unless `from_logits` is given. The loss, or else
+  /// the type of the targets, decides between logits of a softmax and of a sigmoid.
   CountSpec::Scores scores(int64_t columns, bool sparse) const {
     const CountSpec::Scores by_loss = reading().counted(columns);
     const bool logits = options_.from_logits.value_or(reading().is_logits(columns));
@@ -191,18 +194,17 @@ void add_auc(Registry<Metric>& table) {
           "than a negative (ROC), or the mean precision over all recalls (PR).")
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
-                    "ROC: recall by the false positives' rate; PR: precision by recall")
+                    "ROC: recall over the false positive rate; PR: precision over recall")
           .optional(
               "num_thresholds", &AucOptions::num_thresholds,
-              "in how many buckets scores are counted, about even in the logarithm of their size; where "
-              "not given 32768 for a column, and fewer for each of more than four, 4096 at least",
+              "number of buckets in which scores are counted, about evenly spaced in the logarithm of their "
+              "size; default: 32768 per column, and fewer, at least 4096, for more than four columns",
               between<std::optional<int64_t>>(2, 1048576))
-          .optional(
-              "multi_label", &AucOptions::multi_label,
-              "a curve for each column, and their mean; else one of all. True where not given for targets "
-              "that are class numbers: each class against all others")
+          .optional("multi_label", &AucOptions::multi_label,
+                    "use one curve per column and their mean; otherwise one curve for all columns. Default: "
+                    "true for targets that are class numbers (each class against all others)")
           .optional("from_logits", &AucOptions::from_logits,
-                    "the output is logits, not probabilities; as the output's loss has it where not given")
+                    "the output is logits, not probabilities; default: as in the output's loss")
           .optional("name", &AucOptions::name, kMetricName),
       [](const AucOptions& options, const ConfigNode&) { return std::make_shared<const Auc>(options); });
 }

@@ -1,4 +1,4 @@
-// What metrics of classes follow from: how often each class was predicted, and rightly so.
+// Counts of predictions per class, from which classification metrics are computed.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Over classes: micro counts all of them together; macro is the mean over those that were predicted or were
-/// a target, weighted by their rows in `weighted`; none is one number a class.
+/// Averages over classes. micro: from the total counts; macro: the mean over the classes that were predicted
+/// or occur as targets; weighted: the mean weighted by the classes' target rows; none: one number per class.
 enum class Average { none, micro, macro, weighted };
 template <>
 inline const EnumNames<Average> names_of<Average> = {{Average::none, "none"},
@@ -16,9 +16,9 @@ inline const EnumNames<Average> names_of<Average> = {{Average::none, "none"},
                                                      {Average::macro, "macro"},
                                                      {Average::weighted, "weighted"}};
 
-/// Of one class, or of all.
+/// The counts of one class, or the sums over all classes.
 struct ClassCounts {
-  double true_positives = 0, predicted = 0, actual = 0;  // rows
+  double true_positives = 0, predicted = 0, actual = 0;  // numbers of rows
 
   double precision() const { return ratio(true_positives, predicted); }
   double recall() const { return ratio(true_positives, actual); }
@@ -27,9 +27,9 @@ struct ClassCounts {
 };
 using ScoreOfCounts = double (ClassCounts::*)() const;
 
-/// Of class c, from the sums of CountSpec::Kind::classes.
+/// Returns the counts of class c from the sums of CountSpec::Kind::classes.
 ClassCounts counts_of(std::span<const double> sums, size_t c);
-/// The score's average over all classes of such sums, or an array of one number a class.
+/// Returns the average of a score over all classes of such sums, or an array with one number per class.
 Json average_of(std::span<const double> sums, ScoreOfCounts score, Average average);
 
 }  // namespace dtrain

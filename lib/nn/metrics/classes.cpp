@@ -13,15 +13,15 @@ struct ClassOptions {
   std::optional<double> threshold;
 };
 
-/// Where each column says yes or no by itself, the threshold between them.
+/// Precision, recall or F1 score. The threshold applies to columns that are independent yes/no predictions.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
-  /// What the metric is in Keras, and how it is read.
+  /// The metric's Keras class and how its scores are computed.
   struct Kind {
     std::string keras_class;
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // float targets say yes or no for each column, whatever the loss takes them for
+    bool by_threshold;  // columns with float targets are yes/no predictions, independent of the loss
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 
@@ -29,10 +29,10 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
              const ReportError& report_error) const override {
     if (!CountedMetric::check(output, target, report_error)) return false;
     if (!options_.threshold || spec(output.shape.columns(), target.dtype).by_threshold) return true;
-    report_error(fmt::format(
-        "'{}' is for columns that say yes or no each, and the target of '{}' is the number of one of {} "
-        "classes: the largest score is the answer",
-        kind_.threshold_option, output.name, output.shape.columns()));
+    report_error(
+        fmt::format("'{}' requires columns that are yes/no predictions, but the target of '{}' is the number "
+                    "of one of {} classes, for which the largest score is the prediction",
+                    kind_.threshold_option, output.name, output.shape.columns()));
     return false;
   }
   bool is_number(const TensorSpec& output) const override {
@@ -42,9 +42,10 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
     return average_of(sums, kind_.score, options_.average);
   }
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (target.dtype == DType::int32) return {};  // Keras's take 0 and 1 for each class
+    if (target.dtype == DType::int32) return {};  // Keras expects targets of 0 and 1 for each class
     const bool by_threshold = spec(output.shape.columns(), target.dtype).by_threshold;
-    if (by_threshold && reading().is_logits(output.shape.columns())) return {};  // Keras's take probabilities
+    if (by_threshold && reading().is_logits(output.shape.columns()))
+      return {};  // Keras expects probabilities
     const double threshold = options_.threshold.value_or(0.5);
     const bool macro = options_.average != Average::micro;
     Json config = Json::object();
@@ -54,7 +55,7 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
       if (by_threshold) config.set("threshold", threshold);
       return keras_metric("F1Score", std::move(config));
     }
-    if (macro && output.shape.columns() > 1) return {};  // Keras's are micro
+    if (macro && output.shape.columns() > 1) return {};  // Keras only has micro averages
     return keras_metric(kind_.keras_class, config.set("thresholds", threshold));
   }
 
@@ -110,13 +111,11 @@ Json average_of(std::span<const double> sums, ScoreOfCounts score, Average avera
 
 void add_class_metrics(Registry<Metric>& table) {
   constexpr auto kThreshold =
-      "for an output of one column, or of columns that say yes or no each: a probability above it is yes, "
-      "also "
-      "where the output's loss takes logits; 0.5 where not given";
+      "for an output of one column, or of columns that are yes/no predictions: a probability above it means "
+      "yes, also if the output's loss takes logits; default: 0.5";
   constexpr auto kAverage =
-      "over classes: all counts together (micro), the mean (macro), the mean weighted by their rows "
-      "(weighted), "
-      "or a number for each (none)";
+      "average over classes: from the total counts (micro), the mean (macro), the mean weighted by the "
+      "classes' rows (weighted), or one number per class (none)";
   const auto precision_like = [&](const std::string& name, const std::string& keras_class,
                                   ScoreOfCounts score, const std::string& doc) {
     table.add_with(name,
@@ -133,8 +132,8 @@ void add_class_metrics(Registry<Metric>& table) {
                    });
   };
   precision_like("precision", "Precision", &ClassCounts::precision,
-                 "How much of what is predicted is right.");
-  precision_like("recall", "Recall", &ClassCounts::recall, "How much of what is there is predicted.");
+                 "The fraction of predictions that are correct.");
+  precision_like("recall", "Recall", &ClassCounts::recall, "The fraction of targets that are predicted.");
   table.add_with("f1_score",
                  Schema<ClassOptions>("The harmonic mean of precision and recall.")
                      .example("{average: macro}")

@@ -1,4 +1,4 @@
-// Metrics of the rows of one class that were taken for another.
+// Metrics computed from the confusion matrix.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-/// The output's class and the target's, by [class of the target][class of the output]; of one column: no,
+/// Counts rows by [class of the target][class of the output]. An output of one column has two classes: no,
 /// yes.
 template <class Derived>
 class ConfusionMetric : public ScoredMetric<Derived> {
@@ -20,7 +20,7 @@ class ConfusionMetric : public ScoredMetric<Derived> {
     constexpr int64_t kMost = 1000;
     if (!this->CountedMetric::check(output, target, report_error)) return false;
     if (output.shape.columns() <= kMost) return true;
-    report_error(fmt::format("takes {} classes at most, found {} of '{}'", kMost, output.shape.columns(),
+    report_error(fmt::format("supports at most {} classes, found {} of '{}'", kMost, output.shape.columns(),
                              output.name));
     return false;
   }
@@ -33,7 +33,7 @@ class ConfusionMetric : public ScoredMetric<Derived> {
   }
 };
 
-/// Whole numbers as such.
+/// Returns the count as a JSON integer if it is a whole number.
 Json count_as_json(double count) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (count == std::floor(count) && std::abs(count) < kExact) return static_cast<int64_t>(count);
@@ -71,7 +71,7 @@ class MeanIou : public ConfusionMetric<MeanIou> {
     return average_of(counts, &ClassCounts::iou, Average::macro);
   }
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (output.shape.columns() == 1) return {};  // Keras's takes the number of a class for it
+    if (output.shape.columns() == 1) return {};  // Keras would interpret the output as a class number
     return keras_metric("MeanIoU", Json::object()
                                        .set("num_classes", output.shape.columns())
                                        .set("sparse_y_true", target.dtype == DType::int32)
@@ -83,7 +83,7 @@ class ClassReport : public ScoredMetric<ClassReport> {
  public:
   bool is_number(const TensorSpec&) const override { return false; }
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    // Of one column the sums are [the target: no, yes][the output: no, yes].
+    // With one column the sums are [target: no, yes][output: no, yes].
     if (output.shape.columns() == 1)
       return Json::array()
           .push(row_of(0, {sums[0], sums[0] + sums[2], sums[0] + sums[1]}))
@@ -122,14 +122,13 @@ std::shared_ptr<const Metric> make_class_report() {
 void add_confusion_metrics(Registry<Metric>& table) {
   table.add_with(
       "confusion_matrix",
-      Schema<NoOptions>("How often rows of one class (a row of the matrix each) were taken for "
-                        "another (its columns)."),
+      Schema<NoOptions>(
+          "How often rows of each class (rows of the matrix) were predicted as each class (columns)."),
       [](const NoOptions&, const ConfigNode&) { return std::make_shared<const ConfusionMatrix>(); });
-  table.add_with(
-      "mean_iou",
-      Schema<NoOptions>("Intersection over union of the rows of a class and those predicted to be, "
-                        "the mean over the classes."),
-      [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
+  table.add_with("mean_iou",
+                 Schema<NoOptions>("Intersection over union of the rows of a class and the rows predicted as "
+                                   "the class; mean over the classes."),
+                 [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Metrics that follow from counts: precision and recall, curves, R^2.
+// Base classes of metrics that are computed from counts: precision and recall, curves, R^2.
 #pragma once
 
 #include <limits>
@@ -8,34 +8,35 @@
 
 namespace dtrain {
 
-/// a / b; 0 where there is nothing to divide by, as scikit-learn has it.
+/// Returns a / b; 0 if b is 0, as in scikit-learn.
 inline double ratio(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-/// The option `name`, by which run/heads.cpp reports a metric.
-inline constexpr auto kMetricName = "what it is reported as; its kind where not given";
+/// Description of the option `name`, the name under which run/heads.cpp reports a metric.
+inline constexpr auto kMetricName = "name under which the metric is reported; default: its type";
 
-/// Where a metric has no value.
+/// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// How a metric reads an output's numbers: as the output's loss takes them.
+/// How a metric interprets an output's numbers: in the same way as the output's loss.
 struct ScoreReading {
   Scores scores = Scores::any;
-  bool of_columns = false;  // each column is the score of a yes or no of its own
+  bool of_columns = false;  // each column is an independent yes/no prediction
 
   static ScoreReading of(const Loss& loss);
-  /// What counting is told of rows of so many columns. A single column is a yes or no whatever it comes from.
+  /// Returns the interpretation for Ops::count. A single column is always a yes/no prediction: its logits are
+  /// those of a sigmoid.
   CountSpec::Scores counted(int64_t columns) const;
   bool is_logits(int64_t columns) const { return counted(columns) != CountSpec::Scores::probabilities; }
-  /// What the scores of such rows are compared with for a threshold between probabilities.
+  /// Converts a threshold for probabilities to one for the scores of rows with `columns` columns.
   float threshold(double probability, int64_t columns) const;
 };
 
-/// A metric of the sums that a CountSpec names.
+/// A metric computed from the sums of a CountSpec.
 class CountedMetric : public Metric {
  public:
-  /// Class numbers or float numbers, as the output's loss has them.
+  /// Accepts targets of class numbers and of floats; the output's loss determines which.
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     return target.dtype == DType::int32 ? is_sparse_target(output, target, report_error)
@@ -51,11 +52,11 @@ class CountedMetric : public Metric {
   }
 
  protected:
-  /// For predictions of so many columns and targets of this type.
+  /// Returns what to count for predictions with `columns` columns and targets of this dtype.
   virtual CountSpec spec(int64_t columns, DType target) const = 0;
 };
 
-/// A counted metric that depends on what the output's loss takes its numbers for. `Derived` can be copied.
+/// A counted metric that depends on how the output's loss interprets its numbers. `Derived` is copyable.
 template <class Derived>
 class ScoredMetric : public CountedMetric {
  public:

@@ -1,4 +1,4 @@
-// Metrics that are means of what losses are means of.
+// Metrics that are means over rows, most of them computed by losses.
 #include <cmath>
 
 #include "nn/losses/elementwise.h"
@@ -30,11 +30,11 @@ class MeanAbsoluteError : public Metric {
   }
 };
 
-/// A loss as a metric.
+/// A loss reported as a metric.
 class MeanOfLoss : public Metric {
  public:
   using Finish = double (*)(double mean);
-  /// `finish` makes the metric of the mean.
+  /// `finish` computes the metric from the mean of the loss.
   MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish, int unit_power = 0)
       : loss_(std::move(loss)),
         keras_class_(std::move(keras_class)),
@@ -62,7 +62,7 @@ class MeanOfLoss : public Metric {
     return finish_(sums[0] / weight);
   }
   int unit_power() const override { return unit_power_; }
-  /// The smaller the loss is, the better.
+  /// Smaller losses are better; `finish` may reverse the order.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
@@ -90,7 +90,7 @@ double as_it_is(double mean) {
   return mean;
 }
 
-/// The options of a cross-entropy, and what its own loss takes where it is not said.
+/// A cross-entropy. If `from_logits` is not given, it is taken from the output's loss.
 class CrossEntropyMetric : public MeanOfLoss {
  public:
   CrossEntropyMetric(std::string loss, std::string keras_class, const CrossEntropyMetricOptions& options)
@@ -148,7 +148,7 @@ void add_mean_errors(Registry<Metric>& table) {
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error", "MeanAbsolutePercentageError",
      "The absolute difference from the target in percent of it.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
-     "The squared difference of log(1 + x) of output and target, which are from 0 up.");
+     "The squared difference of log(1 + x) of output and target, which must not be negative.");
   of("cosine_similarity", "cosine_similarity", "CosineSimilarity",
      "The cosine of the angle between output and target, along the last axis.",
      [](double mean) { return -mean; });
@@ -166,9 +166,9 @@ void add_mean_errors(Registry<Metric>& table) {
         Schema<CrossEntropyMetricOptions>(doc)
             .example("{from_logits: true}")
             .optional("from_logits", &CrossEntropyMetricOptions::from_logits,
-                      "the output is logits, not probabilities; as the output's loss has it where not given")
+                      "the output is logits, not probabilities; default: as in the output's loss")
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
-                      "so much of the target is spread evenly over the classes", between(0.0, 1.0)),
+                      "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
           return std::make_shared<const CrossEntropyMetric>(name, keras_class, options);
         });

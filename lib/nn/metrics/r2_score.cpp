@@ -28,8 +28,8 @@ class R2Score : public CountedMetric {
     return average_ != ColumnAverage::none || output.shape.columns() == 1;
   }
 
-  /// 1 - residual / variance; where nothing varies 1 for a residual of 0, else 0, and where no column varies
-  /// their plain mean, as scikit-learn has it.
+  /// Returns 1 - residual / variance, as scikit-learn does: a column with constant targets gives 1 if its
+  /// residual is 0, else 0; if all columns are constant, the variance-weighted average is the plain mean.
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     const size_t columns = sums.size() / 3;
     const double weight = sums[3 * columns];
@@ -38,7 +38,7 @@ class R2Score : public CountedMetric {
     for (size_t c = 0; c < columns; ++c) {
       const double total = sums[c], squares = sums[columns + c], residual = sums[2 * columns + c];
       const double variance = squares - total * ratio(total, weight);
-      const bool varies = variance > 1e-12 * squares;  // what rounding leaves of equal targets is less
+      const bool varies = variance > 1e-12 * squares;  // equal targets give less, due to rounding
       const double value = varies ? 1 - residual / variance : (residual == 0 ? 1 : 0);
       each.push(value);
       const double share = average_ == ColumnAverage::by_variance ? (varies ? variance : 0) : 1;
@@ -70,10 +70,11 @@ class R2Score : public CountedMetric {
 void add_r2_score(Registry<Metric>& table) {
   table.add<R2Score>(
       "r2_score",
-      Schema<R2Options>("How much of the targets' variance the output explains: 1 is all of it.")
+      Schema<R2Options>("The fraction of the targets' variance that the output explains; 1 is best.")
           .example("{class_aggregation: none}")
-          .optional("class_aggregation", &R2Options::class_aggregation,
-                    "over columns: their mean, their mean weighted by variance, or a number for each"));
+          .optional(
+              "class_aggregation", &R2Options::class_aggregation,
+              "average over columns: the mean, the mean weighted by variance, or one number per column"));
 }
 
 }  // namespace dtrain

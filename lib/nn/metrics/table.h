@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-void add_accuracy(Registry<Metric>& table);           // accuracy and its kinds, top-k
+void add_accuracy(Registry<Metric>& table);           // accuracy and its variants, top-k
 void add_class_metrics(Registry<Metric>& table);      // precision, recall, f1_score
 void add_confusion_metrics(Registry<Metric>& table);  // confusion_matrix, mean_iou
 void add_auc(Registry<Metric>& table);                // auc

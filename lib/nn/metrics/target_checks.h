@@ -1,4 +1,4 @@
-// What metrics share: checks of their targets, and how Keras writes a metric.
+// Helpers of metrics: checks of targets and Keras's JSON form.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// Whether `target` is class numbers, one for every row of `output`; reports an error else.
+/// Returns whether `target` holds class numbers, one for every row of `output`; reports an error otherwise.
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
-/// Whether `target` is float numbers in the shape of `output`; reports an error else.
+/// Returns whether `target` holds floats in the shape of `output`; reports an error otherwise.
 bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
-/// Keras's form of a metric; `config` is what the class has of its own.
+/// Returns Keras's JSON form of a metric; `config` holds the options of its class.
 Json keras_metric(const std::string& class_name, Json config = Json::object());
 
 }  // namespace dtrain

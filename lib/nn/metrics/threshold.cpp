@@ -18,10 +18,10 @@ using Kind = ThresholdGoal::Kind;
 
 constexpr int64_t kBuckets = 32768;
 
-/// The rows that are predicted to be of the second class at a threshold.
+/// The rows for which the second class is predicted at a threshold.
 struct Predicted {
-  double hits = 0, misses = 0;          // of the second class, of the first
-  double positives = 0, negatives = 0;  // all rows
+  double hits = 0, misses = 0;          // predicted rows of the second class and of the first
+  double positives = 0, negatives = 0;  // all rows of the second class and of the first
 
   double precision() const { return ratio(hits, hits + misses); }
   double recall() const { return ratio(hits, positives); }
@@ -29,21 +29,21 @@ struct Predicted {
   double balanced_accuracy() const { return (recall() + ratio(negatives - misses, negatives)) / 2; }
 };
 
-/// How good a threshold is for a goal: the greatest of these pairs is the best.
+/// Rates a threshold for a goal: the threshold with the greatest pair is the best.
 std::pair<double, double> worth(const ThresholdGoal& goal, const Predicted& at) {
   switch (goal.kind) {
     case Kind::f1_score:
       return {at.f1(), 0};
     case Kind::balanced_accuracy:
       return {at.balanced_accuracy(), 0};
-    case Kind::precision:  // where none reaches it, the one that comes closest
+    case Kind::precision:  // if no threshold reaches the precision, the closest one wins
       return {std::min(at.precision(), goal.value), at.recall()};
     default:
       return {std::min(at.recall(), goal.value), at.precision()};
   }
 }
 
-/// The least logit of a bucket.
+/// Returns the smallest logit of a bucket.
 double least_logit(int64_t bucket) {
   const CountSpec spec{.kind = CountSpec::Kind::buckets, .buckets = kBuckets};
   double below = -100, above = 100;
@@ -55,7 +55,7 @@ double least_logit(int64_t bucket) {
   return above;
 }
 
-/// The probability in the middle between two buckets, of which `low` may be missing (-1).
+/// Returns the probability at the midpoint between two buckets, or at the lower end of `high` if `low` is -1.
 double threshold_between(int64_t low, int64_t high) {
   const double end = least_logit(high);
   const double logit = low < 0 ? end : (least_logit(low + 1) + end) / 2;
@@ -67,14 +67,14 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
   explicit ThresholdMetric(const ThresholdGoal& goal) : goal_(goal) {}
 
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    const auto second = sums.last(2 * static_cast<size_t>(kBuckets));  // the second class's, of two columns
+    const auto second = sums.last(2 * static_cast<size_t>(kBuckets));  // the second class's column, if two
     const auto negatives = second.first(kBuckets), positives = second.last(kBuckets);
     Predicted at;
     for (const double count : negatives) at.negatives += count;
     for (const double count : positives) at.positives += count;
     if (at.negatives == 0 || at.positives == 0) return kNoValue;
     std::pair<double, double> best{-1, -1};
-    int64_t low = -1, high = -1, last = -1;  // the best threshold is between these two
+    int64_t low = -1, high = -1, last = -1;  // the best threshold is between buckets low and high
     bool is_best = false;
     for (int64_t bucket = kBuckets; bucket-- > 0;) {
       const double hits = positives[static_cast<size_t>(bucket)],

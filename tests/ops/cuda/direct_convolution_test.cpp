@@ -1,4 +1,5 @@
-// The convolutions of our own, which run only where cuDNN has no engine: nowhere that we know of.
+// dtrain's own convolution kernels, a fallback for convolutions without a cuDNN engine (no such case is
+// known).
 #include <doctest/doctest.h>
 
 #include "ops/convolutions.h"

@@ -1,5 +1,5 @@
-// dtrain's search for convolution plans, asked of cuDNN itself for GPUs that are only described: it needs the
-// library, but neither a GPU nor a driver.
+// The search for convolution plans, tested with cuDNN for GPUs that are given by their properties. This needs
+// the library, but neither a GPU nor a driver.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -20,9 +20,9 @@ using cuda::DnnDevice;
 
 struct Gpu {
   std::string name;
-  bool always_deterministic;  // as it takes so long to ask for everything twice
-  size_t workspace_bytes;     // of its context
-  const char* properties;     // cudaDeviceProp's, as cuDNN writes them
+  bool always_deterministic;  // tests only deterministic plans, because testing both takes long
+  size_t workspace_bytes;     // workspace of its context
+  const char* properties;     // its cudaDeviceProp in cuDNN's serialized form
 };
 
 const std::array<Gpu, 2> kGpus = {
@@ -58,7 +58,7 @@ ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t fil
   return spec;
 }
 
-/// With Keras's padding of that name, whose odd row stands at the end.
+/// With Keras's padding "same": an odd row of padding is at the end.
 ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                      int64_t stride = 1, int64_t dilation = 1) {
   ConvolutionSpec spec = valid(batch, size, channels, filters, kernel, stride, dilation);
@@ -83,7 +83,7 @@ ConvolutionSpec uneven() {
   return spec;
 }
 
-/// The same of cubes.
+/// Returns the same convolution for cubic volumes.
 ConvolutionSpec cubic(ConvolutionSpec spec) {
   spec.depth = spec.height;
   spec.kernel_depth = spec.kernel_height;
@@ -94,24 +94,24 @@ ConvolutionSpec cubic(ConvolutionSpec spec) {
   return spec;
 }
 
-/// The convolutions that cuDNN is asked for: pointwise ones without a stride are matrix products.
+/// The convolutions that use cuDNN. (Pointwise convolutions without a stride are matrix products.)
 std::vector<ConvolutionSpec> all_specs() {
   return {// ResNet-50
           valid(256, 230, 3, 64, 7, 2), same(256, 56, 64, 64, 3), valid(256, 56, 256, 128, 1, 2),
           valid(256, 56, 256, 512, 1, 2), same(256, 28, 128, 128, 3), valid(256, 28, 512, 256, 1, 2),
           valid(256, 28, 512, 1024, 1, 2), same(256, 14, 256, 256, 3), valid(256, 14, 1024, 512, 1, 2),
           valid(256, 14, 1024, 2048, 1, 2), same(256, 7, 512, 512, 3),
-          // ResNet-20, with "same" and a stride of 2: one row of padding, behind
+          // ResNet-20; with "same" and a stride of 2, one row of padding at the end
           same(128, 32, 3, 16, 3), same(128, 32, 16, 16, 3), same(128, 32, 16, 32, 3, 2),
           valid(128, 32, 16, 32, 1, 2), same(128, 16, 32, 32, 3), same(128, 16, 32, 64, 3, 2),
           valid(128, 16, 32, 64, 1, 2), same(128, 8, 64, 64, 3),
           // mnist-cnn
           valid(128, 28, 1, 32, 3), valid(128, 26, 32, 64, 3),
-          // of transposed ones, whose destination is the source here
+          // transposed convolutions, with source and destination exchanged
           same(64, 32, 64, 128, 4, 2), valid(64, 28, 32, 64, 2, 2), same(64, 28, 32, 64, 3, 2),
-          // even kernels, which are padded unevenly too, and dilations
+          // even kernels, which also have asymmetric padding, and dilations
           same(64, 28, 32, 32, 2), same(64, 32, 64, 64, 4), same(16, 28, 32, 32, 3, 1, 2), wide(), uneven(),
-          // few and odd channels, and one of everything
+          // few and odd numbers of channels; all extents 1
           same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1),
           // volumes
           cubic(same(8, 32, 1, 32, 3)), cubic(same(8, 16, 32, 64, 3)), cubic(same(8, 16, 32, 64, 3, 2)),
@@ -119,7 +119,7 @@ std::vector<ConvolutionSpec> all_specs() {
           cubic(valid(4, 12, 16, 16, 3, 1, 2))};
 }
 
-/// Every way of computing.
+/// All types and modes of computation.
 const std::array<GpuMath, 8> kMath = {GpuMath{.type = DType::float32},
                                       {.type = DType::float32, .deterministic = true},
                                       {.type = DType::float32, .tf32 = true},
@@ -129,7 +129,7 @@ const std::array<GpuMath, 8> kMath = {GpuMath{.type = DType::float32},
                                       {.type = DType::float16},
                                       {.type = DType::float16, .deterministic = true}};
 
-/// What cuDNN notes of the engine that a plan is of.
+/// Returns cuDNN's numerical notes of a plan's engine.
 std::vector<cudnnBackendNumericalNote_t> notes_of(const DnnConvolution& plan) {
   cudnnBackendDescriptor_t engine = nullptr;
   int64_t count = 0;
@@ -160,16 +160,16 @@ void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& 
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
   if (math.deterministic) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
   if (math.type != DType::float32 || math.tf32) return;
-  // Of float32 they make TF32.
+  // Tensor cores would round float32 to TF32.
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
-  // Of Winograd's tiles, 4x4 lose no more than plain sums.
+  // Among Winograd tiles, only 4x4 is as accurate as plain sums.
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_FFT));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
   CHECK(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) == has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
 }
 
-/// Why cuDNN cannot be asked here; "" where it can.
+/// Returns why cuDNN cannot be used here; "" if it can.
 std::string why_not() {
   try {
     return cudnnGetVersion() < 90800 ? "cuDNN before 9.8 has plans only where there is a GPU" : "";
