@@ -99,7 +99,8 @@ outputs: )";
   // A value that is an output, too, has to be written.
   PlanRun apart(device, model + "[classes, short, long, again]");
   const bool adds = device.ops().adds_in_normalization();
-  CHECK(together.plan.instructions().size() == apart.plan.instructions().size() - (adds ? 2 : 0));
+  CHECK(together.plan.program().instructions.size() ==
+        apart.plan.program().instructions.size() - (adds ? 2 : 0));
   together.run();
   apart.run();
   // In 16 bits what is not written is not rounded.

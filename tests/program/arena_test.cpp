@@ -1,5 +1,5 @@
 // Where buffers are placed: no two at one place at one time, each at the lowest that is free, and soon.
-#include "nn/arena.h"
+#include "program/arena.h"
 
 #include <algorithm>
 #include <ctime>
