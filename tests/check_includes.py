@@ -19,7 +19,7 @@ FLOORS = [
     {"ops", "collective"},
     {"data", "checkpoint"},
     {"nn", "optim"},
-    {"interop", "distribute", "profile"},
+    {"program", "interop", "distribute", "profile"},
     {"run"},
     {"engine"},
     {"train"},

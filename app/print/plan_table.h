@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "device/device.h"
-#include "nn/plan.h"
+#include "program/plan.h"
 
 namespace dtrain {
 

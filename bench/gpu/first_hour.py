@@ -94,7 +94,7 @@ def checks(dtrain, program, folder):
         return f"DTRAIN_REQUIRE_CUDA=1 {program(name)} -ts=gpu"
 
     yield Check("devices", "names, versions, memory, peer access, bandwidths", f"{dtrain} gpus --measure")
-    for name in ("test_device", "test_ops", "test_collective", "test_nn", "test_train"):
+    for name in ("test_device", "test_ops", "test_collective", "test_nn", "test_program", "test_train"):
         yield Check(name, "the tests that need a GPU", tests(name), seconds=600)
 
     yield Check("cpu", "the reference run", fit("cpu", CPU, strict))

@@ -18,8 +18,8 @@ struct NodeFlow {
   int readers = 0;  // readers of the first output (after the fused activation), including the model's output
 };
 
-/// Returns the flow of each node, by the rules of PlanBuilder. A plan may differ: a loss may take the value
-/// before the last activation.
+/// Returns the flow of each node, by the rules of the passes in lib/program. A plan may differ: a loss may
+/// take the value before the last activation.
 std::vector<NodeFlow> flow_of(const Graph& graph);
 
 }  // namespace dtrain

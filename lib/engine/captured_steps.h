@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "device/device.h"
-#include "nn/plan.h"
+#include "program/plan.h"
 
 namespace dtrain {
 

@@ -23,7 +23,7 @@ Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, Collective& me
       member_(member),
       everyone_(everyone),
       feed_(worker_->ops()),
-      count_(std::max<size_t>(Plan::count_totals(plans.heads()), 1)),
+      count_(std::max<size_t>(count_totals(plans.heads()), 1)),
       sent_(static_cast<size_t>(plans.in_flight(slot)), nullptr),
       captured_(worker_->context()) {
   Context& context = worker_->context();
@@ -63,8 +63,8 @@ size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& siz
 
 size_t Executor::staging_bytes(const Plan& plan) {
   size_t columns = 0;
-  for (const Plan::Array& column : plan.columns())
-    if (plan.buffers()[static_cast<size_t>(column.buffer)].slot == slot_) columns += column.view.bytes();
+  for (const ProgramArray& column : plan.program().columns)
+    if (plan.program().values[column.value].slot == slot_) columns += column.view.bytes();
   return 2 * columns + worker_->context().workspace_bytes();
 }
 
@@ -117,7 +117,7 @@ Frame& Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
 
 void Executor::release(int place) {
   const Frame*& frame = sent_[static_cast<size_t>(place)];
-  if (frame) frame->plan().wait_received(*frame, slot_);
+  if (frame) wait_received(*frame, slot_);
   frame = nullptr;
 }
 
@@ -230,7 +230,7 @@ void Executor::compute(Frame* frame, const StepInfo& info, bool accumulated,
                        const std::function<void(int64_t)>& on_ready) {
   if (!accumulated) clear_totals();
   if (frame) {
-    frame->plan().run(*frame, info, on_ready);
+    run_all(*frame, info, on_ready);
   } else {
     meet_absent(Plan::Purpose::training, Plan::Part::forward);
     meet_absent(Plan::Purpose::training, Plan::Part::backward);
@@ -309,7 +309,7 @@ void Executor::forward(const StepOrder& order, Range samples, int index, Gradien
   Frame& frame = load(order.batch, samples, Plan::Purpose::training, sync, index);
   frame.set_step({order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()});
   gather(order.batch, samples, &frame);
-  frame.plan().run_part(frame, slot_, Plan::Part::forward);
+  run_part(frame, slot_, Plan::Part::forward);
   sent_[static_cast<size_t>(index) % sent_.size()] = &frame;
 }
 
@@ -320,7 +320,7 @@ void Executor::backward(Range samples, int index) {
     return;
   }
   Frame& frame = frames_.at(frame_key(Plan::Purpose::training, samples, index));
-  frame.plan().run_part(frame, slot_, Plan::Part::backward);
+  run_part(frame, slot_, Plan::Part::backward);
 }
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {
@@ -338,7 +338,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, Gr
       gather(batch, samples, frame);
       if (frame) {
         frame->set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
-        frame->plan().run_part(*frame, slot_, Plan::Part::forward);
+        run_part(*frame, slot_, Plan::Part::forward);
       } else {
         meet_absent(Plan::Purpose::evaluation, Plan::Part::forward);
       }
@@ -372,11 +372,11 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
     Frame& frame = load(batch, samples, Plan::Purpose::prediction, sync, index);
     frame.set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
     gather(batch, samples, &frame);
-    const Plan& plan = frame.plan();
-    plan.run_part(frame, slot_, Plan::Part::forward);
+    const Program& program = frame.plan().program();
+    run_part(frame, slot_, Plan::Part::forward);
     sent_[0] = &frame;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (plan.buffers()[static_cast<size_t>(plan.outputs()[i].buffer)].slot == slot_)
+      if (program.values[program.outputs[i].value].slot == slot_)
         download_output(frame.outputs()[i], samples, outputs[i]);
   }
   release_all();

@@ -21,7 +21,7 @@
 #include "engine/replica_plans.h"
 #include "engine/watchdog.h"
 #include "engine/worker.h"
-#include "nn/plan.h"
+#include "program/execute.h"
 
 namespace dtrain {
 

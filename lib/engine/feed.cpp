@@ -30,7 +30,7 @@ Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
   for (size_t i = 0; i < columns.size(); ++i) {
     const View& view = columns[i];
     Column column;
-    const bool computes = i < frame.plan().input_columns() && view.dtype == DType::float32;
+    const bool computes = i < frame.plan().program().input_columns && view.dtype == DType::float32;
     column.spec = {.from = view.dtype,
                    .to = computes ? ops_.compute_type() : view.dtype,
                    .row_elements = view.elements() / view.shape[0]};

@@ -8,8 +8,8 @@
 
 #include "collective/collective.h"
 #include "data/loader/loader.h"
-#include "nn/plan.h"
 #include "ops/ops.h"
+#include "program/frame.h"
 
 namespace dtrain {
 

@@ -13,7 +13,7 @@
 #include "distribute/strategy.h"
 #include "engine/update.h"
 #include "engine/worker.h"
-#include "nn/plan.h"
+#include "program/plan.h"
 
 namespace dtrain {
 

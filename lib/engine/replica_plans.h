@@ -11,7 +11,7 @@
 #include "distribute/schedule.h"
 #include "distribute/strategy.h"
 #include "engine/watchdog.h"
-#include "nn/plan.h"
+#include "program/plan.h"
 
 namespace dtrain {
 

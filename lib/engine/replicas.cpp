@@ -95,7 +95,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
     }
   });
   state_.push_back({std::string(kParameters), layout().size(), {}});
-  totals_.sums.resize(Plan::count_totals(config.heads));
+  totals_.sums.resize(count_totals(config.heads));
   if (update().gradient_rule().dynamic_scaling)
     set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});

@@ -23,7 +23,7 @@
 #include "engine/update.h"
 #include "engine/watchdog.h"
 #include "nn/parameters.h"
-#include "nn/plan.h"
+#include "program/plan.h"
 #include "run/run_config.h"
 
 namespace dtrain {
@@ -44,7 +44,7 @@ struct MemoryPlan {
   }
 };
 
-/// Sums over a global batch: the accumulators of all heads (Plan::count_totals), and the number of samples.
+/// Sums over a global batch: the accumulators of all heads (count_totals), and the number of samples.
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;

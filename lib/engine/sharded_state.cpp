@@ -355,7 +355,7 @@ int64_t passing_floats(const ParameterLayout& layout, ShardLevel level) {
   for (const ParameterSlice& slice : layout.slices()) by_node[slice.node] += slice.elements() + kPartGrain;
   int64_t most = 0;
   for (const auto& [node, floats] : by_node) most = std::max(most, floats);
-  return std::max(most + layout.trained() / Plan::kGradientBuckets + kPartGrain,
+  return std::max(most + layout.trained() / kGradientBuckets + kPartGrain,
                   layout.with_gradient() - layout.trained());
 }
 

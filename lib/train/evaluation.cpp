@@ -167,7 +167,7 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
 
 std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
                                        const std::function<bool()>& is_to_end) {
-  std::vector<double> sums(Plan::count_totals(config.heads), 0.0);
+  std::vector<double> sums(count_totals(config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
     if (is_to_end && is_to_end()) return std::nullopt;

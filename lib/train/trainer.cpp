@@ -59,7 +59,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
     observer_.on_warning(advice);
   for (const std::string& warning : replicas_->training_plan(config_.train.batch_size).warnings())
     observer_.on_warning(warning);
-  state_.sums.assign(Plan::count_totals(config_.heads), 0.0);
+  state_.sums.assign(count_totals(config_.heads), 0.0);
   state_.data = data_;
   take_callbacks({});
 }

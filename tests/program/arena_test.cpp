@@ -1,5 +1,5 @@
 // Placement of buffers: live buffers do not overlap, each is at the lowest free offset, and assign() is fast.
-#include "nn/arena.h"
+#include "program/arena.h"
 
 #include <algorithm>
 #include <ctime>

@@ -99,7 +99,8 @@ outputs: )";
   // A value that is also an output has to be written.
   PlanRun apart(device, model + "[classes, short, long, again]");
   const bool adds = device.ops().adds_in_normalization();
-  CHECK(together.plan.instructions().size() == apart.plan.instructions().size() - (adds ? 2 : 0));
+  CHECK(together.plan.program().instructions.size() ==
+        apart.plan.program().instructions.size() - (adds ? 2 : 0));
   together.run();
   apart.run();
   // With 16-bit types, values that are not written are not rounded.

@@ -32,9 +32,9 @@ TEST_CASE("a plan says which calls meet, the same for every batch size; none do 
     const Plan plan(run.graph, run.model_layout, run.heads(), ops, {}, {purpose, batch},
                     {.replicas = {&replicas, 1}});
     std::string text;
-    for (const Instruction& instruction : plan.instructions())
-      if (instruction.meeting > 0)
-        text += instruction.name + " " + std::to_string(instruction.meeting) + "; ";
+    for (const Instruction& instruction : plan.program().instructions)
+      if (const int64_t meeting = meeting_of(instruction); meeting > 0)
+        text += instruction.name + " " + std::to_string(meeting) + "; ";
     return text;
   };
   const std::string expected = "normal forward 17; normal backward 16; ";

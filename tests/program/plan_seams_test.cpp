@@ -1,6 +1,7 @@
 // Plans with several slots, several concurrent microbatches, shared parameters and several outputs, and the
 // plan's description of itself.
 #include "plan_run.h"
+#include "program/operands.h"
 
 namespace dtrain {
 namespace {
@@ -70,16 +71,15 @@ DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
   CHECK(two.total == doctest::Approx(one.total).epsilon(device.tolerance(1e-6)));
   check_same(device, two.gradients, one.gradients);
   int transfers[2] = {0, 0}, instructions[2] = {0, 0};
-  for (const Instruction& instruction : two.plan.instructions()) {
+  for (const Instruction& instruction : two.plan.program().instructions) {
     ++instructions[instruction.slot];
-    if (instruction.name.ends_with("receive"))
-      ++transfers[instruction.phase == Instruction::Phase::backward ? 1 : 0];
+    if (instruction.name.ends_with("receive")) ++transfers[instruction.phase == Phase::backward ? 1 : 0];
   }
   CHECK(instructions[0] > 5);
   CHECK(instructions[1] > 5);
   CHECK(transfers[0] >= 3);
   CHECK(transfers[1] >= 3);
-  for (const Instruction& instruction : one.plan.instructions())
+  for (const Instruction& instruction : one.plan.program().instructions)
     CHECK_FALSE(instruction.name.ends_with("receive"));
 }
 
@@ -94,8 +94,8 @@ DEVICE_TEST_CASE("several microbatches are under way at once") {
   PlanRun::Microbatch first(run, 1, 3), second(run, 1, 4);
   for (PlanRun::Microbatch* microbatch : {&first, &second}) microbatch->frame.set_step(PlanRun::kStep);
   const auto call = [&](PlanRun::Microbatch& microbatch, bool backward) {
-    for (const Instruction& instruction : run.plan.instructions())
-      if ((instruction.phase == Instruction::Phase::backward) == backward) instruction.call(microbatch.frame);
+    for (const Instruction& instruction : run.plan.program().instructions)
+      if ((instruction.phase == Phase::backward) == backward) execute(instruction, microbatch.frame);
   };
   call(first, false);
   call(second, false);
@@ -132,7 +132,7 @@ outputs: [classes, statistics]
     PlanRun run({&device, other.get()}, graph, slots, nullptr, true);
     const auto gradients = [&](uint64_t seed, const Values& before) {
       PlanRun::Microbatch microbatch(run, 1, seed, before);
-      run.plan.run(microbatch.frame, PlanRun::kStep);
+      run_all(microbatch.frame, PlanRun::kStep);
       return microbatch.gradients();
     };
     const Values first = gradients(3, {}), second = gradients(4, {}), sum = gradients(4, first);
@@ -270,24 +270,27 @@ TEST_CASE("instructions say all that they touch, and no two buffers are at one p
   std::vector<int> slots(graph.nodes.size(), 0);
   for (size_t i = slots.size() / 2; i < slots.size(); ++i) slots[i] = 1;
   PlanRun run({device.get(), other.get()}, graph, slots);
-  const auto& buffers = run.plan.buffers();
-  std::vector<bool> written(buffers.size(), false);
-  for (const Plan::Array& column : run.plan.columns()) written[static_cast<size_t>(column.buffer)] = true;
+  const Program& program = run.plan.program();
+  const auto& buffers = program.buffers;
+  IdVector<BufferId, char> written(buffers.size(), false);
+  for (const ProgramArray& column : program.columns) written[program.values[column.value].buffer] = true;
   int now = 0;
-  for (const Instruction& instruction : run.plan.instructions()) {
+  for (const Instruction& instruction : run.plan.program().instructions) {
     INFO(instruction.name);
-    for (const int buffer : instruction.reads) CHECK(written[static_cast<size_t>(buffer)]);
-    for (const int buffer : instruction.writes) written[static_cast<size_t>(buffer)] = true;
-    for (const auto* touched : {&instruction.reads, &instruction.writes})
-      for (const int buffer : *touched) {
-        CHECK(buffers[static_cast<size_t>(buffer)].lifetime.first <= now);
-        CHECK(buffers[static_cast<size_t>(buffer)].lifetime.last >= now);
+    const Operands operands = operands_of(program, instruction);
+    for (const ValueId value : operands.reads) CHECK(written[program.values[value].buffer]);
+    for (const ValueId value : operands.writes) written[program.values[value].buffer] = true;
+    for (const auto* touched : {&operands.reads, &operands.writes})
+      for (const ValueId value : *touched) {
+        const Lifetime& lifetime = buffers[program.values[value].buffer].lifetime;
+        CHECK(lifetime.first <= now);
+        CHECK(lifetime.last >= now);
       }
     ++now;
   }
   for (int a = 0; a < static_cast<int>(buffers.size()); ++a)
     for (int b = 0; b < a; ++b) {
-      const PlanBuffer &x = buffers[static_cast<size_t>(a)], &y = buffers[static_cast<size_t>(b)];
+      const ProgramBuffer &x = buffers[static_cast<BufferId>(a)], &y = buffers[static_cast<BufferId>(b)];
       const Lifetime p = x.lifetime, q = y.lifetime;
       if (x.slot != y.slot || p.first < 0 || q.first < 0 || p.first > q.last || q.first > p.last) continue;
       const bool apart = x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset;

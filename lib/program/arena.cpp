@@ -1,4 +1,4 @@
-#include "nn/arena.h"
+#include "program/arena.h"
 
 #include <algorithm>
 #include <bit>

@@ -12,9 +12,9 @@ void make_segment(Graph& graph, const std::string& first, const std::string& las
     graph.nodes[i].recompute = number;
 }
 
-int count(const Plan& plan, const std::string& end, Instruction::Phase phase) {
+int count(const Plan& plan, const std::string& end, Phase phase) {
   int found = 0;
-  for (const Instruction& instruction : plan.instructions())
+  for (const Instruction& instruction : plan.program().instructions)
     if (instruction.phase == phase && instruction.name.ends_with(end)) ++found;
   return found;
 }
@@ -23,9 +23,9 @@ int count(const Plan& plan, const std::string& end, Instruction::Phase phase) {
 /// size depends on the processor.
 size_t most_kept(const Plan& plan) {
   size_t most = 0;
-  for (int at = 0; at < static_cast<int>(plan.instructions().size()); ++at) {
+  for (int at = 0; at < static_cast<int>(plan.program().instructions.size()); ++at) {
     size_t bytes = 0;
-    for (const PlanBuffer& buffer : plan.buffers())
+    for (const ProgramBuffer& buffer : plan.program().buffers)
       if (buffer.lifetime.first <= at && at <= buffer.lifetime.last &&
           !buffer.name.starts_with("scratch of "))
         bytes += buffer.bytes;
@@ -58,7 +58,7 @@ DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the
   PlanRun anew({&device}, graph, {});
   anew.run();
   check_same(device, anew.gradients, kept.gradients);
-  CHECK(count(anew.plan, " forward", Instruction::Phase::backward) >= 3);
+  CHECK(count(anew.plan, " forward", Phase::backward) >= 3);
 }
 
 TEST_CASE("dropout draws the same numbers when it is computed again") {

@@ -11,9 +11,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
-#include "nn/plan.h"
-#include "nn_support.h"
+#include "nn/layer_harness.h"
+#include "nn/nn_support.h"
+#include "program/execute.h"
 
 namespace dtrain {
 
@@ -75,7 +75,7 @@ class PlanRun {
         m.shared = device.memory(bytes.shared);
         m.values = device.array(own);
         m.weights = device.typed(own);
-        m.totals = device.array(std::vector<double>(Plan::count_totals(run.heads())));
+        m.totals = device.array(std::vector<double>(count_totals(run.heads())));
         m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
         m.gradients = device.array(run.gradients_on(number, before));
         const bool copied = device.math.type != DType::float32;
@@ -121,9 +121,9 @@ class PlanRun {
       REQUIRE(frame.columns().size() == 2);
       const View &samples = frame.columns()[0], &classes = frame.columns()[1];
       const auto context_of = [&](size_t column) -> Context& {
-        const PlanBuffer& buffer =
-            run_.plan.buffers()[static_cast<size_t>(run_.plan.columns()[column].buffer)];
-        return run_.devices[static_cast<size_t>(buffer.slot)]->context();
+        const Program& program = run_.plan.program();
+        const int slot = program.values[program.columns[column].value].slot;
+        return run_.devices[static_cast<size_t>(slot)]->context();
       };
       const Values pixels = spread_values(samples.elements(), -1, 1, static_cast<int>(seed));
       const auto bytes = test::bytes_of_values(pixels, run_.devices[0]->math.type);
@@ -145,7 +145,7 @@ class PlanRun {
   void run(const StepInfo& info = kStep, float loss_scale = 1, const OnReady& on_ready = nullptr,
            uint64_t seed = 3) {
     Microbatch microbatch(*this, loss_scale, seed);
-    plan.run(microbatch.frame, info, [&](int64_t end) {
+    run_all(microbatch.frame, info, [&](int64_t end) {
       if (on_ready) on_ready(end, microbatch.gradients());
     });
     gradients = microbatch.gradients();

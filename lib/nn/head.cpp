@@ -1,0 +1,17 @@
+#include "nn/head.h"
+
+namespace dtrain {
+
+int64_t Head::count_totals() const {
+  int64_t count = weights ? 2 : 1;
+  for (const HeadMetric& metric : metrics) count += metric.sums;
+  return count;
+}
+
+size_t count_totals(std::span<const Head> heads) {
+  size_t count = 0;
+  for (const Head& head : heads) count += static_cast<size_t>(head.count_totals());
+  return count;
+}
+
+}  // namespace dtrain

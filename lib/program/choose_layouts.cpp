@@ -1,0 +1,134 @@
+#include <map>
+#include <tuple>
+
+#include "program/definitions.h"
+#include "program/passes.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Replaces operands by values in the layouts that their readers want.
+class LayoutChooser {
+ public:
+  explicit LayoutChooser(CompileState& step)
+      : step_(step), program_(step.program), defined_(find_definitions(step.program)) {}
+
+  void choose() {
+    for (at_ = 0; at_ < program_.instructions.size(); ++at_)
+      std::visit([this](auto& work) { choose_for(work); }, program_.instructions[at_].work);
+    for (ProgramArray& output : program_.outputs) want(output.value, Layout::plain, -1);
+    insert();
+  }
+
+ private:
+  /// A conversion, and where it is to be.
+  struct Conversion {
+    ValueId from = ValueId::none, to = ValueId::none;
+    size_t first_reader = 0;
+    bool is_sent = false;  // to another slot
+  };
+
+  void choose_for(LayerForward& work) {
+    LayerCall& call = program_.calls[work.call];
+    want_inputs(call);
+    if (call.addend == ValueId::none) return;
+    // The addend lies as the sum's layer, whose place this call takes, would read it.
+    const auto sum = static_cast<int>(program_.instructions[at_].node);
+    const size_t index = step_.node(sum).inputs[0].node == step_.state(sum).summand ? 1 : 0;
+    want(call.addend, step_.state(sum).requirements.input_layout(index), -1);
+  }
+  void choose_for(LayerBackward& work) {
+    LayerCall& call = program_.calls[work.call];
+    const LayerRequirements& requirements = step_.state(call.node).requirements;
+    for (size_t k = 0; k < call.diff_outputs.size(); ++k)
+      want(call.diff_outputs[k], requirements.output_layout(k), static_cast<int>(call.node));
+    want_inputs(call);
+  }
+  /// Forward it is the layer's input that is looked at otherwise, backward its output's gradient.
+  void choose_for(PassOn& work) {
+    const Instruction& instruction = program_.instructions[at_];
+    const LayerRequirements& requirements = step_.state(instruction.node).requirements;
+    if (instruction.phase == Phase::backward)
+      want(work.from, requirements.output_layout(), static_cast<int>(instruction.node));
+    else
+      want(work.from, requirements.input_layout(0), -1);
+  }
+  void choose_for(ComputeLoss& work) { want(work.prediction, Layout::plain, -1); }
+  void choose_for(ComputeMetrics& work) { want(work.prediction, Layout::plain, -1); }
+  void choose_for(SumGradients& work) {
+    for (ValueId& source : work.sources)
+      want(source, program_.values[work.sum].layout, static_cast<int>(program_.instructions[at_].node));
+  }
+  void choose_for(SumBiasGradient& work) {
+    const NodeId node = program_.instructions[at_].node;
+    want(work.gradient, step_.state(node).requirements.output_layout(), static_cast<int>(node));
+  }
+  void choose_for(auto&) {}
+
+  void want_inputs(LayerCall& call) {
+    const LayerRequirements& requirements = step_.state(call.node).requirements;
+    for (size_t k = 0; k < call.inputs.size(); ++k) want(call.inputs[k], requirements.input_layout(k), -1);
+  }
+
+  /// All readers share a conversion of an activation; `node`: of a gradient, only those that work for this
+  /// node do, so that one may overwrite the result.
+  void want(ValueId& operand, Layout layout, int node) {
+    if (operand == ValueId::none || program_.values[operand].layout == layout) return;
+    const auto [entry, is_new] = made_.try_emplace({operand, layout, node}, conversions_.size());
+    if (is_new)
+      conversions_.push_back({.from = operand, .to = add_converted(operand, layout), .first_reader = at_});
+    Conversion& conversion = conversions_[entry->second];
+    const bool is_output = at_ == program_.instructions.size();
+    if (!is_output && program_.instructions[at_].slot != program_.values[operand].slot)
+      conversion.is_sent = true;
+    operand = conversion.to;
+  }
+
+  ValueId add_converted(ValueId from, Layout layout) {
+    const ProgramValue source = program_.values[from];
+    const bool is_gradient = source.kind == ProgramValue::Kind::gradient;
+    return step_.add_value(is_gradient ? ProgramValue::Kind::gradient : ProgramValue::Kind::activation,
+                           source.of, source.slot, layout);
+  }
+
+  /// Of the instruction at a position; before and behind all of them is forward.
+  Phase phase_at(int64_t at) const {
+    const bool is_there = at >= 0 && static_cast<size_t>(at) < program_.instructions.size();
+    return is_there ? program_.instructions[static_cast<size_t>(at)].phase : Phase::forward;
+  }
+
+  void insert() {
+    Insertions insertions;
+    for (const Conversion& conversion : conversions_) {
+      const ProgramValue& source = program_.values[conversion.from];
+      const ReorderId reorder = program_.reorders.add({source.slot, image_batch(step_.batch_shape(source.of)),
+                                                       source.layout, program_.values[conversion.to].layout});
+      const int64_t defined = defined_[conversion.from];
+      const auto reader = static_cast<int64_t>(conversion.first_reader);
+      Instruction made{source.slot, phase_at(conversion.is_sent ? defined : reader),
+                       static_cast<NodeId>(source.of.node), step_.name_of(source.of) + " reorder",
+                       ReorderValue{reorder, conversion.from, conversion.to}};
+      if (conversion.is_sent)
+        insertions.after(defined, std::move(made));
+      else
+        insertions.before(conversion.first_reader, std::move(made));
+    }
+    insertions.apply(program_.instructions);
+  }
+
+  CompileState& step_;
+  Program& program_;
+  IdVector<ValueId, int64_t> defined_;
+  size_t at_ = 0;  // the instruction whose operands are replaced; their number for the outputs
+  std::map<std::tuple<ValueId, Layout, int>, size_t> made_;
+  std::vector<Conversion> conversions_;
+};
+
+}  // namespace
+
+void choose_layouts(CompileState& step) {
+  LayoutChooser(step).choose();
+}
+
+}  // namespace dtrain

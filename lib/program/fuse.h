@@ -1,0 +1,13 @@
+// What the fusing passes share.
+#pragma once
+
+#include <map>
+
+#include "program/compile_state.h"
+
+namespace dtrain {
+
+/// How many layers, model outputs and losses read each value of the graph.
+std::map<ValueRef, int> count_readers(const CompileState& step);
+
+}  // namespace dtrain

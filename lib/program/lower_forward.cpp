@@ -1,0 +1,106 @@
+#include "program/passes.h"
+
+namespace dtrain {
+
+namespace {
+
+using Kind = ProgramValue::Kind;
+
+ValueId add_column(CompileState& step, const TensorSpec& spec, ValueId value) {
+  step.program.columns.push_back({value, {nullptr, spec.shape.prepended(step.batch()), spec.dtype}});
+  return value;
+}
+
+/// The batch lies in the columns before the first instruction.
+void add_columns(CompileState& step) {
+  Program& program = step.program;
+  for (const int input : step.graph.inputs) {
+    const ValueRef ref{input, 0};
+    step.state(input).values = {add_column(
+        step, step.graph.spec(ref), step.add_value(Kind::column, ref, step.slot_of(input), Layout::plain))};
+  }
+  program.input_columns = program.columns.size();
+  if (!step.wants_losses()) return;
+  const auto elements = [&](const TensorSpec& spec) {
+    return static_cast<size_t>(step.batch() * spec.shape.elements());
+  };
+  for (const Head& head : step.heads)
+    add_column(
+        step, head.target,
+        step.add_array(Kind::column, "target of " + step.name_of(head.output), step.slot_of(head.output.node),
+                       elements(head.target) * bytes_of(head.target.dtype)));
+  if (const auto& weights = step.heads[0].weights)
+    add_column(step, *weights,
+               step.add_array(Kind::column, "weights", step.slot_of(step.heads[0].output.node),
+                              elements(*weights) * sizeof(float)));
+}
+
+/// The other term of a sum that one of its terms' layers gives.
+ValueId addend_of(const CompileState& step, int sum) {
+  const std::vector<ValueRef>& inputs = step.node(sum).inputs;
+  return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);
+}
+
+/// The call of node `called` that gives the outputs of node i: its own, or a sum's.
+LayerCall forward_call(CompileState& step, int i, int called) {
+  const GraphNode& n = step.node(called);
+  const LayerRequirements& requirements = step.state(called).requirements;
+  LayerCall call;
+  call.node = static_cast<NodeId>(called);
+  call.slot = step.slot_of(i);
+  call.users = step.layout.whole().users(called);
+  for (const ValueRef input : n.inputs) call.inputs.push_back(step.value_of(input));
+  call.outputs = step.state(i).values;
+  if (called != i) call.addend = addend_of(step, i);
+  if (requirements.saved_bytes)
+    call.saved = step.add_array(Kind::saved, "saved by " + n.name, call.slot, requirements.saved_bytes);
+  if (requirements.scratch_bytes)
+    call.scratch =
+        step.add_array(Kind::scratch, "scratch of " + n.name, call.slot, requirements.scratch_bytes);
+  for (size_t k = 0; k < n.parameters.size(); ++k)
+    call.parameters.push_back({.offset = step.slice_of(called, k).offset});
+  return call;
+}
+
+void lower_node(CompileState& step, int i) {
+  Program& program = step.program;
+  NodeState& s = step.state(i);
+  const GraphNode& n = step.node(i);
+  const int slot = step.slot_of(i);
+  for (size_t k = 0; k < n.outputs.size(); ++k)
+    s.values.push_back(
+        step.add_value(Kind::activation, {i, static_cast<int>(k)}, slot, s.requirements.output_layout(k)));
+  if (s.added_in >= 0) return;
+  const auto id = static_cast<NodeId>(i);
+  if (s.requirements.is_view) {
+    program.instructions.push_back({slot, Phase::forward, id, n.name + " view",
+                                    PassOn{.from = step.value_of(n.inputs[0]), .to = s.values[0]}});
+    return;
+  }
+  const int called = s.summand >= 0 ? s.summand : i;
+  NodeState& its = step.state(called);
+  its.forward = program.calls.add(forward_call(step, i, called));
+  program.instructions.push_back(
+      {slot, Phase::forward, id, step.node(called).name + " forward",
+       LayerForward{.call = its.forward, .meeting = its.requirements.forward_meeting}});
+}
+
+}  // namespace
+
+void lower_forward(CompileState& step) {
+  add_columns(step);
+  for (int i = 0; i < step.count(); ++i) {
+    NodeState& s = step.state(i);
+    if (s.fused_into >= 0) {
+      s.values = step.state(s.fused_into).values;
+    } else if (s.is_prepared) {
+      lower_node(step, i);
+    }
+  }
+  if (step.wants_losses()) return;
+  for (const ValueRef output : step.graph.outputs)
+    step.program.outputs.push_back(
+        {step.value_of(output), {nullptr, step.batch_shape(output), step.graph.spec(output).dtype}});
+}
+
+}  // namespace dtrain

@@ -1,0 +1,79 @@
+// A graph made ready to run for one batch size: its program, and what belongs to the devices that this is
+// spread over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/collective.h"
+#include "collective/link.h"
+#include "nn/graph.h"
+#include "nn/head.h"
+#include "nn/parameters.h"
+#include "ops/ops.h"
+#include "program/plan_options.h"
+#include "program/prepared_layers.h"
+#include "program/program.h"
+#include "program/state_shards.h"
+
+namespace dtrain {
+
+/// Immutable once made, but for what prepared layers keep and for what is on its way between slots: each
+/// slot's instructions are to be run by one thread at a time. Running them allocates nothing. What one slot
+/// computes and another reads goes by a Link.
+class Plan {
+ public:
+  using Purpose = PlanKey::Purpose;
+  enum class Part { forward, backward };  // the losses belong to the forward part
+
+  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0.
+  Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
+       std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
+
+  const Program& program() const { return program_; }
+  const PlanKey& key() const { return program_.key; }
+  int64_t batch() const { return program_.key.batch; }
+  int slots() const { return program_.slots(); }
+  const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
+  /// What layers' remarks say: the warnings with the layers' names in front, and each note once.
+  std::span<const std::string> warnings() const { return warnings_; }
+  std::span<const std::string> notes() const { return notes_; }
+
+  /// Whether an instruction is of a slot's part.
+  static bool belongs(const Instruction& instruction, int slot, Part part) {
+    const bool backward = instruction.phase == Phase::backward;
+    return instruction.slot == slot && backward == (part == Part::backward);
+  }
+  /// In the place of running it, where this replica has no rows of a microbatch of which others have some:
+  /// takes part in the slot's meetings with them, which are the same in a plan for any batch size.
+  void meet(int slot, Part part, Collective& replicas, StateShards* shards) const;
+  /// Lets every thread that waits for another slot (execute.h), now or later, throw Aborted.
+  void abort() const noexcept;
+
+  // What instructions ask for.
+
+  Ops& ops(int slot) const { return *ops_[static_cast<size_t>(slot)]; }
+  PreparedLayer& layer(NodeId node) const { return *layers_[node]; }
+  Reorder& reorder(ReorderId id) const { return *reorders_[id]; }
+  Link& link(LinkId id) const { return *links_[id]; }
+
+ private:
+  void make_links(bool spin);
+
+  const std::vector<Ops*> ops_;  // by slot
+  Program program_;
+  PreparedLayers layers_;
+  std::vector<std::string> warnings_, notes_;
+  IdVector<ReorderId, std::unique_ptr<Reorder>> reorders_;
+  IdVector<LinkId, std::unique_ptr<Link>> links_;
+  std::vector<ArenaBytes> arena_bytes_;  // by slot
+};
+
+/// How many numbers each replica brings to a meeting within the instruction; 0: there is none.
+int64_t meeting_of(const Instruction& instruction);
+
+}  // namespace dtrain

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <utility>
+
+#include "program/insertions.h"
+#include "program/passes.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Gradients that are reduced together.
+struct Bucket {
+  Range range;                    // of the layout
+  int64_t end = 0;                // of its last parameter
+  ValueId value = ValueId::none;  // once a gradient is written there
+};
+
+/// At the boundaries of nodes, as each node's gradients are there at once; in the layout's order, that of the
+/// statistics last.
+std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
+  std::vector<const ParameterSlice*> slices;
+  for (const ParameterSlice& slice : layout.slices())
+    if (slice.offset < layout.trained()) slices.push_back(&slice);
+  std::sort(slices.begin(), slices.end(),
+            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  std::vector<Bucket> buckets;
+  int last_node = -1;
+  for (const ParameterSlice* slice : slices) {
+    const bool is_full =
+        !buckets.empty() && buckets.back().range.size() >= layout.trained() / kGradientBuckets;
+    if (buckets.empty() || (is_full && slice->node != last_node))
+      buckets.push_back({.range = {slice->offset, slice->offset}});
+    buckets.back().end = slice->offset + slice->elements();
+    buckets.back().range.end = buckets.back().end;
+    last_node = slice->node;
+  }
+  if (layout.with_gradient() > layout.trained())
+    buckets.push_back({.range = {layout.trained(), layout.with_gradient()}, .end = layout.with_gradient()});
+  return buckets;
+}
+
+/// Writes the program's instructions anew, with those of the buckets.
+class Bucketing {
+ public:
+  explicit Bucketing(CompileState& step)
+      : step_(step), program_(step.program), buckets_(make_buckets(step.layout.whole())) {}
+
+  void run() {
+    std::vector<Instruction> old = std::exchange(program_.instructions, {});
+    for (Instruction& instruction : old) {
+      if (const auto* ready = std::get_if<GradientsReady>(&instruction.work)) {
+        reduce_below(ready->end);
+        continue;
+      }
+      node_ = instruction.node;
+      std::visit([this](auto& work) { redirect(work); }, instruction.work);
+      program_.instructions.push_back(std::move(instruction));
+    }
+    reduce_below(step_.layout.whole().with_gradient());
+  }
+
+ private:
+  void redirect(LayerBackward& work) {
+    for (GradientPlace& place : program_.calls[work.call].gradients) redirect(place);
+  }
+  void redirect(SumGradients& work) { redirect(work.bias); }
+  void redirect(SumBiasGradient& work) { redirect(work.bias); }
+  void redirect(AddSharedGradient& work) { redirect(work.to); }
+  void redirect(ZeroGradient& work) { redirect(work.to); }
+  void redirect(auto&) {}
+
+  /// What lies between parameters is summed as well, and must be zeros.
+  void redirect(GradientPlace& place) {
+    if (place.offset < 0) return;
+    const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {
+      return place.offset >= one.range.begin && place.offset < one.range.end;
+    });
+    if (bucket->value == ValueId::none) {
+      bucket->value = step_.add_array(ProgramValue::Kind::parameter_gradient, "gradients to reduce", 0,
+                                      static_cast<size_t>(bucket->range.size()) * sizeof(float));
+      emit("gradients zero", ZeroBucket{bucket->value});
+    }
+    place = {.value = bucket->value, .at = place.offset - bucket->range.begin};
+  }
+
+  void reduce_below(int64_t end) {
+    for (; reduced_ < buckets_.size() && buckets_[reduced_].end <= end; ++reduced_)
+      emit("gradients reduce", ReduceBucket{buckets_[reduced_].range, buckets_[reduced_].value});
+  }
+
+  void emit(const char* name, Work work) {
+    program_.instructions.push_back({0, Phase::backward, node_, name, std::move(work)});
+  }
+
+  CompileState& step_;
+  Program& program_;
+  std::vector<Bucket> buckets_;
+  size_t reduced_ = 0;  // buckets
+  NodeId node_ = NodeId::none;
+};
+
+}  // namespace
+
+void reduce_gradients(CompileState& step) {
+  if (step.training() && step.options.reduces_gradients) Bucketing(step).run();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "program/definitions.h"
+#include "program/passes.h"
+
+namespace dtrain {
+
+namespace {
+
+using Kind = ProgramValue::Kind;
+
+class Transfers {
+ public:
+  explicit Transfers(CompileState& step)
+      : step_(step), program_(step.program), defined_(find_definitions(step.program)) {}
+
+  void insert() {
+    for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
+      const Instruction& instruction = program_.instructions[at_];
+      find_operands(program_, program_.instructions[at_], places_);
+      for (ValueId* place : places_.reads)
+        if (program_.values[*place].slot != instruction.slot) *place = receive(*place);
+      if (step_.options.gathers_parameters) continue;
+      if (const auto* forward = std::get_if<LayerForward>(&instruction.work))
+        receive_parameters(forward->call);
+      if (const auto* backward = std::get_if<LayerBackward>(&instruction.work))
+        receive_parameters(backward->call);
+    }
+    insert_sends();
+    insertions_.apply(program_.instructions);
+  }
+
+ private:
+  /// A sending behind the instruction at `defined`, where there are several in the order of `rank` and
+  /// `value`.
+  struct Sending {
+    int64_t defined = Insertions::kFront;
+    int rank = 0;
+    ValueId value = ValueId::none;
+    Instruction instruction;
+  };
+  // Ahead of all instructions: the weights of rows, parameters, then the model's inputs.
+  static constexpr int kParameterRank = 1, kInputRank = 2;
+
+  LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
+    // A slot that is not far yet with a microbatch has as many under way as it may; the other is done with
+    // them.
+    const auto& in_flight = step_.options.in_flight;
+    const int most = in_flight.empty()
+                         ? 1
+                         : std::max(in_flight[static_cast<size_t>(from)], in_flight[static_cast<size_t>(to)]);
+    return program_.links.add({from, to, bytes, keeping, most});
+  }
+
+  void insert_receive(const std::string& name, LinkId link, ValueId value) {
+    const Instruction& reader = program_.instructions[at_];
+    insertions_.before(at_, {reader.slot, reader.phase, reader.node, name + " receive",
+                             ReceiveValue{.link = link, .value = value}});
+  }
+
+  /// The copy of a value on the reader's slot, received ahead of its first reader there.
+  ValueId receive(ValueId value) {
+    const int to = program_.instructions[at_].slot;
+    const auto [entry, is_new] = received_.try_emplace({value, to}, ValueId::none);
+    if (!is_new) return entry->second;
+    ProgramValue copy = program_.values[value];
+    const std::string name = copy.name;
+    const LinkId link = send(value, to);
+    copy.slot = to;
+    if (copy.of.node >= 0) copy.bytes = step_.bytes_on(copy.of, to);
+    entry->second = program_.values.add(std::move(copy));
+    insert_receive(name, link, entry->second);
+    return entry->second;
+  }
+
+  /// What is sent forward stays as it is to the end of the microbatch, as the other slot reads it whenever it
+  /// comes there. A gradient is copied: its slot is done with the microbatch, and goes on to another one,
+  /// long before a slot far behind it reads what comes back by a skip.
+  LinkId send(ValueId id, int to) {
+    const ProgramValue& value = program_.values[id];
+    const int64_t defined = defined_[id];
+    const Instruction* maker = defined < 0 ? nullptr : &program_.instructions[static_cast<size_t>(defined)];
+    const Phase phase = maker ? maker->phase : Phase::forward;
+    const LinkId link = add_link(value.slot, to, value.bytes,
+                                 phase == Phase::backward ? Link::Keeping::copied : Link::Keeping::lent);
+    int rank = value.kind == Kind::parameter_gradient ? 1 : 0;  // behind the gradients of the same call
+    if (!maker && value.of.node >= 0) rank = kInputRank;
+    sendings_.push_back({defined,
+                         rank,
+                         id,
+                         {value.slot, phase, maker ? maker->node : NodeId::none, value.name + " send",
+                          SendValue{.link = link, .value = id}}});
+    return link;
+  }
+
+  /// Parameters that layers on several slots share are sent to the slots that don't own them.
+  void receive_parameters(CallId id) {
+    const auto node = static_cast<int>(program_.calls[id].node);
+    const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;
+    if (from == to) return;
+    for (size_t k = 0; k < program_.calls[id].parameters.size(); ++k)
+      program_.calls[id].parameters[k] = receive_parameter(step_.slice_of(node, k), from, to);
+  }
+
+  ParameterPlace receive_parameter(const ParameterSlice& slice, int from, int to) {
+    const auto [entry, is_new] = parameters_.try_emplace({&slice, to});
+    ParameterPlace& place = entry->second;
+    if (!is_new) return place;
+    const std::string name = slice.path();
+    const auto elements = static_cast<size_t>(slice.elements());
+    const LinkId link = add_link(from, to, elements * sizeof(float), Link::Keeping::lent);
+    sendings_.push_back({Insertions::kFront,
+                         kParameterRank,
+                         ValueId::none,
+                         {from, Phase::forward, NodeId::none, name + " send",
+                          SendParameter{.link = link, .offset = slice.offset}}});
+    place.value = step_.add_array(Kind::parameter, name, to, elements * sizeof(float));
+    place.weights = place.value;
+    insert_receive(name, link, place.value);
+    const DType type = step_.compute_type(to);
+    if (type == DType::float32) return place;
+    place.weights = step_.add_array(Kind::parameter, name, to, elements * bytes_of(type));
+    const Instruction& reader = program_.instructions[at_];
+    insertions_.before(at_, {to, reader.phase, reader.node, name + " cast",
+                             CastParameters{place.value, place.weights, slice.elements()}});
+    return place;
+  }
+
+  void insert_sends() {
+    const auto key = [](const Sending& sending) {
+      return std::tuple(sending.defined, sending.rank, sending.value);
+    };
+    std::stable_sort(sendings_.begin(), sendings_.end(),
+                     [&](const Sending& a, const Sending& b) { return key(a) < key(b); });
+    for (Sending& sending : sendings_) insertions_.after(sending.defined, std::move(sending.instruction));
+  }
+
+  CompileState& step_;
+  Program& program_;
+  const IdVector<ValueId, int64_t> defined_;
+  Insertions insertions_;
+  OperandPlaces places_;
+  size_t at_ = 0;  // the instruction whose operands are received
+  std::map<std::pair<ValueId, int>, ValueId> received_;
+  std::map<std::pair<const ParameterSlice*, int>, ParameterPlace> parameters_;
+  std::vector<Sending> sendings_;
+};
+
+}  // namespace
+
+void transfer_values(CompileState& step) {
+  if (step.program.slots() > 1) Transfers(step).insert();
+}
+
+}  // namespace dtrain
