@@ -1,4 +1,4 @@
-// What is asked of a model's outputs: losses and metrics.
+// The losses and metrics of a model's outputs.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct HeadMetric {
   std::string computes = {};  // kind and options: the same for metrics that differ in their names only
 };
 
-/// What is asked of one of the model's outputs.
+/// The loss and the metrics of one of the model's outputs.
 struct Head {
   ValueRef output;                   // the prediction
   std::shared_ptr<const Loss> loss;  // null in a model that is only asked for predictions

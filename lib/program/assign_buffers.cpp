@@ -96,7 +96,7 @@ class BufferAssignment {
       overwrite(call.diff_inputs[0], old);
   }
 
-  /// Into the last of the sources that nobody else reads.
+  /// The sum overwrites the last of its sources that has no other reader.
   void share(const SumGradients& work) {
     for (const ValueId source : work.sources)
       if (ends_here(source)) overwrite(work.sum, source);

@@ -28,8 +28,8 @@ void find_lifetimes(Program& program) {
   }
 }
 
-/// What only one of a slot's microbatches under way needs at a time, as it lives within a forward or within a
-/// backward part, shares one place.
+/// A buffer that lives within a forward or within a backward part is needed by one of a slot's microbatches
+/// under way at a time: all of them share one place.
 void place_buffers(Program& program, int slot, int backward, bool several) {
   Arena frame, shared;
   std::vector<std::pair<ProgramBuffer*, int>> placed;

@@ -1,5 +1,5 @@
-// What the passes of compiling a program share: what the program is made from, what earlier passes found out
-// about the graph's nodes, and the program as it is so far.
+// The state that the passes of compiling a program share: the sources of the program, the findings of earlier
+// passes about the graph's nodes, and the program as it is so far.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct LossPoint {
   std::shared_ptr<const Loss> loss;
 };
 
-/// What passes note about a node of the graph.
+/// The notes of passes about a node of the graph.
 struct NodeState {
   ActivationSpec activation;  // computed by the node's layer behind its first output
   int fused_into = -1;        // of an activation: the node that computes it
@@ -56,7 +56,7 @@ struct CompileState {
   bool training() const { return program.key.purpose == PlanKey::Purpose::training; }
   bool wants_losses() const { return program.key.purpose != PlanKey::Purpose::prediction; }
 
-  /// The output that a node computes which stands for `ref`: of a fused activation the node's before it.
+  /// The computed output that `ref` means: for a fused activation, the output of the node before it.
   ValueRef computed(ValueRef ref) const;
   /// The value of a node's output, on the node's slot and as its layer gives it.
   ValueId value_of(ValueRef ref) const { return state(ref.node).values[static_cast<size_t>(ref.output)]; }

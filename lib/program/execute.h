@@ -18,7 +18,8 @@ void run_all(Frame& frame, const StepInfo& info, const std::function<void(int64_
 /// Runs a slot's instructions of one part for a frame of this slot's; on the slot's thread, while those of
 /// the other slots run theirs for the same microbatches in an order that can meet.
 void run_part(Frame& frame, int slot, Plan::Part part);
-/// Waits until the other slots have what the frame sent them, so that its memory may be used anew.
+/// Waits until the other slots have received everything that the frame sent, so that its memory may be
+/// reused.
 void wait_received(const Frame& frame, int slot);
 
 }  // namespace dtrain

@@ -13,8 +13,8 @@
 
 namespace dtrain {
 
-/// What one run of a plan is about. The same for the same microbatch of batches of one size, so that the run
-/// can be captured.
+/// The numbers of one run of a plan. They are the same for the same microbatch of batches of one size, so
+/// that the run can be captured.
 struct StepInfo {
   uint64_t seed = 0;
   uint64_t first_sample = 0;  // the microbatch's first sample's place in the global batch
@@ -28,16 +28,16 @@ struct SlotArrays {
   const float* values = nullptr;       // the slot's parameters
   const std::byte* weights = nullptr;  // and in the compute type: the same memory where that is float32
   float* gradients = nullptr;          // in training: a whole with_gradient() of the slot's layout
-  bool accumulates = false;  // whether the gradients are added to what stands there; else they replace it
+  bool accumulates = false;  // whether gradients are added to those already there; else they replace them
   StateShards* shards = nullptr;  // in the place of what the plan's options say there is not as a whole
   double* totals = nullptr;       // each run adds to them
   const StepState* state = nullptr;
   bool operator==(const SlotArrays&) const = default;
 };
 
-/// Knows where the values of a plan are for one microbatch, and what of the step concerns it. One plan may
-/// have several frames under way at once, each in memory of its own. Where each slot has a thread of its own,
-/// each has frames of its own, too. Belongs to one replica; lives no longer than the plan.
+/// Knows where the values of a plan are for one microbatch, and the microbatch's part of the step. One plan
+/// may have several frames under way at once, each in separate memory. If each slot has a separate thread,
+/// each slot has separate frames, too. A frame belongs to one replica and lives no longer than the plan.
 class Frame {
  public:
   explicit Frame(const Plan& plan);
@@ -48,14 +48,14 @@ class Frame {
 
   /// Where the batch is to be put before the first instruction: the inputs in the model's order, then (but
   /// for prediction) the heads' targets, and the weights where they have some. An input of float32 is to be
-  /// put there in the compute type. Those of slots that are not bound have no data.
+  /// put there in the compute type. Columns of slots that are not bound have no data.
   std::span<const View> columns() const { return columns_; }
   /// The model's outputs behind the last instruction, in prediction; plain layout, those of float32 in the
   /// compute type.
   std::span<const View> outputs() const { return outputs_; }
   const Plan& plan() const { return plan_; }
 
-  // What instructions ask for.
+  // For the instructions.
 
   /// A value's memory; null for none.
   void* at(ValueId value) const { return value == ValueId::none ? nullptr : memory_[value]; }
@@ -74,7 +74,7 @@ class Frame {
   /// Takes note that the link's array of that number is of this frame.
   void note_sent(LinkId link, uint64_t number) { sent_[link] = number; }
   uint64_t sent(LinkId link) const { return sent_[link]; }
-  /// Called as gradients become ready (execute.h); null: nobody asks.
+  /// Called as gradients become ready (execute.h); may be null.
   const std::function<void(int64_t)>* on_ready = nullptr;
 
  private:

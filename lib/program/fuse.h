@@ -1,4 +1,4 @@
-// What the fusing passes share.
+// Shared by the fusing passes.
 #pragma once
 
 #include <map>

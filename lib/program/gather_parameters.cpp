@@ -58,7 +58,7 @@ class Gathering {
     if (!step_.node(node).parameters.empty()) uses_.push_back({at, node, is_made_again});
   }
 
-  /// Those of the next use in the same phase are under way while this one computes.
+  /// The parameters of the next use in the same phase are on their way while this one computes.
   void gather_for(size_t number) {
     const Use& use = uses_[number];
     begin(use.node, use);

@@ -1,4 +1,4 @@
-// Numbers of the parts of a program. Each has a type of its own, so that no two kinds can be mixed up.
+// Numbers of the parts of a program. Each kind is a separate type, so that no two can be mixed up.
 #pragma once
 
 #include <cstddef>

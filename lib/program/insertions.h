@@ -13,7 +13,7 @@
 namespace dtrain {
 
 /// Collects instructions and their places among those of a program, and inserts all of them at once.
-/// Positions are those before anything is inserted. What is added to one place keeps its order.
+/// Positions are those before anything is inserted. Instructions added to one place keep their order.
 class Insertions {
  public:
   /// Ahead of all instructions.

@@ -26,8 +26,8 @@ struct ParameterPlace {
 /// Where a parameter's gradient is written.
 struct GradientPlace {
   int64_t offset = -1;  // among the slot's gradients; -1: no gradient is wanted, or it goes to a value
-  /// What another user of the same parameter writes, or what is to be reduced. With an offset as well: what
-  /// is to be added there, in frames that accumulate.
+  /// Another user's gradient of the same parameter, or a bucket. With an offset as well: the gradient that is
+  /// added there, in frames that accumulate.
   ValueId value = ValueId::none;
   int64_t at = 0;  // of the parameter's first element in the value
   bool is_wanted() const { return offset >= 0 || value != ValueId::none; }

@@ -74,7 +74,7 @@ class BackwardLowering {
   }
 
   /// The sum of what the readers of an output gave back, with a fused activation undone unless the layer does
-  /// that; none where nobody gives one.
+  /// that; none if no reader gives one.
   ValueId gather_gradient(int i, size_t output, const GradientPlace& bias) {
     const NodeState& s = step_.state(i);
     const std::vector<ValueId>& sources = s.gradients[output];

@@ -23,8 +23,8 @@
 namespace dtrain {
 
 /// Immutable once made, but for what prepared layers keep and for what is on its way between slots: each
-/// slot's instructions are to be run by one thread at a time. Running them allocates nothing. What one slot
-/// computes and another reads goes by a Link.
+/// slot's instructions are to be run by one thread at a time. Running them allocates nothing. Values that one
+/// slot computes and another reads go by a Link.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
@@ -39,7 +39,7 @@ class Plan {
   int64_t batch() const { return program_.key.batch; }
   int slots() const { return program_.slots(); }
   const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
-  /// What layers' remarks say: the warnings with the layers' names in front, and each note once.
+  /// The layers' remarks: warnings with the layers' names in front, and each note once.
   std::span<const std::string> warnings() const { return warnings_; }
   std::span<const std::string> notes() const { return notes_; }
 
@@ -54,7 +54,7 @@ class Plan {
   /// Lets every thread that waits for another slot (execute.h), now or later, throw Aborted.
   void abort() const noexcept;
 
-  // What instructions ask for.
+  // For the instructions.
 
   Ops& ops(int slot) const { return *ops_[static_cast<size_t>(slot)]; }
   PreparedLayer& layer(NodeId node) const { return *layers_[node]; }

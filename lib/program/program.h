@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-/// What a program is made for.
+/// The purpose and the size that a program is made for.
 struct PlanKey {
   enum class Purpose {
     training,    // forward, losses, metrics, backward
@@ -114,7 +114,6 @@ struct Program {
   std::vector<ArenaBytes> arenas;     // by slot; without links, whose copies depend on the devices
 
   int slots() const { return static_cast<int>(arenas.size()); }
-  const ProgramValue& value(ValueId id) const { return values[id]; }
 };
 
 }  // namespace dtrain

@@ -52,8 +52,8 @@ class Recomputation {
     }
   }
 
-  /// What the layers of a part read of each other in backward is wanted again there. What comes from outside
-  /// is kept, and what others read in backward or on another slot.
+  /// Values that the layers of a part read of each other in backward are wanted again there. Values from
+  /// outside are kept, and so are those that others read in backward or on another slot.
   void find_kept() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -106,7 +106,7 @@ class Recomputation {
     insertions.apply(program_.instructions);
   }
 
-  /// The instruction once more, on values of its own.
+  /// The instruction once more, with new values.
   Instruction again(const Instruction& forward) {
     Instruction made = forward;
     made.phase = Phase::backward;

@@ -39,7 +39,7 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   return buckets;
 }
 
-/// Writes the program's instructions anew, with those of the buckets.
+/// Replaces the program's instructions by a list that includes those of the buckets.
 class Bucketing {
  public:
   explicit Bucketing(CompileState& step)
@@ -69,7 +69,7 @@ class Bucketing {
   void redirect(ZeroGradient& work) { redirect(work.to); }
   void redirect(auto&) {}
 
-  /// What lies between parameters is summed as well, and must be zeros.
+  /// The gaps between parameters are summed as well, and must be zeros.
   void redirect(GradientPlace& place) {
     if (place.offset < 0) return;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {

@@ -76,9 +76,9 @@ class Transfers {
     return entry->second;
   }
 
-  /// What is sent forward stays as it is to the end of the microbatch, as the other slot reads it whenever it
-  /// comes there. A gradient is copied: its slot is done with the microbatch, and goes on to another one,
-  /// long before a slot far behind it reads what comes back by a skip.
+  /// A value that is sent forward stays as it is to the end of the microbatch, as the other slot reads it
+  /// whenever it comes there. A gradient is copied: its slot is done with the microbatch, and goes on to
+  /// another one, long before a slot far behind it reads what comes back by a skip.
   LinkId send(ValueId id, int to) {
     const ProgramValue& value = program_.values[id];
     const int64_t defined = defined_[id];

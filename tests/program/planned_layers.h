@@ -19,7 +19,7 @@
 
 namespace dtrain {
 
-/// What a layer of a test says of itself.
+/// The properties of a layer of a test.
 struct PlannedLayer {
   LayerRequirements requirements;
   int parameters = 0;  // of four elements each
