@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -150,7 +151,10 @@ KerasWriter KerasWriter::of(int major, const std::string& version) {
   constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
   const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
                                     [&](std::string_view begin) { return version.starts_with(begin); });
-  return {major, major == 1 || (is_alone && !version.ends_with("-tf"))};
+  int minor = 0;
+  if (const size_t dot = version.find('.'); dot != std::string::npos)
+    std::from_chars(version.data() + dot + 1, version.data() + version.size(), minor);
+  return {major, minor, major == 1 || (is_alone && !version.ends_with("-tf"))};
 }
 
 const Json* said_of(const Json& written, const std::vector<KerasOutput>& outputs, size_t i) {

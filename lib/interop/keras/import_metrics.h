@@ -22,10 +22,14 @@ struct KerasOutput {
 /// The Keras that wrote a file.
 struct KerasWriter {
   int major = 3;
+  int minor = 0;
   bool is_alone = false;  ///< Keras 1 to 2.3 without TensorFlow's name: not tf.keras
 
   /// `version`: as the file has it ("2.2.4-tf"); "" if it does not say.
   static KerasWriter of(int major, const std::string& version);
+  bool is_since(int other_major, int other_minor) const {
+    return major > other_major || (major == other_major && minor >= other_minor);
+  }
 };
 
 /// Returns what a list or mapping says of output `i`: the item at its place, or under its name. One name or

@@ -130,6 +130,8 @@ class TrainingReader {
       else
         add_problem(fmt::format("the loss {} has {}: {}", object.shown(), key, value.dump()));
     }
+    if (kind == "huber" && !object.options.entries().empty() && !object.options.find("delta"))
+      left_out_.emplace_back("the delta of Huber, which this Keras does not save: dtrain takes 1");
     options.add("weight", weight);
     return options.node();
   }
@@ -140,7 +142,10 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    is_since_2_11_ = writer_.major >= 3 || object.options.find("use_ema") != nullptr;
+    // An optimizer that was given by its name has no options, in which those since 2.11 have `use_ema`.
+    const bool is_name = object.options.entries().empty();
+    is_since_2_11_ =
+        writer_.is_since(2, 11) && (is_name || writer_.major >= 3 || object.options.find("use_ema"));
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw's default is another
