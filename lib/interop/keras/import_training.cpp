@@ -145,7 +145,7 @@ class TrainingReader {
     // An optimizer that was given by its name has no options, in which those since 2.11 have `use_ema`.
     const bool is_name = object.options.entries().empty();
     is_since_2_11_ =
-        writer_.is_since(2, 11) && (is_name || writer_.major >= 3 || object.options.find("use_ema"));
+        writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw's default is another
