@@ -90,7 +90,7 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  // A mistake in the function leaves the layer's shape to be checked.
+  // False if the function has an error, so that the layer's shape is still checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
 };
 

@@ -1,4 +1,4 @@
-// Poolings of images and of volumes.
+// Pooling of images and volumes.
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-/// Two along each axis.
+/// The default pool_size: 2 along each axis.
 template <class Size>
 constexpr Size kPairs{2, 2, 2};
 template <>
