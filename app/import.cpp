@@ -1,4 +1,4 @@
-// dtrain import: from a model file of Keras's to a folder that the other commands take for a model.
+// dtrain import: converts a Keras model file to a folder that other commands accept as a model.
 #include "interop/keras/import.h"
 
 #include <algorithm>
@@ -36,10 +36,11 @@ struct ImportOptions {
   bool with_optimizer = false;
 };
 
-/// The folder that an import fills. Unless it is kept, everything that was written goes again.
+/// The folder that an import fills. The destructor removes everything that was written, unless keep() was
+/// called.
 class NewFolder {
  public:
-  /// Throws UserError for a path that holds something.
+  /// Throws UserError if the path is a file or a folder with files.
   explicit NewFolder(std::string path) : path_(std::move(path)) {
     const Standing found = look_at(path_);
     std::error_code error;
@@ -61,7 +62,7 @@ class NewFolder {
     if (!was_there_) fs::remove(path_, ignored);
   }
 
-  /// The path of a file in the folder, which is to be written.
+  /// Returns the path for a new file in the folder.
   std::string add(const std::string& name) {
     written_.push_back(name);
     return file(name);
@@ -81,7 +82,7 @@ void write_text(const std::string& path, const std::string& text) {
   write_file(path, {&bytes, 1});
 }
 
-/// The configuration of the checkpoint: a name, the model and perhaps its training.
+/// Returns the checkpoint's configuration: a name, the model and, unless `train` is null, the training.
 ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
   std::vector<ConfigNode::Entry> entries{ConfigNode::entry("name", ConfigNode::scalar(name, true)),
                                          ConfigNode::entry("model", model)};
@@ -89,7 +90,7 @@ ConfigNode config_with(const std::string& name, const ConfigNode& model, const C
   return ConfigNode::mapping(std::move(entries));
 }
 
-/// The model after the changes of --set.
+/// Returns the model changed by --set.
 ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
   const ConfigNode config = apply_sets(config_with("model", model, {}), sets, diagnostics);
@@ -97,7 +98,7 @@ ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& se
   return *config.find("model");
 }
 
-/// "multi_gpu_model: 4 towers, saved twice"; "" for a model that was not wrapped.
+/// Returns "multi_gpu_model: 4 towers, saved twice"; "" for a model without a wrapper.
 std::string describe_towers(const std::vector<int>& towers) {
   if (towers.empty()) return "";
   const bool are_equal =
@@ -110,7 +111,7 @@ std::string describe_towers(const std::vector<int>& towers) {
   return text;
 }
 
-/// The optimizer and losses of a file, in a few words; "" for a file without.
+/// Describes the file's training; "" if it has none.
 std::string describe_training(const Json& training) {
   if (!training.is_object()) return "";
   return "the optimizer, losses and metrics that the file was compiled with";
@@ -191,7 +192,8 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("folder", folder);
 }
 
-/// The optimizer's slots in its order. Arrays that the file lacks are as they begin; `initial` keeps those.
+/// Returns the optimizer's slots, in its order. Arrays that the file lacks have their initial values, which
+/// are stored in `initial`.
 std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& layout,
                               const KerasImport& imported, std::vector<std::vector<float>>& initial) {
   std::vector<ArrayOf> slots;

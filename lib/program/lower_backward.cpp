@@ -21,7 +21,8 @@ class BackwardLowering {
       lower_node(i);
       note_ready(i);
     }
-    // Emitted last, so that no slot waits for another slot's gradients before it has computed all of its own.
+    // Emitted last, so that no slot waits for another slot's gradients before it has computed all its
+    // gradients.
     for (auto& [instruction, slice] : late_) {
       std::get<AddSharedGradient>(instruction.work).is_first = given_.insert(slice).second;
       program_.instructions.push_back(std::move(instruction));
