@@ -51,7 +51,7 @@ class NewFolder {
                       found == Standing::directory ? "one with files" : "a file"));
     was_there_ = found == Standing::directory;
     fs::create_directories(path_, error);
-    if (error) throw UserError(fmt::format("{}: could not be made: {}", path_, error.message()));
+    if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_, error.message()));
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
@@ -219,11 +219,11 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 
 void import_file(const ImportOptions& options) {
   if (look_at(options.path) != Standing::file)
-    throw UserError(fmt::format("{}: expected a model file of Keras's, found {}", options.path,
+    throw UserError(fmt::format("{}: expected a Keras model file, found {}", options.path,
                                 look_at(options.path) == Standing::nothing ? "nothing" : "no file"));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
-        "{}: expected a model file of Keras's (.keras, .h5), found {}", options.path,
+        "{}: expected a Keras model file (.keras, .h5), found {}", options.path,
         begins_as_checkpoint(options.path) ? "a checkpoint of dtrain" : describe_file(options.path)));
   const std::string stem = fs::path(options.path).stem().string();
   const std::string path = options.folder.empty() ? stem : options.folder;
@@ -265,20 +265,20 @@ void import_file(const ImportOptions& options) {
 }  // namespace
 
 void add_import(CommandLine& line) {
-  Command command = line.add_command("import", "A model file of Keras's as a model of dtrain");
+  Command command = line.add_command("import", "Convert a Keras model file to a dtrain model");
   const auto options = std::make_shared<ImportOptions>();
-  command.add_option("FILE", options->path, "A .keras or .h5 file that Keras saved a whole model to")
+  command.add_option("FILE", options->path, "A .keras or .h5 file with a whole model saved by Keras")
       .required();
   command
       .add_option(
           "--output,-o", options->folder,
-          "The folder for the model and its weights, which must not exist; the file's name without its "
-          "ending where not given")
+          "The folder for the model and its weights, new or empty (default: the file's name without its "
+          "extension)")
       .type_name("DIR");
-  command.add_flag(
-      "--with-optimizer", options->with_optimizer,
-      "Also the losses, metrics and the optimizer with its state, so that `dtrain resume DIR --output RUN "
-      "--set dataset=FILE.yaml` continues the training");
+  command.add_flag("--with-optimizer", options->with_optimizer,
+                   "Also import the losses, metrics and the optimizer with its state, so that `dtrain resume "
+                   "DIR --output RUN "
+                   "--set dataset=FILE.yaml` continues the training");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

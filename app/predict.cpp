@@ -142,7 +142,7 @@ class Predictions {
                                     [](float value) { return value < -kRounding || value > 1 + kRounding; });
     if (wrong == values.end()) return;
     no_probability_ = fmt::format(
-        "'{0}' put out {1:.4g}, which is no probability, though the loss takes its outputs for "
+        "'{0}' returned {1:.4g}, which is not a probability, but the loss expects its outputs to be "
         "probabilities: end '{0}' in a sigmoid or softmax, or train with the loss's from_logits: true",
         output.spec.name, *wrong);
   }
@@ -175,7 +175,7 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
                                   suggestion_or_list(layer, names)));
     outputs.push_back({last[static_cast<size_t>(found - names.begin())]});
     if (const TensorSpec& spec = graph.spec(outputs.back()); spec.dtype != DType::float32)
-      throw UserError(fmt::format("--layer: expected a layer that puts out float32, found '{}' of {}", layer,
+      throw UserError(fmt::format("--layer: expected a layer with a float32 output, found '{}' of {}", layer,
                                   name_of(spec.dtype)));
   }
   graph.outputs = std::move(outputs);
@@ -278,7 +278,7 @@ void predict(const PredictOptions& options) {
 }  // namespace
 
 void add_predict(CommandLine& line) {
-  Command command = line.add_command("predict", "A trained model's outputs for new inputs");
+  Command command = line.add_command("predict", "Compute a trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
   add_model_options(command, *options, "predict");
   command
@@ -295,14 +295,15 @@ void add_predict(CommandLine& line) {
       .required()
       .type_name("FILE");
   command
-      .add_option("--outputs", options->outputs,
-                  "What is written: the model's outputs as they are, or probabilities (of .h5 and .npy raw "
-                  "where not given, else probabilities)")
+      .add_option(
+          "--outputs", options->outputs,
+          "What to write: the model's raw outputs, or probabilities (default: raw for .h5 and .npy files, "
+          "else probabilities)")
       .one_of({"raw", "probabilities"});
   command
-      .add_option("--format", options->format,
-                  "The format of text, whatever the file's name (on standard output as the input where not "
-                  "given)")
+      .add_option(
+          "--format", options->format,
+          "Text format (default: by the file's extension; on standard output, the format of the inputs)")
       .one_of({"csv", "jsonl"});
   command
       .add_option("--layer", options->layers,
@@ -311,8 +312,7 @@ void add_predict(CommandLine& line) {
       .type_name("NAME")
       .one_value_each()
       .excludes(command.option("--outputs"));
-  command
-      .add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
+  command.add_option("--batch-size", options->batch_size, "Samples per batch (default: as in training)")
       .at_least(1)
       .type_name("N");
   add_text_options(command, *options);

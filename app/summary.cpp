@@ -118,7 +118,7 @@ void summarize(const SummaryOptions& options) {
 }  // namespace
 
 void add_summary(CommandLine& line) {
-  Command command = line.add_command("summary", "The table of a model's layers");
+  Command command = line.add_command("summary", "Show the table of a model's layers");
   const auto options = std::make_shared<SummaryOptions>();
   command
       .add_option("PATH", options->path,

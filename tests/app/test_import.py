@@ -377,7 +377,7 @@ class Refusals(Import):
         config = self.config()
         config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]
         self.rewrite(config_json=config)
-        self.assertIn("say --set 'model.inputs.x=[", self.refused("model.keras"))
+        self.assertIn("add --set 'model.inputs.x=[", self.refused("model.keras"))
         self.dtrain("import", "model.keras", "--output", "imported", "--set", "model.inputs.x=[12]")
 
     def test_weights_that_do_not_fit(self):

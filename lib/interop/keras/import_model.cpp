@@ -376,7 +376,7 @@ void check_inputs(const ConfigNode& model) {
         shown.push_back(extent.is_null() ? "?" : extent.text());
     std::string example = fmt::format("{}", fmt::join(shown, ","));
     problems += fmt::format(
-        "\n  input '{0}' is [{1}]: say --set 'model.inputs.{0}=[{2}]'", name.text(), example,
+        "\n  input '{0}' is [{1}]: add --set 'model.inputs.{0}=[{2}]'", name.text(), example,
         shown.empty() ? "64" : [&] {
           for (std::string& one : shown)
             if (one == "?") one = "224";
@@ -384,7 +384,7 @@ void check_inputs(const ConfigNode& model) {
         }());
   }
   if (!problems.empty())
-    throw UserError("the file leaves extents of inputs open, and dtrain needs them:" + problems);
+    throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ struct ActivationOptions {
   Configured<ActivationFunction> activation;
 
   static const Schema<ActivationOptions>& schema() {
-    static const auto schema = Schema<ActivationOptions>("An activation function as a layer of its own.")
+    static const auto schema = Schema<ActivationOptions>("An activation function as a separate layer.")
                                    .example("{activation: relu}")
                                    .required("activation", &ActivationOptions::activation, "the function")
                                    .positional("activation")

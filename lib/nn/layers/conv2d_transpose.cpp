@@ -25,7 +25,7 @@ struct TransposeOptions {
   static const Schema<TransposeOptions>& schema() {
     using O = TransposeOptions;
     static const auto schema =
-        Schema<O>("A convolution the other way round, which makes images larger by its strides.")
+        Schema<O>("A transposed convolution, which enlarges images by its strides.")
             .example("{filters: 16, kernel_size: 2, strides: 2}")
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the kernel")

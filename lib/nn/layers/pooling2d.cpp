@@ -31,8 +31,9 @@ struct PoolingOptions {
             .optional("pool_size", &O::pool_size, "extent of the window")
             .optional("strides", &O::strides,
                       fmt::format("steps of the window over the {}; pool_size if null", Space<Size>::kName))
-            .optional("padding", &O::padding,
-                      "'same' lets windows stand over the border, to ceil(extent / stride) of them");
+            .optional(
+                "padding", &O::padding,
+                "with 'same', windows may extend beyond the border; there are ceil(extent / stride) windows");
     return schema;
   }
 };
