@@ -277,8 +277,7 @@ void add_import(CommandLine& line) {
       .type_name("DIR");
   command.add_flag("--with-optimizer", options->with_optimizer,
                    "Also import the losses, metrics and the optimizer with its state, so that `dtrain resume "
-                   "DIR --output RUN "
-                   "--set dataset=FILE.yaml` continues the training");
+                   "DIR --output RUN --set dataset=FILE.yaml` continues the training");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

@@ -44,7 +44,7 @@ struct TrimmedWindow {
   Padding3 padding;
 };
 TrimmedWindow trimmed(const Window& window, const Shape& image);
-/// Returns true, and reports an error, if the dilation exceeds what convolutions support.
+/// Returns true, and reports an error, if the dilated window is larger than convolutions support.
 bool spreads_too_far(const Window& window, const std::string& option, const TensorSpec& image,
                      const ReportError& report_error);
 /// Returns whether the window fits into the image; reports an error otherwise. `option` is the window's name
