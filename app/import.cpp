@@ -1,4 +1,4 @@
-// dtrain import: from a model file of Keras's to a folder that the other commands take for a model.
+// dtrain import: converts a Keras model file to a folder that other commands accept as a model.
 #include "interop/keras/import.h"
 
 #include <algorithm>
@@ -36,10 +36,11 @@ struct ImportOptions {
   bool with_optimizer = false;
 };
 
-/// The folder that an import fills. Unless it is kept, everything that was written goes again.
+/// The folder that an import fills. The destructor removes everything that was written, unless keep() was
+/// called.
 class NewFolder {
  public:
-  /// Throws UserError for a path that holds something.
+  /// Throws UserError if the path is a file or a folder with files.
   explicit NewFolder(std::string path) : path_(std::move(path)) {
     const Standing found = look_at(path_);
     std::error_code error;
@@ -50,7 +51,7 @@ class NewFolder {
                       found == Standing::directory ? "one with files" : "a file"));
     was_there_ = found == Standing::directory;
     fs::create_directories(path_, error);
-    if (error) throw UserError(fmt::format("{}: could not be made: {}", path_, error.message()));
+    if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_, error.message()));
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
@@ -61,7 +62,7 @@ class NewFolder {
     if (!was_there_) fs::remove(path_, ignored);
   }
 
-  /// The path of a file in the folder, which is to be written.
+  /// Returns the path for a new file in the folder.
   std::string add(const std::string& name) {
     written_.push_back(name);
     return file(name);
@@ -81,7 +82,7 @@ void write_text(const std::string& path, const std::string& text) {
   write_file(path, {&bytes, 1});
 }
 
-/// The configuration of the checkpoint: a name, the model and perhaps its training.
+/// Returns the checkpoint's configuration: a name, the model and, unless `train` is null, the training.
 ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
   std::vector<ConfigNode::Entry> entries{ConfigNode::entry("name", ConfigNode::scalar(name, true)),
                                          ConfigNode::entry("model", model)};
@@ -89,7 +90,7 @@ ConfigNode config_with(const std::string& name, const ConfigNode& model, const C
   return ConfigNode::mapping(std::move(entries));
 }
 
-/// The model after the changes of --set.
+/// Returns the model changed by --set.
 ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
   const ConfigNode config = apply_sets(config_with("model", model, {}), sets, diagnostics);
@@ -97,7 +98,7 @@ ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& se
   return *config.find("model");
 }
 
-/// "multi_gpu_model: 4 towers, saved twice"; "" for a model that was not wrapped.
+/// Returns "multi_gpu_model: 4 towers, saved twice"; "" for a model without a wrapper.
 std::string describe_towers(const std::vector<int>& towers) {
   if (towers.empty()) return "";
   const bool are_equal =
@@ -110,7 +111,7 @@ std::string describe_towers(const std::vector<int>& towers) {
   return text;
 }
 
-/// The optimizer and losses of a file, in a few words; "" for a file without.
+/// Describes the file's training; "" if it has none.
 std::string describe_training(const Json& training) {
   if (!training.is_object()) return "";
   return "the optimizer, losses and metrics that the file was compiled with";
@@ -191,7 +192,8 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("folder", folder);
 }
 
-/// The optimizer's slots in its order. Arrays that the file lacks are as they begin; `initial` keeps those.
+/// Returns the optimizer's slots, in its order. Arrays that the file lacks have their initial values, which
+/// are stored in `initial`.
 std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& layout,
                               const KerasImport& imported, std::vector<std::vector<float>>& initial) {
   std::vector<ArrayOf> slots;
@@ -217,11 +219,11 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 
 void import_file(const ImportOptions& options) {
   if (look_at(options.path) != Standing::file)
-    throw UserError(fmt::format("{}: expected a model file of Keras's, found {}", options.path,
+    throw UserError(fmt::format("{}: expected a Keras model file, found {}", options.path,
                                 look_at(options.path) == Standing::nothing ? "nothing" : "no file"));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
-        "{}: expected a model file of Keras's (.keras, .h5), found {}", options.path,
+        "{}: expected a Keras model file (.keras, .h5), found {}", options.path,
         begins_as_checkpoint(options.path) ? "a checkpoint of dtrain" : describe_file(options.path)));
   const std::string stem = fs::path(options.path).stem().string();
   const std::string path = options.folder.empty() ? stem : options.folder;
@@ -263,20 +265,19 @@ void import_file(const ImportOptions& options) {
 }  // namespace
 
 void add_import(CommandLine& line) {
-  Command command = line.add_command("import", "A model file of Keras's as a model of dtrain");
+  Command command = line.add_command("import", "Convert a Keras model file to a dtrain model");
   const auto options = std::make_shared<ImportOptions>();
-  command.add_option("FILE", options->path, "A .keras or .h5 file that Keras saved a whole model to")
+  command.add_option("FILE", options->path, "A .keras or .h5 file with a whole model saved by Keras")
       .required();
   command
       .add_option(
           "--output,-o", options->folder,
-          "The folder for the model and its weights, which must not exist; the file's name without its "
-          "ending where not given")
+          "The folder for the model and its weights, new or empty (default: the file's name without its "
+          "extension)")
       .type_name("DIR");
-  command.add_flag(
-      "--with-optimizer", options->with_optimizer,
-      "Also the losses, metrics and the optimizer with its state, so that `dtrain resume DIR --output RUN "
-      "--set dataset=FILE.yaml` continues the training");
+  command.add_flag("--with-optimizer", options->with_optimizer,
+                   "Also import the losses, metrics and the optimizer with its state, so that `dtrain resume "
+                   "DIR --output RUN --set dataset=FILE.yaml` continues the training");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

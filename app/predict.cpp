@@ -1,4 +1,4 @@
-// dtrain predict: what a trained model makes of new inputs.
+// dtrain predict: computes a trained model's outputs for new inputs.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -34,7 +34,7 @@ struct PredictOptions : ModelOptions, InputOptions {
   std::optional<int64_t> batch_size;
 };
 
-/// What is read from must not be written over, nor any other checkpoint, nor what a run was made of.
+/// Throws UserError if the output would overwrite an input, a checkpoint, or a file of the run's data set.
 void check_output(const PredictOptions& options, const std::vector<std::string>& inputs,
                   const SavedRun& run) {
   namespace fs = std::filesystem;
@@ -63,10 +63,10 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
           fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
 }
 
-/// What predictions are made of: the model's outputs, and what is done to their numbers.
+/// Converts the model's outputs to the numbers that are written.
 class Predictions {
  public:
-  /// Of the outputs that the configuration has heads for, or of inner layers.
+  /// `are_of_layers`: the outputs are those of inner layers, not those with heads in the configuration.
   Predictions(const SavedRun& run, bool are_of_layers, bool are_probabilities)
       : are_of_layers_(are_of_layers), are_probabilities_(are_probabilities) {
     const RunConfig& config = run.config;
@@ -93,8 +93,8 @@ class Predictions {
     return all;
   }
 
-  /// The numbers that are written, made of those that the model puts out: float32 in their place, or float64
-  /// in `wide` where they need it.
+  /// Converts the model's numbers to those that are written: as float32 in place, or as float64 in `wide` if
+  /// float32 has too few digits.
   View finish(size_t output, const View& view, std::vector<double>& wide) {
     if (are_of_layers_) return view;
     const std::span<float> values(view.f32(), static_cast<size_t>(view.elements()));
@@ -111,7 +111,7 @@ class Predictions {
     return {wide.data(), view.shape, DType::float64};
   }
 
-  /// What the numbers are, for people.
+  /// Describes the numbers for the user.
   std::string describe() const {
     if (are_of_layers_) return "the outputs of the layers";
     const auto is_any = [](Scores one) { return one == Scores::any; };
@@ -131,7 +131,7 @@ class Predictions {
                : "the model's outputs";
   }
 
-  /// A warning where the loss takes outputs for probabilities that are none, else "".
+  /// Returns a warning if the loss expects probabilities but the outputs are not, else "".
   const std::string& no_probability() const { return no_probability_; }
 
  private:
@@ -142,7 +142,7 @@ class Predictions {
                                     [](float value) { return value < -kRounding || value > 1 + kRounding; });
     if (wrong == values.end()) return;
     no_probability_ = fmt::format(
-        "'{0}' put out {1:.4g}, which is no probability, though the loss takes its outputs for "
+        "'{0}' returned {1:.4g}, which is not a probability, but the loss expects its outputs to be "
         "probabilities: end '{0}' in a sigmoid or softmax, or train with the loss's from_logits: true",
         output.spec.name, *wrong);
   }
@@ -154,10 +154,10 @@ class Predictions {
   std::vector<TargetScale> scales_;  // by output
 };
 
-/// Lets the graph put out what these layers do, instead of what it was trained for.
+/// Replaces the graph's outputs by those of these layers.
 void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
   std::vector<std::string> names;
-  std::vector<int> last;  // of each name, the node that computes the layer's output
+  std::vector<int> last;  // for each name, the node that computes the layer's output
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!graph.nodes[i].layer) continue;
     const std::string& name = graph.layer_name(static_cast<int>(i));
@@ -175,13 +175,13 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
                                   suggestion_or_list(layer, names)));
     outputs.push_back({last[static_cast<size_t>(found - names.begin())]});
     if (const TensorSpec& spec = graph.spec(outputs.back()); spec.dtype != DType::float32)
-      throw UserError(fmt::format("--layer: expected a layer that puts out float32, found '{}' of {}", layer,
+      throw UserError(fmt::format("--layer: expected a layer with a float32 output, found '{}' of {}", layer,
                                   name_of(spec.dtype)));
   }
   graph.outputs = std::move(outputs);
 }
 
-/// The loader's samples through the model, in order.
+/// Runs the loader's samples through the model in order, and writes the results.
 void predict_all(Predictions& predictions, Replicas& replicas, Loader& loader, int64_t batch_size,
                  ArrayWriter& writer) {
   const std::atomic<int>& stop = catch_signals().stop;
@@ -203,8 +203,8 @@ void predict_all(Predictions& predictions, Replicas& replicas, Loader& loader, i
   writer.finish();
 }
 
-/// The format of a text file: by --format, by its name, or on standard output that of the inputs; nothing for
-/// files of arrays.
+/// Returns the format of a text file: from --format, else from the file's name, else on standard output that
+/// of the inputs; nullopt for array files.
 std::optional<TextFormat> text_format_of(const PredictOptions& options, bool reads_json_lines) {
   const std::string ending = std::filesystem::path(options.output_file).extension();
   if (!options.format.empty() && is_array_file(options.output_file))
@@ -278,7 +278,7 @@ void predict(const PredictOptions& options) {
 }  // namespace
 
 void add_predict(CommandLine& line) {
-  Command command = line.add_command("predict", "A trained model's outputs for new inputs");
+  Command command = line.add_command("predict", "Compute a trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
   add_model_options(command, *options, "predict");
   command
@@ -295,14 +295,15 @@ void add_predict(CommandLine& line) {
       .required()
       .type_name("FILE");
   command
-      .add_option("--outputs", options->outputs,
-                  "What is written: the model's outputs as they are, or probabilities (of .h5 and .npy raw "
-                  "where not given, else probabilities)")
+      .add_option(
+          "--outputs", options->outputs,
+          "What to write: the model's raw outputs, or probabilities (default: raw for .h5 and .npy files, "
+          "else probabilities)")
       .one_of({"raw", "probabilities"});
   command
-      .add_option("--format", options->format,
-                  "The format of text, whatever the file's name (on standard output as the input where not "
-                  "given)")
+      .add_option(
+          "--format", options->format,
+          "Text format (default: by the file's extension; on standard output, the format of the inputs)")
       .one_of({"csv", "jsonl"});
   command
       .add_option("--layer", options->layers,
@@ -311,8 +312,7 @@ void add_predict(CommandLine& line) {
       .type_name("NAME")
       .one_value_each()
       .excludes(command.option("--outputs"));
-  command
-      .add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
+  command.add_option("--batch-size", options->batch_size, "Samples per batch (default: as in training)")
       .at_least(1)
       .type_name("N");
   add_text_options(command, *options);

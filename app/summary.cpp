@@ -27,7 +27,8 @@ struct SummaryOptions {
   std::vector<std::string> sets;
 };
 
-/// By content: a file of another program's gets a message that names it, which no YAML parser would give.
+/// Decides by content: for files of other programs, the message names the program, which a YAML parser could
+/// not do.
 bool is_model_file(const std::string& path) {
   return path.ends_with(".h5") || begins_as_checkpoint(path) || is_foreign_model(path);
 }
@@ -38,7 +39,8 @@ RunConfig load_either(const SummaryOptions& options) {
   return load_run_config(options.path, options.sets);
 }
 
-/// Where the layers are. Nowhere, and a warning, where the run is for another machine.
+/// Returns the placement of the layers. If the run is for another machine, warns and returns an empty
+/// placement.
 Placement place(const RunConfig& config) {
   try {
     return config.strategy->place(workload_of(config));
@@ -116,7 +118,7 @@ void summarize(const SummaryOptions& options) {
 }  // namespace
 
 void add_summary(CommandLine& line) {
-  Command command = line.add_command("summary", "The table of a model's layers");
+  Command command = line.add_command("summary", "Show the table of a model's layers");
   const auto options = std::make_shared<SummaryOptions>();
   command
       .add_option("PATH", options->path,

@@ -52,7 +52,7 @@ PATTERNS = [(re.compile(rf"(?<![\w-]){phrase}(?!\w)"), instead) for phrase, inst
 
 
 def texts_of_c(text):
-    """(line, text) of each comment and string literal."""
+    """Yields (line, text) of each comment and string literal."""
     for found in re.finditer(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", text, re.S):
         if not found[0].startswith("'"):
             yield text.count("\n", 0, found.start()) + 1, found[0]
@@ -72,7 +72,7 @@ def texts_of_lines(text, comments_only):
 
 
 def texts_of(path, text):
-    """(line, text) of each piece of prose in a file: one comment line, one string, or one line of documentation."""
+    """Yields (line, text) of each piece of prose in a file: a comment line, a string, or a line of documentation."""
     if path.suffix in C_LIKE:
         return texts_of_c(text)
     if path.suffix == ".py":
@@ -83,7 +83,7 @@ def texts_of(path, text):
 
 
 def findings_of(path, text):
-    """(line, phrase, replacement) of each phrase to avoid."""
+    """Yields (line, phrase, replacement) of each phrase to avoid."""
     for line, prose in texts_of(path, text):
         for pattern, instead in PATTERNS:
             for found in pattern.finditer(prose):
@@ -104,7 +104,7 @@ def check(paths):
 
 
 def self_test():
-    """Every phrase is found in comments and strings, and nothing else is."""
+    """Checks that every phrase is found in comments and strings, and nothing else."""
     def found(name, text):
         return [(line, phrase) for line, phrase, _ in findings_of(pathlib.Path(name), text)]
 

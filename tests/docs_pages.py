@@ -1,4 +1,4 @@
-"""The text of README.md and docs/: their blocks of code, links and command lines (docs_test.py)."""
+"""Parses README.md and docs/: blocks of code, links and command lines (for docs_test.py)."""
 import collections
 import pathlib
 import re
@@ -15,7 +15,7 @@ Block = collections.namedtuple("Block", "language text line directives")
 
 
 def blocks_of(text):
-    """The fenced blocks of a page, each with the directives of the comment before it."""
+    """Returns the fenced blocks of a page, each with the directives of the comment before it."""
     blocks, directives, language, body, start = [], [], None, [], 0
     for number, line in enumerate(text.splitlines(), 1):
         fence = re.match(r"\s*```+\s*(\w*)", line)
@@ -34,14 +34,14 @@ def blocks_of(text):
 
 
 def prose_of(text):
-    """A page without its blocks of code, comments and code within lines."""
+    """Returns a page without code blocks, comments and inline code."""
     text = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
     text = re.sub(r"(?s)<!--.*?-->", "", text)
     return re.sub(r"`[^`\n]*`", "`code`", text)
 
 
 def anchors_of(text):
-    """The anchors of a page's headings: those of GitHub that mkdocs makes, too."""
+    """Returns the anchors of a page's headings, as far as GitHub and mkdocs generate the same."""
     text = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
     anchors, counts = set(), collections.Counter()
     for heading in re.findall(r"(?m)^#{1,6} (.+?)\s*#*$", text):
@@ -59,7 +59,7 @@ def links_of(text):
 
 
 def broken_links(page, text):
-    """Links of a page that lead nowhere."""
+    """Returns the broken links of a page."""
     broken = []
     for link in links_of(text):
         path, _, anchor = link.partition("#")
@@ -76,7 +76,7 @@ def broken_links(page, text):
 
 
 def commands_of(line):
-    """The arguments of each dtrain on a line of a shell."""
+    """Returns the arguments of each dtrain command on a shell line."""
     words = shlex.split(re.sub(r"<\((.*?)\)", r" | \1", line), comments=True)
     commands, segment = [], []
     for word in [*words, "|"]:
@@ -94,7 +94,7 @@ def commands_of(line):
 
 
 def command_lines(text):
-    """(number, line) of the lines of a page's blocks that a shell is meant to run."""
+    """Returns (number, line) of each shell command line in a page's blocks."""
     fenced = [(block.line + 1 + i, line) for block in blocks_of(text) if block.language in ("sh", "bash", "console", "")
               for i, line in enumerate(block.text.splitlines())]
     outside = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", lambda found: "\n" * found[0].count("\n"), text)
@@ -103,12 +103,12 @@ def command_lines(text):
 
 
 def commands_in_prose(text):
-    """The words after `dtrain` of commands in code within lines, each up to the end of its command."""
+    """Yields the words after `dtrain` of each command in inline code, up to the end of the command."""
     prose = re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)
     for code in re.findall(r"`(?:\./)?dtrain ([a-z][^`\n]*)`", prose):
         yield re.split(r"[;&|]", code.replace("\\|", " "))[0].split()
 
 
 def option(directives, name):
-    """What follows `name` in a block's directives; None where it is not among them."""
+    """Returns the text after `name` in a block's directives; None if there is no such directive."""
     return next((d[len(name):].strip() for d in directives if d == name or d.startswith(name + " ")), None)

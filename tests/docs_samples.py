@@ -1,5 +1,5 @@
-"""Files that the commands and configurations of README.md and docs/ name, and whole configurations from which the
-parts on the pages start (docs_test.py)."""
+"""Creates the files that commands and configurations of README.md and docs/ use, and defines the whole configurations
+that are merged with the parts shown on the pages (for docs_test.py)."""
 import csv
 import gzip
 import pathlib
@@ -75,7 +75,7 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 
 
 def png(width, height, seed):
-    """A PNG of noise around one colour."""
+    """Returns a PNG of noise around one colour."""
     draw = random.Random(seed)
     colour = [draw.randrange(40, 216) for _ in range(3)]
     rows = b"".join(b"\0" + bytes(c + draw.randrange(-40, 40) for _ in range(width) for c in colour) for _ in range(height))
@@ -124,7 +124,7 @@ def write_images(folder):
 
 
 def sample_folder(name):
-    """A folder with the shipped configurations and data, and the files that the pages name."""
+    """Creates a folder with the shipped configurations and data, and the files that the pages use."""
     folder = pathlib.Path(name)
     shutil.copytree(ROOT / "configs", folder / "configs")
     (folder / "datasets").symlink_to(ROOT / "datasets")

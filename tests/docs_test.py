@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""README.md and docs/ are true: links lead somewhere, command lines are understood, configurations are valid.
+"""Checks README.md and docs/: links are not broken, command lines are accepted, configurations are valid.
 
-    docs_test.py DTRAIN [TEST...]    the program; Python's standard library only
+    docs_test.py DTRAIN [TEST...]    DTRAIN: the program
 
-A comment before a block of code says what the block needs:
+Needs only Python's standard library. A comment before a block of code states how to test the block:
 
     <!-- test: run -->                 the commands of an sh block are run, in the order of the page
     <!-- test: run after COMMAND -->   the same, after a command that the page does not show
-    <!-- test: base NAME -->           a yaml block is a part of a configuration, which starts from BASES[NAME]
-    <!-- test: in configs -->          a yaml block is a file in configs/
-    <!-- test: save FILE -->           a yaml block is a file that later commands of the page name
-    <!-- test: files missing -->       its files need not be there: messages about them alone are fine
-    <!-- test: wrong -->               `dtrain check` rejects the yaml block, with the words of the text block after it
-    <!-- test: warns -->               the same of a block that it accepts with a warning
-    <!-- test: fails -->               the commands fail, with the words of the text block after them; `fails after COMMAND`
+    <!-- test: base NAME -->           the yaml block is merged over the configuration BASES[NAME]
+    <!-- test: in configs -->          the yaml block is saved in configs/
+    <!-- test: save FILE -->           the yaml block is saved as FILE, which later commands of the page use
+    <!-- test: files missing -->       files of the configuration may be missing: errors about them are ignored
+    <!-- test: wrong -->               `dtrain check` rejects the yaml block with the message in the following text block
+    <!-- test: warns -->               `dtrain check` accepts it with the warning in the following text block
+    <!-- test: fails -->               the commands fail with the message in the following text block
+    <!-- test: fails after COMMAND --> the same, after a command that the page does not show
     <!-- test: keep devices -->        GPUs are not replaced
 
 All command lines of dtrain in sh blocks are parsed by the program, whether or not they are run. GPUs in configurations
@@ -42,14 +43,14 @@ def run(arguments, folder, timeout=600):
 
 
 def shell(script, folder):
-    """Runs lines of a shell, in which `dtrain` is the program."""
+    """Runs shell lines in which `dtrain` is the program."""
     environment = {**os.environ, "PATH": f"{pathlib.Path(DTRAIN).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
     return subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True,
                           text=True, stdin=subprocess.DEVNULL, timeout=900)
 
 
 def not_understood(line):
-    """What the program says of a command line that it does not understand; nothing of others."""
+    """Returns the program's messages about invalid command lines; an empty list if all are valid."""
     messages = []
     for arguments in commands_of(line):
         if "--watch" in arguments and "--count" not in arguments:
@@ -62,7 +63,7 @@ def not_understood(line):
 
 
 def check(block, folder):
-    """What `dtrain check` does with a block."""
+    """Runs `dtrain check` on a block."""
     text = block.text if "keep devices" in block.directives else re.sub(r"\bgpu:(\d)", r"cpu:\1", block.text)
     base = option(block.directives, "base")
     if base is not None:
@@ -74,9 +75,10 @@ def check(block, folder):
 
 
 def mistakes_in_yaml(block, folder, shown=None):
-    """What is wrong with a block, which is a configuration or a part of one; "" if nothing is.
+    """Returns the errors in a block that holds a configuration or a part of one; "" if there are none.
 
-    Of one that is marked as wrong: what is missing of `shown` among the words of `dtrain check`.
+    For a block that is marked as wrong or with a warning: returns which lines of the block `shown` are not in the
+    message of `dtrain check`.
     """
     base = option(block.directives, "base")
     if base is not None and base not in BASES:
@@ -96,7 +98,7 @@ def mistakes_in_yaml(block, folder, shown=None):
 
 
 def not_shown(done, shown, fails=True):
-    """What is wrong where a command should fail (or not), with the lines of the block `shown` in its message."""
+    """Returns an error unless the command failed (or succeeded, without `fails`) with the block `shown` in its message."""
     if shown is None or shown.language != "text":
         return "no text block with the message follows"
     missing = [line for line in shown.text.splitlines() if line.strip() not in done.stderr]
@@ -106,7 +108,7 @@ def not_shown(done, shown, fails=True):
 
 
 class Pages(unittest.TestCase):
-    """Checks of text alone."""
+    """Checks that do not run the program."""
 
     def test_links_lead_somewhere(self):
         for page in PAGES:
@@ -211,7 +213,7 @@ class Commands(unittest.TestCase):
 
 
 class ThisTest(unittest.TestCase):
-    """It finds what is wrong."""
+    """Tests of this script: it detects errors."""
 
     def test_broken_links(self):
         page = ROOT / "docs/README.md"

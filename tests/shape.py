@@ -36,7 +36,7 @@ def join_statements(lines):
 
 
 def blocks(lines, pattern):
-    """The name, first line and last line of each block whose head matches."""
+    """Yields the name, first line and last line of each block whose first line matches the pattern."""
     opened = []
     for first, number, text in join_statements(lines):
         if found := pattern.match(text):
@@ -48,7 +48,7 @@ def blocks(lines, pattern):
 
 
 def members_and_methods(lines, first, last):
-    """Counts of one class, nested classes and the bodies of functions left out."""
+    """Returns the numbers of members and methods of a class, without nested classes and function bodies."""
     indentation = len(lines[first - 1]) - len(lines[first - 1].lstrip()) + 2
     members = methods = 0
     for _, _, text in join_statements(lines[first:last - 1]):

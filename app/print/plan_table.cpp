@@ -15,7 +15,7 @@ int64_t as_int(size_t bytes) {
   return static_cast<int64_t>(bytes);
 }
 
-/// The numbers of the values' buffers.
+/// Returns the buffer numbers of values.
 Json buffers_of(const Program& program, const std::vector<ValueId>& values) {
   Json array = Json::array();
   for (const ValueId value : values) array.push(static_cast<int>(program.values[value].buffer));
@@ -24,7 +24,7 @@ Json buffers_of(const Program& program, const std::vector<ValueId>& values) {
 
 Json buffer_json(const ProgramBuffer& buffer) {
   const Lifetime lifetime = buffer.lifetime;
-  const bool placed = lifetime.first >= 0;  // else no instruction uses it
+  const bool placed = lifetime.first >= 0;  // false if no instruction uses it
   const bool ends = placed && lifetime.last != Arena::kToTheEnd;
   return Json::object()
       .set("name", buffer.name)

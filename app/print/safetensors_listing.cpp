@@ -18,7 +18,7 @@ struct ListedLayer {
   int64_t parameters = 0;
 };
 
-/// The position after which an array's name names the array within its layer; 0 without a layer.
+/// Returns the length of the layer's name at the front of an array's name; 0 if there is none.
 size_t end_of_layer(const std::string& name) {
   const size_t separator = name.find_last_of("./");
   return separator == std::string::npos ? 0 : separator;

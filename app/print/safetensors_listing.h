@@ -1,4 +1,4 @@
-// What `dtrain inspect` and `dtrain summary` print of a .safetensors file.
+// Listings of .safetensors files for `inspect` and `summary`.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace dtrain {
 
-/// All arrays with their shapes, and the metadata.
+/// Returns all arrays with their shapes, and the metadata.
 Json arrays_json(const SafetensorsFile& file, const std::string& path);
 std::string arrays_text(const SafetensorsFile& file, const std::string& path);
 
-/// The layers that the arrays' names tell of ("layer1.0.conv1" of "layer1.0.conv1.weight"), in order of
-/// appearance, each with its arrays and number of parameters.
+/// Returns the layers that follow from the arrays' names ("layer1.0.conv1" from "layer1.0.conv1.weight"), in
+/// order of appearance, with their arrays and numbers of parameters.
 Json layers_json(const SafetensorsFile& file, const std::string& path);
 std::string layers_text(const SafetensorsFile& file, const std::string& path);
 

@@ -45,7 +45,7 @@ Bytes allocate_block(size_t size) {
   const size_t whole = (size + kLargePage - 1) / kLargePage * kLargePage;
   void* const block = std::aligned_alloc(kLargePage, whole);
   if (!block) throw std::bad_alloc();
-  ::madvise(block, whole, MADV_HUGEPAGE);  // where there are none, small pages do
+  ::madvise(block, whole, MADV_HUGEPAGE);  // a hint: without large pages, small ones are used
   return {std::shared_ptr<std::byte[]>(static_cast<std::byte*>(block), std::free), size};
 }
 

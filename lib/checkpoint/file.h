@@ -19,8 +19,8 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
-/// A block that nothing is written to yet. The system is asked for large pages for a large one, which it
-/// then has in a part of the time.
+/// Allocates an uninitialized block. For a large block, requests large pages, which the system provides much
+/// faster.
 Bytes allocate_block(size_t size);
 
 /// Writes the parts in order to a temporary file in the same directory, and renames it to `location` once it

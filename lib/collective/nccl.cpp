@@ -67,7 +67,7 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   const auto size = static_cast<int>(gpus.size());
   const World::LocalRanks ranks = world.local_ranks(size);
   std::vector<ncclComm_t> communicators(gpus.size());
-  // In one group, since each call waits for all others. A started group must be ended even after an error.
+  // Calls are grouped, because each waits for all others. A started group must be ended even after an error.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
@@ -148,7 +148,7 @@ class NcclGroup {
     lock.unlock();
     if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
     if (aborted_) return;
-    // In one group, since each call waits for all others on this machine.
+    // Calls are grouped, because each waits for all others on this machine.
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
     ncclGroupEnd();

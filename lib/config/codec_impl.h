@@ -56,7 +56,7 @@ struct Codec<ConfigNode> {
   static Json schema() { return Json::object(); }
 };
 
-/// For int, int64_t and uint64_t; defined in codec.cpp.
+/// Specializations for int, int64_t and uint64_t; defined in codec.cpp.
 template <class V>
 struct IntegerCodec {
   static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics);
@@ -70,7 +70,7 @@ struct Codec<int64_t> : IntegerCodec<int64_t> {};
 template <>
 struct Codec<uint64_t> : IntegerCodec<uint64_t> {};
 
-/// For float and double; defined in codec.cpp.
+/// Specializations for float and double; defined in codec.cpp.
 template <class V>
 struct RealCodec {
   static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics);

@@ -17,7 +17,7 @@ namespace dtrain {
 /// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// Expands names from the command line to paths, in order. A name that exists stays as it is; any other name
+/// Expands names from the command line to paths, in order. A name that exists stays unchanged; any other name
 /// with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing matches a
 /// pattern.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);

@@ -113,8 +113,8 @@ class NcclAllReduce final : public WholeState {
     for (size_t& next = next_[rank]; next < buckets_.size() && buckets_[next].end <= end; ++next)
       members_[rank]->all_reduce(worker.gradients() + buckets_[next].begin, buckets_[next].size());
     if (next_[rank] < buckets_.size() || has_other_slots_ || !update_.is_weighted()) return;
-    // Enqueued with the reductions, before the update's kernels: their first launch may wait for another
-    // GPU's reduction.
+    // Must be enqueued with the reductions, before the update's kernels: their first launch may wait for
+    // another GPU's reduction.
     if (std::exchange(weights_are_summed_[rank], 1) != 0) return;
     worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
     members_[rank]->all_reduce(worker.weights(), 1);

@@ -41,8 +41,9 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
 void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {
   if (!node.trainable && owner.trainable)
     diagnostics_.error(
-        mark, fmt::format("{} '{}' has the weights of '{}', which is trained: set `trainable: false` there",
-                          node.kind, node.name, owner.name));
+        mark,
+        fmt::format("{} '{}' shares the weights of '{}', which is trained: set `trainable: false` there",
+                    node.kind, node.name, owner.name));
   node.trainable = owner.trainable;
   node.layer = owner.layer;
   node.shared_with = number;

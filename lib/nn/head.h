@@ -17,30 +17,32 @@ namespace dtrain {
 
 /// A metric of an output.
 struct HeadMetric {
-  std::string name;  // as it is reported
+  std::string name;  // name in reports
   std::shared_ptr<const Metric> metric;
-  int64_t sums = 1;           // that it keeps
-  bool weighted = false;      // by the rows' weights, where they have some
-  std::string computes = {};  // kind and options: the same for metrics that differ in their names only
+  int64_t sums = 1;           // number of sums that it accumulates
+  bool weighted = false;      // whether its rows are weighted, if there are row weights
+  std::string computes = {};  // kind and options without the name: equal for metrics that differ only in
+                              // their names
 };
 
-/// The loss and the metrics of one of the model's outputs.
+/// The loss and metrics of one of the model's outputs.
 struct Head {
   ValueRef output;                   // the prediction
-  std::shared_ptr<const Loss> loss;  // null in a model that is only asked for predictions
+  std::shared_ptr<const Loss> loss;  // null in a model that is only used for predictions
   std::vector<HeadMetric> metrics;
-  TensorSpec target;  // as the loss wants it
-  /// The column of the rows' weights, which is the same for all heads; nothing where all rows count the same.
-  /// A sample has one weight for all of its rows, or one for each.
+  TensorSpec target;  // in the form that the loss requires
+  /// The column of row weights, which all heads share; nullopt if all rows have the same weight. A sample has
+  /// one weight for all of its rows, or one for each row.
   std::optional<TensorSpec> weights = {};
 
-  /// The meaning of the output's numbers, according to the loss.
+  /// Returns how the loss interprets the output's numbers.
   Scores scores() const { return loss ? loss->takes() : Scores::any; }
-  /// How many totals it has: the loss's sum, the metrics' sums, and where there are weights their sum.
+  /// Returns the number of totals: the loss's sum, the metrics' sums and, if there are row weights, their
+  /// sum.
   int64_t count_totals() const;
 };
 
-/// How many totals all heads have together, which lie one head's after the other's.
+/// Returns the number of totals of all heads, which are stored head by head.
 size_t count_totals(std::span<const Head> heads);
 
 }  // namespace dtrain

@@ -1,10 +1,10 @@
-// The op vocabulary: everything that layers, losses and optimizers ask of a device. The CPU (oneDNN and
-// kernels of our own) and CUDA (cuBLASLt, cuDNN and kernels of our own) implement it. All pointers are memory
-// of the Context's device; calls may return before the work is done, and follow one another in order.
-//
-// `void*` arrays are of compute_type(), unless an operation names their type: activations, their gradients,
-// and the copies of weights that products read. `float*` arrays are float32 always: parameters, their
-// gradients, statistics. All arrays are row major.
+// The op vocabulary: all operations that layers, losses and optimizers need from a device. Implemented for
+// the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own kernels). All pointers are
+// memory of the Context's device. Calls may return before the work is done; operations run in the order of
+// the calls.
+// `void*` arrays have compute_type(), unless an operation names their type: activations, their gradients, and
+// the copies of weights that matrix products and convolutions read. `float*` arrays are always float32:
+// parameters, their gradients, statistics. All arrays are row major.
 #pragma once
 
 #include <cstddef>
@@ -24,23 +24,23 @@
 
 namespace dtrain {
 
-/// A backend has no way to compute what was to be prepared.
+/// Thrown by functions that prepare an operation if the backend cannot compute it.
 class Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-/// What a user should know of how something is computed on its device; empty where there is nothing to say.
+/// Notes for the user about how an operation is computed on its device; empty if there are none.
 struct Remarks {
-  std::string warning;  ///< of this one alone: why it will be slow
-  std::string note;     ///< a choice that is the same for all of its kind, so that it is said once
+  std::string warning;  ///< about this operation only: why it will be slow
+  std::string note;     ///< about all operations of this kind, so it is printed once
 };
 
-// Prepared operations: made once per shape by a plan, run every step. `scratch` is at least scratch_bytes()
-// of memory that holds nothing between calls; `saved` at least saved_bytes() that the forward call writes and
-// the backward call reads.
+// Prepared operations: created once per shape by a plan, run in every step. `scratch` holds at least
+// scratch_bytes() and keeps nothing between calls. `saved` holds at least saved_bytes(), which the forward
+// call writes and the backward call reads.
 
-/// C = act(op(A) op(B) + bias), C of [m, n]; bias of [n] (null where the spec has none).
+/// C = act(op(A) op(B) + bias), C of [m, n]. `bias` is [n], or null if the spec has none.
 class Matmul {
  public:
   virtual ~Matmul() = default;
@@ -48,19 +48,19 @@ class Matmul {
   virtual void run(const void* a, const void* b, const void* bias, void* c, void* scratch) = 0;
 };
 
-/// (Cross-)correlation in two dimensions, or in three, as deep learning's convolutions are. Images in the
-/// layouts that the operation names; kernels and their gradients always in Keras's: [height, width, channels,
-/// filters], depthwise [height, width, channels, multiplier], of volumes [depth, height, width, channels,
-/// filters].
+/// Cross-correlation in two or three dimensions, the "convolution" of deep learning. Images have the layouts
+/// that src_layout() and dst_layout() return. Kernels and their gradients always have Keras's layout:
+/// [height, width, channels, filters], if depthwise [height, width, channels, multiplier], for volumes
+/// [depth, height, width, channels, filters].
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  /// The layouts of src and diff_src, and of dst and diff_dst: the fastest ones that the backend has.
+  /// The layouts of src and diff_src, and of dst and diff_dst: the backend's fastest ones.
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  /// For a copy of the kernel in the backend's order, which spares backward_data making it once more. `saved`
-  /// may be null in both calls.
+  /// Size of a copy of the kernel in the backend's order, which forward() writes and backward_data() reads,
+  /// so that it need not convert the kernel again. `saved` may be null in both calls.
   virtual size_t saved_bytes() const = 0;
   virtual Remarks remarks() const { return {}; }
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
@@ -68,10 +68,10 @@ class Convolution {
   /// diff_dst is the gradient before the epilogue's activation.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                              void* scratch) = 0;
-  /// Whether backward_filter gives the bias's gradient, too. Else it is the sum of diff_dst, which is plain
-  /// then, over all pixels: Ops::column_sum or Ops::sum_backward_bias.
+  /// Returns true if backward_filter() also computes the bias's gradient. Otherwise it is the sum over all
+  /// pixels of diff_dst, which has the plain layout then: Ops::column_sum or Ops::sum_backward_bias.
   virtual bool gives_bias_gradient() const = 0;
-  /// `diff_bias` is null where there is no bias, or its gradient is not given here.
+  /// `diff_bias` is null if there is no bias or gives_bias_gradient() is false.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                                void* scratch) = 0;
 };
@@ -85,7 +85,7 @@ class Pooling {
   virtual void backward(const void* diff_dst, void* diff_src, const void* saved, void* scratch) = 0;
 };
 
-/// Normalisation over all axes but the channels. gamma or beta (and their gradients) are null where the spec
+/// Normalisation over all axes except the channels. gamma or beta (and their gradients) are null if the spec
 /// leaves them out.
 class BatchNormalization {
  public:
@@ -97,19 +97,19 @@ class BatchNormalization {
     const void* src;
     const float *gamma, *beta;
     void* dst;               ///< may be the addend
-    float *mean, *variance;  ///< of [channels], written: the batch's own, the variance biased
+    float *mean, *variance;  ///< [channels], written: the batch's mean and biased variance
     void *saved, *scratch;
-    const void* addend = nullptr;  ///< of dst's shape, where the spec adds
+    const void* addend = nullptr;  ///< of dst's shape, if the spec adds
   };
   virtual void forward_training(const TrainingArguments& args) = 0;
 
   struct InferenceArguments {
     const void* src;
     const float *gamma, *beta;
-    const float *mean, *variance;  ///< of [channels], read
+    const float *mean, *variance;  ///< [channels], read
     void* dst;                     ///< may be the addend
     void* scratch;
-    const void* addend = nullptr;  ///< of dst's shape, where the spec adds
+    const void* addend = nullptr;  ///< of dst's shape, if the spec adds
   };
   virtual void forward_inference(const InferenceArguments& args) = 0;
 
@@ -120,17 +120,19 @@ class BatchNormalization {
     const void* diff_dst;          ///< the gradient after the fused activation, unless the spec adds
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
-    float *diff_mean, *diff_variance;  ///< what moving averages take in: share times mean and variance
-    float share;                       ///< these rows' part of the global batch
+    float *diff_mean, *diff_variance;  ///< contributions to the moving averages: share times mean and
+                                       ///< variance
+    float share;                       ///< fraction of the global batch's rows that are in this batch
     const void* saved;
     void* scratch;
   };
   virtual void backward(const BackwardArguments& args) = 0;
 };
 
-/// The same in training, over the rows of all replicas: forward and backward take two calls each, between
-/// which the replicas exchange their partial sums (all_gather; ops/math/normalization.h says of what), so
-/// that all normalise by the same bits. A call touches only the arguments that its comment names.
+/// Batch normalisation in training over the rows of all replicas. Forward and backward take two calls each;
+/// between them, the replicas exchange their partial sums by all_gather (ops/math/normalization.h describes
+/// the sums), so that all normalise by the same bits. A call accesses only the arguments that its comment
+/// names.
 class SynchronizedBatchNormalization {
  public:
   using TrainingArguments = BatchNormalization::TrainingArguments;
@@ -157,48 +159,48 @@ class Reorder {
   virtual void run(const void* src, void* dst) = 0;
 };
 
-/// A normalisation of each of `rows` rows of `columns` elements by the row's own mean and (biased) variance,
-/// then scaled by gamma and shifted by beta.
+/// Normalises each of `rows` rows of `columns` elements by the row's own mean and biased variance, then
+/// scales it by gamma and adds beta.
 struct LayerNormalizationArguments {
   const void* src;
-  const float *gamma, *beta;  ///< of [columns]; null: 1 and 0
+  const float *gamma, *beta;  ///< [columns]; null: 1 and 0
   float epsilon;
   void* dst;
-  float *mean, *inverse_deviation;  ///< of [rows], written
+  float *mean, *inverse_deviation;  ///< [rows], written
   int64_t rows, columns;
 };
-/// The gradients of such a normalisation.
+/// Arguments of the backward pass of layer normalisation.
 struct LayerNormalizationBackwardArguments {
   const void* src;
   const float* gamma;                     ///< null: 1
   const float *mean, *inverse_deviation;  ///< as the forward call wrote them
   const void* diff_dst;
   void* diff_src;                 ///< may be diff_dst
-  float *diff_gamma, *diff_beta;  ///< null with their parameters
+  float *diff_gamma, *diff_beta;  ///< null if the parameter is null
   int64_t rows, columns;
 };
 
-/// The gradients of a PReLU.
+/// Arguments of the backward pass of PReLU.
 struct PreluBackwardArguments {
   const void* src;
   const float* slopes;
   const void* diff_dst;
-  void* diff_src;      ///< may be diff_dst; null where nobody wants it
-  float* diff_slopes;  ///< of [spec.slopes()]; null where nobody wants it
+  void* diff_src;      ///< may be diff_dst; null if not needed
+  float* diff_slopes;  ///< [spec.slopes()]; null if not needed
 };
 
-/// What a loss reads and writes, over [rows, columns] predictions.
+/// Arrays that a loss reads and writes, over [rows, columns] predictions.
 struct LossArguments {
   const void* prediction = nullptr;
   View target;
   RowWeights weights = {};
   double* total = nullptr;  ///< device memory; the weighted sum over the rows is added to it
   int64_t rows = 0, columns = 0;
-  void* diff_prediction = nullptr;    ///< null, or the sum's gradient, times
-  float scale = 1;                    ///< this,
-  const float* loss_scale = nullptr;  ///< and this where it is not null, of device memory
+  void* diff_prediction = nullptr;  ///< gradient of `total`, times `scale` and *loss_scale; or null
+  float scale = 1;
+  const float* loss_scale = nullptr;  ///< device memory; null: 1
 };
-/// What a metric reads and writes, over [rows, columns] predictions.
+/// Arrays that a metric reads and writes, over [rows, columns] predictions.
 struct MetricArguments {
   const void* prediction = nullptr;
   View target;
@@ -210,11 +212,11 @@ struct MetricArguments {
 /// The arrays of an optimizer's step over n elements of flat buffers.
 struct UpdateArguments {
   const StepState* state;         ///< device memory
-  GroupRule group = {};           ///< of these elements
-  float* weights;                 ///< moved in place
+  GroupRule group = {};           ///< settings of these elements' parameter group
+  float* weights;                 ///< updated in place
   const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
-  std::span<float* const> slots;  ///< as the rule has them
-  void* weights_copy = nullptr;   ///< in the compute type, written; null where that is float32
+  std::span<float* const> slots;  ///< in the order of the rule's comment
+  void* weights_copy = nullptr;   ///< written, in the compute type; null if that is float32
   int64_t n;
 };
 
@@ -225,57 +227,59 @@ class Ops {
   virtual Context& context() = 0;
   virtual DType compute_type() const = 0;
 
-  // Those that prepare something throw Unsupported where the backend cannot compute what the spec says.
+  // Functions that prepare an operation throw Unsupported if the backend cannot compute the spec.
 
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
   virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Pooling> pooling(const PoolingSpec& spec) = 0;
   virtual std::unique_ptr<BatchNormalization> batch_normalization(const BatchNormalizationSpec& spec) = 0;
-  /// Whether it does what BatchNormalizationSpec::adds asks for.
+  /// Returns true if the backend supports BatchNormalizationSpec::adds.
   virtual bool adds_in_normalization() const { return false; }
   virtual std::unique_ptr<SynchronizedBatchNormalization> synchronized_batch_normalization(
       const BatchNormalizationSpec& spec, int replicas) = 0;
-  /// `shape` is [n, height, width, channels]; the channels fill whole blocks. The rows of volumes are those
-  /// of images of height depth * height, in every layout.
+  /// `shape` is [n, height, width, channels]; the channels fill whole blocks. A volume is passed as an image
+  /// of height depth * height, which has the same elements in every layout.
   virtual std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) = 0;
 
   // Elementwise, over n elements. dst may be any of the sources.
 
-  /// dst, of float32, becomes `value` throughout.
+  /// Sets all n floats of dst to `value`.
   virtual void fill(float* dst, float value, int64_t n) = 0;
   virtual void copy(void* dst, const void* src, int64_t n) = 0;
-  /// Writes the numbers of `src`, an array of `from`, as `to`: rounded to nearest, ties to even. `to` is a
-  /// floating type or `from`; the CPU does not have bfloat16 and float16. dst must not overlap src.
+  /// Converts `src`, an array of type `from`, to type `to`: rounded to nearest, ties to even. `to` is a
+  /// floating type or equal to `from`; the CPU does not support bfloat16 and float16. dst must not overlap
+  /// src.
   virtual void cast(void* dst, DType to, const void* src, DType from, int64_t n) = 0;
-  /// dst = alpha * src + beta * dst, of float32; with beta 0 dst is not read.
+  /// dst = alpha * src + beta * dst, in float32. If beta is 0, dst is not read.
   virtual void scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) = 0;
   /// dst = act(sum of srcs), in order. Activations with `from_output` only.
   virtual void sum(void* dst, std::span<const void* const> srcs, const ActivationSpec& activation,
                    int64_t n) = 0;
   /// dst = product of srcs.
   virtual void multiply(void* dst, std::span<const void* const> srcs, int64_t n) = 0;
-  /// dst = the srcs merged, of which there are 2 to kMostMerged.
+  /// dst = the srcs merged. There are 2 to kMostMerged srcs.
   virtual void merge(MergeKind kind, void* dst, std::span<const void* const> srcs, int64_t n) = 0;
-  /// diff_src = the gradient of srcs[which]. Of equal largest (smallest) ones the first has it. Other kinds
-  /// do not read the srcs, which may be null then.
+  /// diff_src = the gradient of srcs[which]. Among equal largest (smallest) values, the first gets the
+  /// gradient. For the other kinds the srcs are not read and may be null.
   virtual void merge_backward(MergeKind kind, std::span<const void* const> srcs, size_t which,
                               const void* diff_dst, void* diff_src, int64_t n) = 0;
   virtual void activation_forward(const ActivationSpec& spec, const void* src, void* dst, int64_t n) = 0;
-  /// `saved` is the output where from_output(spec), else the input. diff_src may be diff_dst.
+  /// `saved` is the output if from_output(spec), else the input. diff_src may be diff_dst.
   virtual void activation_backward(const ActivationSpec& spec, const void* saved, const void* diff_dst,
                                    void* diff_src, int64_t n) = 0;
-  /// diff_src = activation_backward(sum of diff_dsts): the gradients that several readers of one value give
-  /// back, summed, and the activation that made the value undone, in one pass.
+  /// diff_src = activation_backward(sum of diff_dsts), in one pass. diff_dsts are the gradients from all
+  /// readers of a value that the activation computed.
   virtual void sum_backward(const ActivationSpec& spec, const void* saved,
                             std::span<const void* const> diff_dsts, void* diff_src, int64_t n) = 0;
-  /// The same over [rows, columns], with diff_bias[c] = the sum over r of diff_src[r, c] as column_sum has
-  /// it; in one pass, too, where that is faster.
+  /// Like sum_backward() over [rows, columns]; also sets diff_bias[c] = the sum over r of diff_src[r, c],
+  /// with the same bits as column_sum(). In one pass if that is faster.
   virtual void sum_backward_bias(const ActivationSpec& spec, const void* saved,
                                  std::span<const void* const> diff_dsts, void* diff_src, float* diff_bias,
                                  int64_t rows, int64_t columns) = 0;
   /// Inverted dropout on [samples, per_sample]: keeps an element with probability 1 - rate and divides it by
-  /// that. Element e of sample s is decided by word e % 4 of random(high = *step (of device memory), low =
-  /// (first_sample + s) << 32 | e / 4). The backward pass is the same call on gradients.
+  /// that probability. Element e of sample s is decided by word e % 4 of random(high = *step, low =
+  /// (first_sample + s) << 32 | e / 4). `step` is in device memory. The backward pass is the same call on
+  /// gradients.
   virtual void dropout(void* dst, const void* src, float rate, const Philox& random, const uint64_t* step,
                        uint64_t first_sample, int64_t samples, int64_t per_sample) = 0;
 
@@ -290,30 +294,31 @@ class Ops {
                                 int64_t columns) = 0;
   virtual void layer_normalization_forward(const LayerNormalizationArguments& args) = 0;
   virtual void layer_normalization_backward(const LayerNormalizationBackwardArguments& args) = 0;
-  /// Copies a [rows, columns] block between arrays whose rows are `dst_stride` and `src_stride` elements
-  /// apart (concatenate).
+  /// Copies a [rows, columns] block between arrays with `dst_stride` and `src_stride` elements from one row
+  /// to the next (concatenate).
   virtual void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                           int64_t columns) = 0;
-  /// Sums elements that lie apart. dst must not overlap src.
+  /// Sums strided elements. dst must not overlap src.
   virtual void strided_sum(const StridedSum& spec, const void* src, void* dst) = 0;
-  /// dst = src where positive, else src times the element's slope.
+  /// dst = src where src is positive, else src times the element's slope.
   virtual void prelu_forward(const PreluSpec& spec, const void* src, const float* slopes, void* dst) = 0;
   virtual void prelu_backward(const PreluSpec& spec, const PreluBackwardArguments& args) = 0;
-  /// Interpolates images, and sums what each pixel has to do with the larger image's gradient.
+  /// Interpolates images. The backward function sums, for each source pixel, the gradients of the larger
+  /// image's pixels with the weights of the interpolation.
   virtual void upsample_bilinear(const BilinearSpec& spec, const void* src, void* dst) = 0;
   virtual void upsample_bilinear_backward(const BilinearSpec& spec, const void* diff_dst, void* diff_src) = 0;
-  /// Plain NHWC images: `padded`, [n, height + top + bottom, width + left + right, channels], is 0 around
-  /// src.
+  /// Plain NHWC images. `padded` is [n, height + top + bottom, width + left + right, channels], with zeros
+  /// around src.
   virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;
   virtual void crop_images(const Padding2& padding, const void* padded, void* dst,
                            const Shape& dst_shape) = 0;
-  /// dst[i] = table[indices[i]] for i in [0, n), rows of `columns`; an index out of [0, table_rows) gives
-  /// NaN.
+  /// dst[i] = table[indices[i]] for i in [0, n), rows of `columns` elements. An index outside [0, table_rows)
+  /// gives NaN.
   virtual void embedding_forward(const float* table, const int32_t* indices, void* dst, int64_t n,
                                  int64_t table_rows, int64_t columns) = 0;
-  /// diff_table (all table_rows of it) = the sum of the rows of diff_dst by their index: on a CPU in the
-  /// order of i, on a GPU in one that follows from the indices and the number of its multiprocessors. An
-  /// index out of [0, table_rows) adds nothing.
+  /// Writes all table_rows rows of diff_table: row r = the sum of the rows of diff_dst with index r. On the
+  /// CPU, rows are added in the order of i; on a GPU, in an order that depends on the indices and on the
+  /// number of multiprocessors. An index outside [0, table_rows) is ignored.
   virtual void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                   int64_t table_rows, int64_t columns) = 0;
 
@@ -326,34 +331,34 @@ class Ops {
   virtual void cross_entropy_loss(const CrossEntropySpec& spec, const LossArguments& args) = 0;
   virtual void elementwise_loss(const ElementwiseLossSpec& spec, const LossArguments& args) = 0;
   virtual void row_loss(const RowLossSpec& spec, const LossArguments& args) = 0;
-  /// One sum (per row: 1 or 0 for top-k; the mean over the columns else).
+  /// Adds to one sum: 1 or 0 per row for top-k; for the other kinds, the row's mean over its columns.
   virtual void metric(const MetricSpec& spec, const MetricArguments& args) = 0;
-  /// spec.sums(columns) sums.
+  /// Adds to spec.sums(columns) sums.
   virtual void count(const CountSpec& spec, const MetricArguments& args) = 0;
-  /// Adds the sum of src to *total, both of device memory.
+  /// Adds the sum of src to *total. Both are in device memory.
   virtual void add_sum(const float* src, double* total, int64_t n) = 0;
 
-  // Optimizers. `state`, `squares` and `weights` are device memory.
+  // Optimizers. `state`, `squares` and `weights` are in device memory.
 
-  /// squares[i] = the sum of the squares of arrays[i], summed pairwise (ops/math/pairwise.h): the same bits
-  /// on every device, and what is made of parts of an array by such sums. The arrays are in device memory,
-  /// the span of them in the host's.
+  /// squares[i] = the sum of the squares of arrays[i], summed pairwise (ops/math/pairwise.h): it has the same
+  /// bits on every device, and if it is combined from the sums of an array's parts. The arrays are in device
+  /// memory, the span of them in host memory.
   virtual void sums_of_squares(std::span<const std::span<const float>> arrays, double* squares) = 0;
   void sum_of_squares(const float* src, double* squares, int64_t n) {
     const std::span<const float> array(src, static_cast<size_t>(n));
     sums_of_squares({&array, 1}, squares);
   }
-  /// Sets what a gradient whose sum of squares is *squares is worth in this step, and what the next step
-  /// starts from. `weights`: the sum of the weights of all rows, where the rule asks for it, else null.
-  /// `squares` may be null where the rule does not ask for the norm.
+  /// Computes the gradient scale of this step from *squares, the sum of squares of the gradient, and the loss
+  /// scale of the next step. `weights` is the sum of the weights of all rows if the rule uses weights, else
+  /// null. `squares` may be null if the rule does not use the norm.
   virtual void update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
                                      StepState* state) = 0;
-  /// Moves weights and slots by the rule; does nothing where the state's gradient.skip is not 0.
+  /// Updates weights and slots by the rule; does nothing if state->gradient.skip is not 0.
   virtual void update(const OptimizerRule& rule, const UpdateArguments& args) = 0;
 };
 
 std::unique_ptr<Ops> make_cpu_ops(Context& context);
-/// The operations of a GPU; `context` is such a one's.
+/// Returns the operations of a GPU; `context` must belong to a GPU.
 std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math);
 
 }  // namespace dtrain

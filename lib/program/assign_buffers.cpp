@@ -49,7 +49,7 @@ class BufferAssignment {
   ValueId root(ValueId value) const { return root_[value] == ValueId::none ? value : root_[value]; }
   ProgramBuffer& buffer_of(ValueId value) { return program_.buffers[program_.values[value].buffer]; }
 
-  /// Reads of a view are reads of the memory that it looks at.
+  /// Finds the last read of each value. A read of a view counts as a read of the value whose memory it uses.
   void find_last_reads() {
     Operands operands;
     for (size_t at = 0; at < program_.instructions.size(); ++at) {
@@ -63,7 +63,7 @@ class BufferAssignment {
     for (const ProgramArray& output : program_.outputs) kept_[root(output.value)] = true;
   }
 
-  /// Whether the current instruction is the last that reads the value's memory.
+  /// Returns true if the current instruction is the last that reads the value's memory.
   bool ends_here(ValueId value) const { return !kept_[root(value)] && last_read_[root(value)] == at_; }
 
   BufferId add_buffer(ValueId id) {
@@ -90,13 +90,13 @@ class BufferAssignment {
       return;
     const ValueId old = call.diff_outputs[0];
     if (old == ValueId::none || !ends_here(old)) return;
-    // Other outputs' gradients may be the same memory.
+    // Gradients of other outputs may use the same memory.
     const auto is_same = [&](ValueId other) { return other != ValueId::none && root(other) == root(old); };
     if (std::count_if(call.diff_outputs.begin(), call.diff_outputs.end(), is_same) == 1)
       overwrite(call.diff_inputs[0], old);
   }
 
-  /// The sum overwrites the last of its sources that has no other reader.
+  /// The sum overwrites the last source that has no other reader.
   void share(const SumGradients& work) {
     for (const ValueId source : work.sources)
       if (ends_here(source)) overwrite(work.sum, source);
@@ -111,10 +111,11 @@ class BufferAssignment {
 
   CompileState& step_;
   Program& program_;
-  IdVector<ValueId, ValueId> root_;  // of a view: the value whose memory it is; none: its own
+  IdVector<ValueId, ValueId> root_;  // of a view: the value whose memory it uses; none: the value has its own
+                                     // memory
   IdVector<ValueId, int64_t> last_read_;
   IdVector<ValueId, char> kept_;
-  int64_t at_ = 0;  // the current instruction
+  int64_t at_ = 0;  // index of the current instruction
 };
 
 }  // namespace

@@ -28,8 +28,8 @@ void find_lifetimes(Program& program) {
   }
 }
 
-/// A buffer that lives within a forward or within a backward part is needed by one of a slot's microbatches
-/// under way at a time: all of them share one place.
+/// Assigns offsets. Only one microbatch of a slot at a time needs a buffer that lives within one forward or
+/// one backward part, so all microbatches in flight share its memory.
 void place_buffers(Program& program, int slot, int backward, bool several) {
   Arena frame, shared;
   std::vector<std::pair<ProgramBuffer*, int>> placed;

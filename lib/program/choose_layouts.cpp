@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Replaces operands by values in the layouts that their readers want.
+/// Replaces operands by values in the layouts that their readers need.
 class LayoutChooser {
  public:
   explicit LayoutChooser(CompileState& step)
@@ -22,18 +22,19 @@ class LayoutChooser {
   }
 
  private:
-  /// A conversion, and where it is to be.
+  /// A conversion and its position.
   struct Conversion {
     ValueId from = ValueId::none, to = ValueId::none;
     size_t first_reader = 0;
-    bool is_sent = false;  // to another slot
+    bool is_sent = false;  // the reader is on another slot
   };
 
   void choose_for(LayerForward& work) {
     LayerCall& call = program_.calls[work.call];
     want_inputs(call);
     if (call.addend == ValueId::none) return;
-    // The addend lies as the sum's layer, whose place this call takes, would read it.
+    // This call replaces that of the sum's layer, so the addend needs the layout in which that layer reads
+    // it.
     const auto sum = static_cast<int>(program_.instructions[at_].node);
     const size_t index = step_.node(sum).inputs[0].node == step_.state(sum).summand ? 1 : 0;
     want(call.addend, step_.state(sum).requirements.input_layout(index), -1);
@@ -45,7 +46,8 @@ class LayoutChooser {
       want(call.diff_outputs[k], requirements.output_layout(k), static_cast<int>(call.node));
     want_inputs(call);
   }
-  /// Forward it is the layer's input that is looked at otherwise, backward its output's gradient.
+  /// In the forward phase, the layer's input is viewed with another shape; in backward, its output's
+  /// gradient.
   void choose_for(PassOn& work) {
     const Instruction& instruction = program_.instructions[at_];
     const LayerRequirements& requirements = step_.state(instruction.node).requirements;
@@ -71,8 +73,9 @@ class LayoutChooser {
     for (size_t k = 0; k < call.inputs.size(); ++k) want(call.inputs[k], requirements.input_layout(k), -1);
   }
 
-  /// All readers share a conversion of an activation; `node`: of a gradient, only those that work for this
-  /// node do, so that one may overwrite the result.
+  /// Replaces `operand` by its conversion to `layout`. All readers of an activation share a conversion.
+  /// Conversions of a gradient are shared only by the instructions of one node (`node`), so that one of them
+  /// may overwrite the result. `node` is -1 for activations.
   void want(ValueId& operand, Layout layout, int node) {
     if (operand == ValueId::none || program_.values[operand].layout == layout) return;
     const auto [entry, is_new] = made_.try_emplace({operand, layout, node}, conversions_.size());
@@ -92,7 +95,8 @@ class LayoutChooser {
                            source.of, source.slot, layout);
   }
 
-  /// Of the instruction at a position; before and behind all of them is forward.
+  /// Returns the phase of the instruction at a position; forward for positions before the first and after the
+  /// last.
   Phase phase_at(int64_t at) const {
     const bool is_there = at >= 0 && static_cast<size_t>(at) < program_.instructions.size();
     return is_there ? program_.instructions[static_cast<size_t>(at)].phase : Phase::forward;
@@ -120,7 +124,8 @@ class LayoutChooser {
   CompileState& step_;
   Program& program_;
   IdVector<ValueId, int64_t> defined_;
-  size_t at_ = 0;  // the instruction whose operands are replaced; their number for the outputs
+  size_t at_ = 0;  // index of the instruction whose operands are replaced; for the outputs, the number of
+                   // instructions
   std::map<std::tuple<ValueId, Layout, int>, size_t> made_;
   std::vector<Conversion> conversions_;
 };

@@ -1,5 +1,5 @@
-// The state that the passes of compiling a program share: the sources of the program, the findings of earlier
-// passes about the graph's nodes, and the program as it is so far.
+// The state that the passes of the compiler share: the sources of the program, what earlier passes found out
+// about the graph's nodes, and the unfinished program.
 #pragma once
 
 #include <memory>
@@ -16,30 +16,30 @@
 
 namespace dtrain {
 
-/// Where a head's loss reads its prediction: before a final softmax or sigmoid where the loss has a form for
-/// that.
+/// The value that a head's loss reads: the input of a final softmax or sigmoid if the loss has a form for
+/// logits, else the output.
 struct LossPoint {
   ValueRef value;
   std::shared_ptr<const Loss> loss;
 };
 
-/// The notes of passes about a node of the graph.
+/// What passes found out about a node of the graph.
 struct NodeState {
-  ActivationSpec activation;  // computed by the node's layer behind its first output
+  ActivationSpec activation;  // computed by the node's layer after its first output
   int fused_into = -1;        // of an activation: the node that computes it
-  int added_in = -1;  // the sum that this node's layer gives, as it is called in the place of the sum's
-  int summand = -1;   // of a sum: the node whose layer gives it
+  int added_in = -1;          // the sum that this node's layer computes and whose call it replaces
+  int summand = -1;           // of a sum: the node whose layer computes it
   bool needs_gradient = false;
-  bool is_prepared = false;  // false: an input, or fused into the node before
+  bool is_prepared = false;  // false for an input or a fused activation
   LayerRequirements requirements;
-  std::vector<ValueId>
-      values;  // its outputs, as its layer gives them; of a fused activation the other node's
+  std::vector<ValueId> values;  // its outputs, in the layouts of its layer; for a fused activation, those of
+                                // the node that computes it
   CallId forward = CallId::none;
-  std::vector<std::vector<ValueId>> gradients;  // by output: what readers give back
+  std::vector<std::vector<ValueId>> gradients;  // by output: the gradients from its readers
 };
 
 struct CompileState {
-  /// `compute_types`: by slot. `slots`: of each node; empty where all are on slot 0.
+  /// `compute_types` is indexed by slot. `slots` has the slot of each node; empty: all are on slot 0.
   CompileState(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                std::span<const int> slots, std::vector<DType> compute_types, const PlanKey& key,
                const PlanOptions& options);
@@ -56,21 +56,22 @@ struct CompileState {
   bool training() const { return program.key.purpose == PlanKey::Purpose::training; }
   bool wants_losses() const { return program.key.purpose != PlanKey::Purpose::prediction; }
 
-  /// The computed output that `ref` means: for a fused activation, the output of the node before it.
+  /// Returns the output that is computed for `ref`: for a fused activation, the output of the node that
+  /// computes it.
   ValueRef computed(ValueRef ref) const;
-  /// The value of a node's output, on the node's slot and as its layer gives it.
+  /// Returns the value of a node's output on the node's slot, in the layout of its layer.
   ValueId value_of(ValueRef ref) const { return state(ref.node).values[static_cast<size_t>(ref.output)]; }
   Shape batch_shape(ValueRef ref) const { return graph.spec(ref).shape.prepended(batch()); }
-  /// Of an output on a slot, or its gradient.
+  /// Returns the bytes of an output, or of its gradient, on a slot.
   size_t bytes_on(ValueRef ref, int slot) const;
-  /// "dense_1", or of a later output "lstm:1".
+  /// Returns the name of an output: "dense_1"; "lstm:1" for a later output.
   std::string name_of(ValueRef ref) const;
-  /// A new value for an output or its gradient; its name says which.
+  /// Adds a value for an output or its gradient, with a name that tells which.
   ValueId add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout layout);
-  /// A new value of another kind.
+  /// Adds a value of another kind.
   ValueId add_array(ProgramValue::Kind kind, std::string name, int slot, size_t bytes);
 
-  /// The layout of the parameters that a node uses.
+  /// Returns the layout of the slot that has the node's parameters.
   const ParameterLayout& layout_of(int i) const { return layout.on(layout.owner_slot(i)); }
   const ParameterSlice& slice_of(int i, size_t index) const {
     return layout_of(i).slice(i, static_cast<int>(index));
@@ -82,7 +83,7 @@ struct CompileState {
   const std::span<const int> slots;
   const std::vector<DType> compute_types;
   const PlanOptions options;
-  std::vector<LossPoint> loss_points;  // by head; none for prediction
+  std::vector<LossPoint> loss_points;  // by head; empty for prediction
   std::vector<NodeState> states;       // by node
   std::vector<std::string> warnings, notes;
   Program program;

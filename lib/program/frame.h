@@ -1,4 +1,4 @@
-// One microbatch on its way through a plan.
+// The execution of a plan for one microbatch.
 #pragma once
 
 #include <cstddef>
@@ -13,68 +13,71 @@
 
 namespace dtrain {
 
-/// The numbers of one run of a plan. They are the same for the same microbatch of batches of one size, so
+/// The scalars of one run of a plan. They are the same for the same microbatch of batches of equal size, so
 /// that the run can be captured.
 struct StepInfo {
   uint64_t seed = 0;
-  uint64_t first_sample = 0;  // the microbatch's first sample's place in the global batch
-  int64_t global_batch = 1;   // samples that the mean loss is over
+  uint64_t first_sample = 0;  // position of the microbatch's first sample in the global batch
+  int64_t global_batch = 1;   // number of samples that the mean loss is over
 };
 
-/// The arrays outside a plan's own that it reads and writes, of one slot: all of its device's memory.
+/// The arrays of one slot that a plan reads and writes but does not own; all are in the memory of the slot's
+/// device.
 struct SlotArrays {
-  std::byte* arena = nullptr;          // arena_bytes(slot).frame for what the plan computes there
+  std::byte* arena = nullptr;          // arena_bytes(slot).frame bytes for values of this frame
   std::byte* shared = nullptr;         // arena_bytes(slot).shared
   const float* values = nullptr;       // the slot's parameters
-  const std::byte* weights = nullptr;  // and in the compute type: the same memory where that is float32
-  float* gradients = nullptr;          // in training: a whole with_gradient() of the slot's layout
-  bool accumulates = false;  // whether gradients are added to those already there; else they replace them
-  StateShards* shards = nullptr;  // in the place of what the plan's options say there is not as a whole
-  double* totals = nullptr;       // each run adds to them
+  const std::byte* weights = nullptr;  // the parameters in the compute type; the same memory if that is
+                                       // float32
+  float* gradients = nullptr;          // in training: with_gradient() floats of the slot's layout
+  bool accumulates = false;            // gradients are added to those already there instead of replacing them
+  StateShards* shards = nullptr;  // replaces the parameters and gradients that the slot does not have whole,
+                                  // by the plan's options
+  double* totals = nullptr;       // each run adds to these
   const StepState* state = nullptr;
   bool operator==(const SlotArrays&) const = default;
 };
 
-/// Knows where the values of a plan are for one microbatch, and the microbatch's part of the step. One plan
-/// may have several frames under way at once, each in separate memory. If each slot has a separate thread,
-/// each slot has separate frames, too. A frame belongs to one replica and lives no longer than the plan.
+/// Holds the addresses of a plan's values for one microbatch, and the microbatch's part of the step. A plan
+/// may have several frames in flight, each with separate memory. If each slot has a thread, each slot also
+/// has its own frames. A frame belongs to one replica and must not outlive the plan.
 class Frame {
  public:
   explicit Frame(const Plan& plan);
 
-  /// Where everything of a slot is from now on.
+  /// Sets the arrays of a slot for the following runs.
   void bind(int slot, const SlotArrays& arrays);
   void set_step(const StepInfo& info) { step_ = info; }
 
-  /// Where the batch is to be put before the first instruction: the inputs in the model's order, then (but
-  /// for prediction) the heads' targets, and the weights where they have some. An input of float32 is to be
-  /// put there in the compute type. Columns of slots that are not bound have no data.
+  /// Where to write the batch before the first instruction: the inputs in the model's order, then (except in
+  /// prediction) the heads' targets, and the row weights if there are any. Float32 inputs must be written in
+  /// the compute type. Columns of slots that are not bound have no data.
   std::span<const View> columns() const { return columns_; }
-  /// The model's outputs behind the last instruction, in prediction; plain layout, those of float32 in the
-  /// compute type.
+  /// The model's outputs after the last instruction, in prediction. They have the plain layout; float32
+  /// outputs are in the compute type.
   std::span<const View> outputs() const { return outputs_; }
   const Plan& plan() const { return plan_; }
 
-  // For the instructions.
+  // Used by the instructions:
 
-  /// A value's memory; null for none.
+  /// Returns a value's memory; null for ValueId::none.
   void* at(ValueId value) const { return value == ValueId::none ? nullptr : memory_[value]; }
   const float* floats(ValueId value) const { return static_cast<const float*>(at(value)); }
-  /// The memory of several values; valid until the next call.
+  /// Returns the memory of several values; valid until the next call.
   std::span<const void* const> at_all(std::span<const ValueId> values);
   const SlotArrays& arrays(int slot) const { return arrays_[static_cast<size_t>(slot)]; }
   const StepInfo& step() const { return step_; }
   const float* parameter(int slot, const ParameterPlace& place) const;
-  /// Null where no gradient is wanted.
+  /// Returns null if no gradient is needed.
   float* gradient(int slot, const GradientPlace& place) const;
-  /// The microbatch's part of the global batch.
+  /// Returns the microbatch's fraction of the global batch.
   float share() const;
-  /// The arguments of a layer's call.
+  /// Returns the arguments of a layer's call.
   const LayerArguments& arguments(CallId call);
-  /// Takes note that the link's array of that number is of this frame.
+  /// Records that array `number` of the link belongs to this frame.
   void note_sent(LinkId link, uint64_t number) { sent_[link] = number; }
   uint64_t sent(LinkId link) const { return sent_[link]; }
-  /// Called as gradients become ready (execute.h); may be null.
+  /// See run() in execute.h; may be null.
   const std::function<void(int64_t)>* on_ready = nullptr;
 
  private:
@@ -87,7 +90,7 @@ class Frame {
   IdVector<CallId, LayerArguments> arguments_;
   std::vector<View> columns_, outputs_;
   IdVector<LinkId, uint64_t> sent_;
-  std::vector<const void*> pointers_;  // as large as the longest list that at_all() is asked for
+  std::vector<const void*> pointers_;  // as large as the longest list passed to at_all()
 };
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// How many layers, model outputs and losses read each value of the graph.
+/// Returns how many layers, model outputs and losses read each value of the graph.
 std::map<ValueRef, int> count_readers(const CompileState& step);
 
 }  // namespace dtrain

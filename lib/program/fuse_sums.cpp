@@ -5,7 +5,7 @@ namespace dtrain {
 
 namespace {
 
-/// Whether the input's layer can be called in the place of the sum that reads it, and give the sum.
+/// Returns true if the input's layer can compute the sum that reads it, so that its call replaces the sum's.
 bool can_add(const CompileState& step, std::span<Ops* const> ops, ValueRef input, int sum) {
   const NodeState& its = step.state(input.node);
   const GraphNode& n = step.node(input.node);

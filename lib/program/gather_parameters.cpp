@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ProgramValue::Kind;
 
-/// Slices lie next to each other where nothing but what aligns them is between.
+/// Returns true if only alignment padding separates the slice from the range.
 bool follows(const Range& range, const ParameterSlice& slice) {
   return slice.offset >= range.end && slice.offset - range.end < 16;
 }
@@ -31,9 +31,9 @@ class Gathering {
   struct Use {
     size_t at = 0;
     int node = 0;
-    bool is_made_again = false;  // a forward call in backward
+    bool is_made_again = false;  // a forward call that was recomputed for backward
   };
-  /// Parameters that lie next to each other and come as one.
+  /// Adjacent parameters that are gathered together.
   struct Run {
     Range range;
     ValueId value = ValueId::none, weights = ValueId::none;
@@ -58,7 +58,7 @@ class Gathering {
     if (!step_.node(node).parameters.empty()) uses_.push_back({at, node, is_made_again});
   }
 
-  /// The parameters of the next use in the same phase are on their way while this one computes.
+  /// Gathers the parameters of the next use in the same phase while this use computes.
   void gather_for(size_t number) {
     const Use& use = uses_[number];
     begin(use.node, use);
@@ -87,7 +87,7 @@ class Gathering {
     insertions_.before(use.at, {reader.slot, reader.phase, reader.node, std::move(name), std::move(work)});
   }
 
-  /// Begins to gather a node's parameters ahead of a use, unless they are under way.
+  /// Starts to gather a node's parameters before a use, unless they are already being gathered.
   void begin(int node, const Use& ahead_of) {
     const auto [entry, is_new] = under_way_.try_emplace(node);
     if (!is_new) return;

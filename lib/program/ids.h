@@ -1,4 +1,4 @@
-// Numbers of the parts of a program. Each kind is a separate type, so that no two can be mixed up.
+// Numbers of the parts of a program. Each kind of part has its own type, so that numbers cannot be mixed up.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ enum class NodeId : int32_t { none = -1 };     // a node of the graph, and its p
 enum class ValueId : int32_t { none = -1 };    // an array that instructions read and write
 enum class BufferId : int32_t { none = -1 };   // the memory of one value or of several
 enum class CallId : int32_t { none = -1 };     // the arguments of a layer's call
-enum class LinkId : int32_t { none = -1 };     // a way from one slot to another
+enum class LinkId : int32_t { none = -1 };     // a connection from one slot to another
 enum class ReorderId : int32_t { none = -1 };  // a conversion from one layout to another
 
-/// A vector whose elements are numbered by an id.
+/// A vector that is indexed by an id.
 template <class Id, class T>
 class IdVector {
  public:

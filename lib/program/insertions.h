@@ -12,11 +12,11 @@
 
 namespace dtrain {
 
-/// Collects instructions and their places among those of a program, and inserts all of them at once.
-/// Positions are those before anything is inserted. Instructions added to one place keep their order.
+/// Collects instructions with their positions in a program, and inserts all of them at once. Positions refer
+/// to the program without insertions. Instructions added at one position keep their order.
 class Insertions {
  public:
-  /// Ahead of all instructions.
+  /// The position before all instructions.
   static constexpr int64_t kFront = -1;
 
   void before(size_t at, Instruction instruction) {

@@ -1,5 +1,5 @@
-// The instructions of a program: plain data. Operands are ids of values; ValueId::none is an operand that a
-// call does without. execute.cpp runs them, operands.h lists what each reads and writes.
+// The instructions of a program: plain data. Operands are ids of values; ValueId::none means that a call does
+// not have the operand. execute.cpp runs instructions, operands.h lists what each reads and writes.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,42 @@
 
 namespace dtrain {
 
-/// Where a parameter is read.
+/// The location from which a parameter is read.
 struct ParameterPlace {
-  int64_t offset = -1;              // in the slot's layout; -1: the slot has a copy, in values
-  ValueId value = ValueId::none;    // the copy in float32
-  ValueId weights = ValueId::none;  // and in the compute type: the same value where that is float32
-  int64_t at = 0;                   // of the parameter's first element, in both
+  int64_t offset = -1;              // in the slot's layout; -1: the slot reads a copy in `value` and
+                                    // `weights`
+  ValueId value = ValueId::none;    // float32 copy
+  ValueId weights = ValueId::none;  // copy in the compute type; the same value if that is float32
+  int64_t at = 0;                   // index of the parameter's first element in both copies
 };
 
-/// Where a parameter's gradient is written.
+/// The location where a parameter's gradient is written.
 struct GradientPlace {
-  int64_t offset = -1;  // among the slot's gradients; -1: no gradient is wanted, or it goes to a value
-  /// Another user's gradient of the same parameter, or a bucket. With an offset as well: the gradient that is
-  /// added there, in frames that accumulate.
+  int64_t offset = -1;  // in the slot's gradients; -1: the gradient is not needed, or goes only to `value`
+  /// A separate array: the gradient from a further layer that shares the parameter, or a bucket. If `offset`
+  /// is set as well: the gradient that AccumulateGradient adds there in frames that accumulate.
   ValueId value = ValueId::none;
-  int64_t at = 0;  // of the parameter's first element in the value
+  int64_t at = 0;  // index of the parameter's first element in `value`
   bool is_wanted() const { return offset >= 0 || value != ValueId::none; }
 };
 
 /// The arguments of a call of a prepared layer, forward or backward.
 struct LayerCall {
-  NodeId node = NodeId::none;  // whose layer is called
+  NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
-  std::vector<ValueId> inputs, outputs;  // backward: none where it doesn't read them
+  std::vector<ValueId> inputs, outputs;  // in backward: none if the layer does not read them
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;
   std::vector<ParameterPlace> parameters;
   std::vector<GradientPlace> gradients;
-  int users = 1;  // layers that have these parameters: each gives its part of a statistic
+  int users = 1;  // number of layers that share the parameters; each contributes 1/users of a moving
+                  // statistic
 };
 
 struct LayerForward {
   CallId call = CallId::none;
-  int64_t meeting = 0;  // numbers that each replica brings to a meeting within the call; 0: there is none
+  int64_t meeting = 0;  // doubles that each replica contributes to the all-gather within the call; 0: no
+                        // all-gather
 };
 
 struct LayerBackward {
@@ -55,12 +58,12 @@ struct LayerBackward {
   int64_t meeting = 0;
 };
 
-/// `to` is `from` under another name: the same memory. No work; assign_buffers removes it.
+/// Makes `to` a view of the memory of `from`. It does no work; assign_buffers removes it.
 struct PassOn {
   ValueId from = ValueId::none, to = ValueId::none;
 };
 
-/// Adds a head's loss to its total, and writes the gradient of the prediction where it is wanted.
+/// Adds a head's loss to its total, and writes the gradient of the prediction if it is needed.
 struct ComputeLoss {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none;
@@ -69,7 +72,7 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics, of which the first is `total`.
+/// Adds to the totals of a head's metrics; `total` is the first of them.
 struct ComputeMetrics {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none;
@@ -88,7 +91,7 @@ struct ReorderValue {
   ValueId from = ValueId::none, to = ValueId::none;
 };
 
-/// From float32 to the compute type.
+/// Converts float32 to the compute type.
 struct CastParameters {
   ValueId from = ValueId::none, to = ValueId::none;
   int64_t elements = 0;
@@ -109,21 +112,21 @@ struct ReceiveValue {
   ValueId value = ValueId::none;
 };
 
-/// Begins to bring parameters, which are in parts at the replicas, to this one.
+/// Starts to gather a range of sharded parameters from the replicas that hold them.
 struct GatherParameters {
   Range range;  // of the layout
   ValueId to = ValueId::none;
 };
 
-/// Later instructions find what has been gathered.
+/// Later instructions can read the gathered values.
 struct JoinGathered {
   std::vector<ValueId> gathered;
 };
 
-/// Sums the gradients that several readers of a value give back, undoes the activation that made the value,
-/// and sums the bias's gradient over the rows of the result.
+/// Sums the gradients from several readers of a value, applies the gradient of the activation that computed
+/// the value, and sums the bias's gradient over the rows of the result.
 struct SumGradients {
-  ActivationSpec activation;  // linear: there is none to undo
+  ActivationSpec activation;  // linear: no activation
   ValueId activated = ValueId::none;
   std::vector<ValueId> sources;
   ValueId sum = ValueId::none;
@@ -137,14 +140,14 @@ struct SumBiasGradient {
   int64_t rows = 0, columns = 0;
 };
 
-/// Adds a parameter's gradient to that of earlier microbatches; does nothing in the first one.
+/// Adds a parameter's gradient to that of earlier microbatches; does nothing in the first microbatch.
 struct AccumulateGradient {
   ValueId from = ValueId::none;
-  int64_t offset = 0;  // among the slot's gradients
+  int64_t offset = 0;  // in the slot's gradients
   int64_t elements = 0;
 };
 
-/// Adds the gradient that one of several users of a parameter gives; the first replaces what is there.
+/// Adds the gradient from one of the layers that share a parameter; the first one replaces the old contents.
 struct AddSharedGradient {
   ValueId from = ValueId::none;
   GradientPlace to;
@@ -152,7 +155,8 @@ struct AddSharedGradient {
   int64_t elements = 0;
 };
 
-/// The gradient of a parameter that no loss depends on: zero, or for a statistic what keeps it as it is.
+/// Writes the gradient of a parameter that no loss depends on: zero, or for a moving statistic the value that
+/// leaves it unchanged.
 struct ZeroGradient {
   GradientPlace to;
   bool is_statistic = false;
@@ -170,7 +174,7 @@ struct ReduceBucket {
   ValueId bucket = ValueId::none;
 };
 
-/// The gradients in [0, end) of the trained parameters have been enqueued.
+/// Marks that the gradients in [0, end) of the trained parameters have been enqueued.
 struct GradientsReady {
   int64_t end = 0;
 };
@@ -185,7 +189,7 @@ enum class Phase : uint8_t { forward, loss, backward };
 struct Instruction {
   int slot = 0;
   Phase phase = Phase::forward;
-  NodeId node = NodeId::none;  // of the graph that it works for
+  NodeId node = NodeId::none;  // node of the graph for which it computes
   std::string name;            // "conv2d_1 forward"
   Work work;
 };

@@ -21,7 +21,8 @@ class BackwardLowering {
       lower_node(i);
       note_ready(i);
     }
-    // At the end, so that no slot waits for another's gradients while it has its own to compute.
+    // Emitted last, so that no slot waits for another slot's gradients before it has computed all its
+    // gradients.
     for (auto& [instruction, slice] : late_) {
       std::get<AddSharedGradient>(instruction.work).is_first = given_.insert(slice).second;
       program_.instructions.push_back(std::move(instruction));
@@ -55,7 +56,7 @@ class BackwardLowering {
     }
   }
 
-  /// A new value for the gradient of the node's k-th input, as the layer gives it.
+  /// Adds a value for the gradient of the node's k-th input, in the layout of the node's layer.
   ValueId add_gradient(int i, size_t k) {
     const ValueRef input = step_.computed(step_.node(i).inputs[k]);
     const ValueId gradient =
@@ -65,7 +66,7 @@ class BackwardLowering {
   }
   bool needs_gradient(ValueRef input) const { return step_.state(input.node).needs_gradient; }
 
-  /// The gradient of every input is this very one.
+  /// Makes the gradient of every input a view of this one.
   void pass_on(int i, ValueId gradient) {
     const GraphNode& n = step_.node(i);
     for (size_t k = 0; k < n.inputs.size(); ++k)
@@ -73,8 +74,8 @@ class BackwardLowering {
         emit(i, "gradient of " + n.name + " view", PassOn{.from = gradient, .to = add_gradient(i, k)});
   }
 
-  /// The sum of what the readers of an output gave back, with a fused activation undone unless the layer does
-  /// that; none if no reader gives one.
+  /// Returns the sum of the gradients from the readers of an output; none if there are no such gradients.
+  /// Applies the gradient of a fused activation, unless the layer does.
   ValueId gather_gradient(int i, size_t output, const GradientPlace& bias) {
     const NodeState& s = step_.state(i);
     const std::vector<ValueId>& sources = s.gradients[output];
@@ -128,7 +129,8 @@ class BackwardLowering {
     add_shared_gradients(i, places);
   }
 
-  /// Of all parameters; nothing is wanted where none moves.
+  /// Returns the places for the gradients of all parameters. No gradient is needed if none of the parameters
+  /// changes in training.
   std::vector<GradientPlace> gradient_places(int i) {
     std::vector<GradientPlace> places(step_.node(i).parameters.size());
     if (!step_.node(i).has_moving_parameters()) return places;
@@ -136,10 +138,10 @@ class BackwardLowering {
     return places;
   }
 
-  /// Right among the gradients, unless several layers have the parameter: then that is for the first that is
-  /// on its owner's slot, and the others' are added. So are those of later microbatches. What is not trained
-  /// has no place there: the layer, which gives the gradients of all of its parameters or of none, writes
-  /// that one to where nobody reads it.
+  /// Returns where the layer writes the gradient of a parameter. The first layer on the owner's slot writes
+  /// directly to the slot's gradients. Further layers that share the parameter, and later microbatches, write
+  /// to separate arrays, which are then added. A layer computes the gradients of all of its parameters or of
+  /// none, so the gradient of a parameter that is not trained goes to an array that is never read.
   GradientPlace gradient_place(int i, size_t index) {
     const ParameterSlice& slice = step_.slice_of(i, index);
     const bool own_slot = step_.slot_of(i) == step_.layout.owner_slot(i);
@@ -176,8 +178,9 @@ class BackwardLowering {
     }
   }
 
-  /// Nothing that a loss reads depends on this node: its parameters stay, unless another layer that has them
-  /// moves them. A statistic stays where the "gradients" of all replicas sum up to itself.
+  /// No loss depends on this node, so its parameters do not change unless another layer that shares them
+  /// changes them. A statistic does not change if the "gradients" of all replicas add up to the statistic
+  /// itself.
   void zero_gradients(int i) {
     const GraphNode& n = step_.node(i);
     if (!n.trainable || n.shared_with >= 0) return;
@@ -194,8 +197,8 @@ class BackwardLowering {
     }
   }
 
-  /// The layout has the parameters in the order in which this is called. A parameter that several layers have
-  /// is the first one's, whose backward is the last of theirs.
+  /// Called for the nodes in the order of the parameters in the layout. A shared parameter belongs to the
+  /// first of its layers, whose backward is the last to run.
   void note_ready(int i) {
     if (step_.node(i).shared_with >= 0 || program_.slots() > 1) return;
     int64_t end = ready_;
@@ -210,9 +213,9 @@ class BackwardLowering {
 
   CompileState& step_;
   Program& program_;
-  std::set<const ParameterSlice*> given_;  // whose gradients some layer has written
+  std::set<const ParameterSlice*> given_;  // slices whose gradients some layer has written
   std::vector<std::pair<Instruction, const ParameterSlice*>> late_;
-  int64_t ready_ = 0;  // gradients below this are there
+  int64_t ready_ = 0;  // gradients in [0, ready_) have been written
 };
 
 }  // namespace

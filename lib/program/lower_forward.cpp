@@ -11,7 +11,7 @@ ValueId add_column(CompileState& step, const TensorSpec& spec, ValueId value) {
   return value;
 }
 
-/// The batch lies in the columns before the first instruction.
+/// Declares the columns, which hold the batch before the first instruction.
 void add_columns(CompileState& step) {
   Program& program = step.program;
   for (const int input : step.graph.inputs) {
@@ -35,13 +35,13 @@ void add_columns(CompileState& step) {
                               elements(*weights) * sizeof(float)));
 }
 
-/// The other term of a sum that one of its terms' layers gives.
+/// Returns the other term of a sum that the layer of one of its terms computes.
 ValueId addend_of(const CompileState& step, int sum) {
   const std::vector<ValueRef>& inputs = step.node(sum).inputs;
   return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);
 }
 
-/// The call of node `called` that gives the outputs of node i: its own, or a sum's.
+/// Returns the call of node `called` that computes the outputs of node i: its own, or those of a sum.
 LayerCall forward_call(CompileState& step, int i, int called) {
   const GraphNode& n = step.node(called);
   const LayerRequirements& requirements = step.state(called).requirements;

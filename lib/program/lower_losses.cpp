@@ -4,7 +4,8 @@ namespace dtrain {
 
 namespace {
 
-/// Lowers one head. Its totals begin at `total`: the loss's, the metrics', the weights'.
+/// Lowers one head. Its totals start at index `total`: the loss's, then the metrics', then that of the row
+/// weights.
 class LossLowering {
  public:
   LossLowering(CompileState& step, size_t h, size_t total)
@@ -18,7 +19,7 @@ class LossLowering {
     if (head_.weights) weights_ = step.program.columns.back().value;
   }
 
-  /// The metrics first: their prediction may share memory with what the loss's gradient overwrites later.
+  /// Metrics come first, because the loss's gradient may later overwrite memory that the prediction shares.
   void lower() {
     step_.program.heads.push_back({point_.loss, head_.metrics});
     if (!head_.metrics.empty()) lower_metrics();
@@ -28,7 +29,7 @@ class LossLowering {
 
  private:
   int64_t rows(const Shape& shape) const { return step_.batch() * shape.positions(); }
-  /// Rows of the head for each of its weights.
+  /// Returns the number of the head's rows per weight.
   int64_t rows_per_weight() const {
     if (!head_.weights) return 1;
     return step_.graph.spec(head_.output).shape.positions() / head_.weights->shape.elements();
@@ -72,7 +73,7 @@ class LossLowering {
                               .total = total_});
   }
 
-  /// Into the last of the head's totals.
+  /// Adds to the last of the head's totals.
   void lower_weights() {
     emit(" weights", SumWeights{.weights = weights_,
                                 .elements = step_.batch() * head_.weights->shape.elements(),

@@ -4,7 +4,7 @@ namespace dtrain {
 
 namespace {
 
-/// Lists the operands of each kind of work, as ids or as pointers to these.
+/// Lists the operands of each kind of work, as ids or as pointers to ids.
 template <class Found>
 class OperandFinder {
  public:
@@ -119,7 +119,7 @@ void find_operands(Program& program, Instruction& instruction, OperandPlaces& fo
 void find_operands(const Program& program, const Instruction& instruction, Operands& found) {
   found.reads.clear();
   found.writes.clear();
-  // The finder changes nothing, and copies the ids.
+  // The finder does not modify the instruction; it only copies ids.
   std::visit(OperandFinder(const_cast<Program&>(program), found), const_cast<Work&>(instruction.work));
 }
 

@@ -7,17 +7,17 @@
 
 namespace dtrain {
 
-/// An instruction's operands, without those that are none. An operand that occurs twice is listed twice.
+/// An instruction's operands without ValueId::none. An operand that occurs twice is listed twice.
 struct Operands {
   std::vector<ValueId> reads, writes;
 };
 
-/// The same as pointers, by which a pass replaces them.
+/// The same operands as pointers, with which a pass can replace them.
 struct OperandPlaces {
   std::vector<ValueId*> reads, writes;
 };
 
-/// Into vectors that the caller keeps, so that a walk over a program allocates little.
+/// Writes to vectors of the caller, whose memory is reused from one instruction to the next.
 void find_operands(Program& program, Instruction& instruction, OperandPlaces& found);
 void find_operands(const Program& program, const Instruction& instruction, Operands& found);
 Operands operands_of(const Program& program, const Instruction& instruction);

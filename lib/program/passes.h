@@ -1,5 +1,5 @@
-// The passes that compile a graph to a program, in the order in which compile() calls them. The first ones
-// annotate the nodes of the graph, `lower_*` write instructions, and the rest rewrite these.
+// The passes that compile a graph to a program, in the order in which compile() runs them. The first passes
+// annotate nodes of the graph, `lower_*` emit instructions, and the remaining passes rewrite these.
 #pragma once
 
 #include <span>
@@ -10,53 +10,54 @@
 
 namespace dtrain {
 
-// Annotate nodes.
+// Passes that annotate nodes:
 
-/// Lets each loss start before a final softmax or sigmoid where it has a form for that.
+/// Lets each loss read the input of a final softmax or sigmoid if it has a form for logits.
 void choose_loss_points(CompileState& step);
-/// An elementwise activation joins the layer before it where that layer can compute it on the same slot, and
-/// nothing else reads that layer's value, no loss either.
+/// Fuses an elementwise activation into the layer before it, if that layer can compute it on the same slot
+/// and no other layer, output or loss reads the layer's value.
 void fuse_activations(CompileState& step);
-/// One of the two terms of a sum is not written: its layer adds the other, where it can and nothing else
-/// reads the term.
+/// Fuses a sum of two terms into the layer of one of them: that layer adds the other term. Requires that the
+/// layer supports it and that nothing else reads its term.
 void fuse_sums(CompileState& step, std::span<Ops* const> ops);
-/// Finds the nodes that have parameters to train, or follow such nodes.
+/// Finds the nodes that have trained parameters or depend on such nodes.
 void find_gradients(CompileState& step);
-/// Prepares the layers for their devices, and notes what they require. `ops`: by slot. Throws a UserError
-/// at the layer's place where a device cannot compute it.
+/// Prepares the layers for their devices and stores their requirements. `ops` is indexed by slot. Throws
+/// UserError with the layer's source location if a device cannot compute a layer.
 PreparedLayers prepare_layers(CompileState& step, std::span<Ops* const> ops);
 
-// Write instructions. Each reads values as they were made: in any layout, and on any slot.
+// Passes that emit instructions. Operands may still have another layout than required, or be on another slot.
 
-/// The batch's columns, the layers' forward calls, and the model's outputs.
+/// Emits the batch's columns, the layers' forward calls, and the model's outputs.
 void lower_forward(CompileState& step);
-/// Losses, metrics and sums of weights.
+/// Emits losses, metrics and sums of weights.
 void lower_losses(CompileState& step);
-/// Gradients from the losses to the parameters, against the order of the graph.
+/// Emits gradients from the losses to the parameters, in reverse order of the graph.
 void lower_backward(CompileState& step);
 
-// Rewrite instructions.
+// Passes that rewrite instructions:
 
-/// Inserts a conversion where a reader wants another layout than a value has: ahead of its first reader, or
-/// right behind what makes the value if another slot is to have it.
+/// Inserts a conversion where a value does not have the layout that a reader needs: before its first reader
+/// or, if a reader is on another slot, directly after the instruction that writes the value.
 void choose_layouts(CompileState& step);
-/// Ahead of a segment's backward part the forward calls of its layers, of which backward reads something, are
-/// made again into new values (GraphNode::recompute).
+/// Inserts, before the backward part of each recomputed segment, the forward calls whose results that part
+/// reads; they write to new values (GraphNode::recompute).
 void recompute(CompileState& step);
-/// Where a reader is on another slot, what it reads is sent right behind what makes it, and received ahead of
-/// the slot's first reader.
+/// Inserts transfers to readers on other slots: a value is sent directly after the instruction that writes
+/// it, and received before the slot's first reader.
 void transfer_values(CompileState& step);
-/// Where the slot has no whole parameters, each call's are gathered ahead of it, while the call before
+/// If slots hold only shards of the parameters: gathers each call's parameters while the previous call
 /// computes.
 void gather_parameters(CompileState& step);
-/// Where the slot has no whole gradients, they go to buckets, which are reduced once they are full.
+/// If slots hold only shards of the gradients: collects gradients in buckets, which are reduced once they are
+/// full.
 void reduce_gradients(CompileState& step);
-/// Gives every value a buffer, which several share where one overwrites another or is a view of it.
+/// Assigns a buffer to every value. Values share a buffer if one overwrites the other or is a view of it.
 void assign_buffers(CompileState& step);
-/// Gives every buffer a lifetime and a place in its slot's memory.
+/// Computes every buffer's lifetime and its offset in its slot's memory.
 void assign_memory(CompileState& step);
 
-/// All passes in order.
+/// Runs all passes in order.
 PreparedLayers compile(CompileState& step, std::span<Ops* const> ops);
 
 }  // namespace dtrain

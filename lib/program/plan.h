@@ -1,5 +1,5 @@
-// A graph made ready to run for one batch size: its program, and what belongs to the devices that this is
-// spread over.
+// A graph prepared for one batch size: its program, and the objects of the devices that it is distributed
+// over.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@
 
 namespace dtrain {
 
-/// Immutable once made, but for what prepared layers keep and for what is on its way between slots: each
-/// slot's instructions are to be run by one thread at a time. Running them allocates nothing. Values that one
-/// slot computes and another reads go by a Link.
+/// Does not change after construction, except for the state of prepared layers and the arrays in transfer
+/// between slots; therefore each slot's instructions must be run by one thread at a time. Running them
+/// allocates nothing. Values that one slot computes and another reads are sent over a Link.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
-  enum class Part { forward, backward };  // the losses belong to the forward part
+  enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0.
+  /// `ops` is indexed by slot. `slots` has the slot of each node of the graph; empty: all are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
 
@@ -39,22 +39,22 @@ class Plan {
   int64_t batch() const { return program_.key.batch; }
   int slots() const { return program_.slots(); }
   const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
-  /// The layers' remarks: warnings with the layers' names in front, and each note once.
+  /// The layers' remarks: warnings prefixed with the layers' names, and each note once.
   std::span<const std::string> warnings() const { return warnings_; }
   std::span<const std::string> notes() const { return notes_; }
 
-  /// Whether an instruction is of a slot's part.
+  /// Returns true if an instruction belongs to this slot and part.
   static bool belongs(const Instruction& instruction, int slot, Part part) {
     const bool backward = instruction.phase == Phase::backward;
     return instruction.slot == slot && backward == (part == Part::backward);
   }
-  /// In the place of running it, where this replica has no rows of a microbatch of which others have some:
-  /// takes part in the slot's meetings with them, which are the same in a plan for any batch size.
+  /// Replaces running the part if this replica has no rows of a microbatch but others do: joins the slot's
+  /// collective calls, which are the same in a plan for any batch size.
   void meet(int slot, Part part, Collective& replicas, StateShards* shards) const;
-  /// Lets every thread that waits for another slot (execute.h), now or later, throw Aborted.
+  /// Makes every thread that waits for another slot (execute.h), now or later, throw Aborted.
   void abort() const noexcept;
 
-  // For the instructions.
+  // Used by the instructions:
 
   Ops& ops(int slot) const { return *ops_[static_cast<size_t>(slot)]; }
   PreparedLayer& layer(NodeId node) const { return *layers_[node]; }
@@ -73,7 +73,8 @@ class Plan {
   std::vector<ArenaBytes> arena_bytes_;  // by slot
 };
 
-/// How many numbers each replica brings to a meeting within the instruction; 0: there is none.
+/// Returns the number of doubles that each replica contributes to an all-gather within the instruction; 0: no
+/// all-gather.
 int64_t meeting_of(const Instruction& instruction);
 
 }  // namespace dtrain

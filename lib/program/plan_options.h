@@ -1,4 +1,4 @@
-// The choices in a program that depend on how it is run.
+// The options of a program that depend on how it is run.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,23 @@
 
 namespace dtrain {
 
-/// Gradients that are reduced as backward makes them go in buckets of whole layers, each but the last of at
-/// least one of so many parts of the trained parameters: few collective calls, and little memory for what is
-/// not reduced yet.
+/// Approximate maximum number of buckets of gradients if these are reduced during backward. A bucket consists
+/// of whole layers, and each but the last has at least 1 / kGradientBuckets of the trained parameters. Few
+/// buckets mean few collective calls; small ones need little memory for gradients that are not reduced yet.
 inline constexpr int64_t kGradientBuckets = 32;
 
 struct PlanOptions {
-  /// The group that synchronised layers meet in training, by slot; empty where there is one replica.
+  /// By slot: the group of replicas for the collective calls of synchronized layers in training; empty: one
+  /// replica.
   std::span<Collective* const> replicas = {};
-  /// Microbatches that are under way at once at most, by slot; empty: one.
+  /// By slot: maximum number of microbatches in flight; empty: one.
   std::span<const int> in_flight = {};
-  /// Whether each slot's thread has a core of its own, so that it may wait busily for the others.
+  /// Whether each slot's thread has its own core, so that it may busy-wait for other slots.
   bool spin = false;
-  /// The slot has no whole parameters: a layer's are gathered ahead of each use, and freed behind it.
+  /// The slot holds only a shard of the parameters: a layer's are gathered before each use and freed after
+  /// it.
   bool gathers_parameters = false;
-  /// The slot has no whole gradients: they are reduced as backward makes them.
+  /// The slot holds only a shard of the gradients: they are reduced during backward.
   bool reduces_gradients = false;
   /// Some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
   bool accumulates = false;

@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Warnings get the layer's name in front; a note is kept once.
+/// Prefixes warnings with the layer's name, and stores each note once.
 void note_remarks(CompileState& step, int i, const Remarks& remarks) {
   if (!remarks.warning.empty())
     step.warnings.push_back(
@@ -18,7 +18,7 @@ void note_remarks(CompileState& step, int i, const Remarks& remarks) {
     notes.push_back(remarks.note);
 }
 
-/// The layers that a node reads are prepared: nodes come after their inputs.
+/// The layers that a node reads are already prepared, because nodes come after their inputs.
 std::unique_ptr<PreparedLayer> prepare_layer(const CompileState& step, int i, Ops& ops) {
   const GraphNode& n = step.node(i);
   const NodeState& s = step.state(i);

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// The layers of a program by node; null of nodes without a call.
+/// The prepared layers of a program, by node; null for nodes without a call.
 using PreparedLayers = IdVector<NodeId, std::unique_ptr<PreparedLayer>>;
 
 }  // namespace dtrain

@@ -80,7 +80,7 @@ std::string buffers_text(const Program& program) {
   for (const ProgramBuffer& buffer : program.buffers) {
     const Lifetime lifetime = buffer.lifetime;
     const std::string its_number = std::to_string(number++);
-    if (lifetime.first < 0) continue;  // without a place
+    if (lifetime.first < 0) continue;  // buffers without an offset
     table.add({its_number, std::to_string(buffer.slot), format_count(static_cast<int64_t>(buffer.offset)),
                format_count(static_cast<int64_t>(buffer.bytes)), std::to_string(lifetime.first),
                lifetime.last == Arena::kToTheEnd ? "end" : std::to_string(lifetime.last), buffer.name});

@@ -1,4 +1,4 @@
-// Programs as people read them: for `dtrain check --plan`, and for the tests of passes.
+// Prints programs for `dtrain check --plan` and for the tests of passes.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace dtrain {
 
-/// "forward", "loss", "backward".
+/// Returns "forward", "loss" or "backward".
 const char* name_of(Phase phase);
-/// A value's name, number and layout: "conv2d_1%4:blocked16"; without the layout where it is plain.
+/// Returns a value's name, number and layout: "conv2d_1%4:blocked16"; the plain layout is left out.
 std::string label_of(const Program& program, ValueId value);
-/// A table of the instructions with what they read and write: values by their labels, or the numbers of their
-/// buffers once they have some.
+/// Returns a table of the instructions with what they read and write: labels of values or, once buffers are
+/// assigned, numbers of buffers.
 std::string instructions_text(const Program& program);
-/// A table of the buffers that some instruction uses: where each lies, and from which instruction to which.
+/// Returns a table of the buffers that instructions use: the offset of each, and its first and last
+/// instruction.
 std::string buffers_text(const Program& program);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// A training step, an evaluation or a prediction of one batch size as plain data: values, instructions over
-// them, and the place of every byte. It knows nothing of devices; a Plan runs it.
+// A training step, an evaluation or a prediction of one batch size as plain data: values, instructions, and
+// the offset of every buffer. It does not refer to devices; a Plan runs it.
 #pragma once
 
 #include <compare>
@@ -18,15 +18,15 @@
 
 namespace dtrain {
 
-/// The purpose and the size that a program is made for.
+/// Purpose and batch size of a program.
 struct PlanKey {
   enum class Purpose {
     training,    // forward, losses, metrics, backward
-    evaluation,  // forward as at inference, losses, metrics
-    prediction,  // forward as at inference
+    evaluation,  // forward in inference mode, losses, metrics
+    prediction,  // forward in inference mode
   };
   Purpose purpose = Purpose::training;
-  int64_t batch = 1;  // samples, at least one
+  int64_t batch = 1;  // number of samples, at least one
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 inside a defaulted <=> for a pointer.
   auto operator<=>(const PlanKey&) const = default;
 };
@@ -34,64 +34,65 @@ struct PlanKey {
 /// An array that instructions of one slot write and read.
 struct ProgramValue {
   enum class Kind : uint8_t {
-    column,      // of the batch
-    activation,  // an output of a node
-    gradient,    // of an output of a node
-    parameter,   // a copy of parameters
+    column,      // column of the batch
+    activation,  // output of a node
+    gradient,    // gradient of an output of a node
+    parameter,   // copy of parameters
     parameter_gradient,
-    saved,    // from a layer's forward to its backward
-    scratch,  // during one call
+    saved,    // kept from a layer's forward to its backward
+    scratch,  // used during one call
   };
   Kind kind = Kind::activation;
-  ValueRef of;       // of columns that are inputs, activations and gradients: the node's output
+  ValueRef of;       // for input columns, activations and gradients: the node's output
   std::string name;  // "dense_1", "gradient of dense_1"
   Layout layout = Layout::plain;
   int slot = 0;
   size_t bytes = 0;
-  BufferId buffer = BufferId::none;  // once buffers are assigned; none of a value that is never written
+  BufferId buffer = BufferId::none;  // set by assign_buffers; none for a value that is never written
 };
 
-/// The bytes of a slot's memory that a plan takes.
+/// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
-  size_t frame = 0;   // for each microbatch that is under way
-  size_t shared = 0;  // for all of them: what no microbatch needs from its forward to its backward part
-  size_t links = 0;   // for each, too: gradients on their way from other slots, in the links' own memory
+  size_t frame = 0;   // per microbatch in flight
+  size_t shared = 0;  // once for all microbatches: values that are not kept from forward to backward
+  size_t links = 0;   // per microbatch in flight: gradients in transfer from other slots, in the links'
+                      // memory
 };
 
-/// Memory of a slot that a program needs while it runs.
+/// A part of a slot's memory that a program needs while it runs.
 struct ProgramBuffer {
-  std::string name;  // of its first value
+  std::string name;  // name of its first value
   int slot = 0;
   size_t bytes = 0;
-  bool is_kept = false;  // to the end: an output, or lent to another slot, which reads it when it gets there
-  bool is_lent = false;  // to another slot
+  bool is_kept = false;     // until the end: an output, or lent to another slot, which reads it at any time
+  bool is_lent = false;     // another slot reads it directly
   bool from_start = false;  // written before the first instruction
-  Lifetime lifetime;        // the first and the last instruction that it is kept for
-  bool is_shared = false;   // by the microbatches that are under way: a part of ArenaBytes::shared
-  size_t offset = 0;        // of its first byte, in what the slot has for the microbatch, or for all of them
+  Lifetime lifetime;        // first and last instruction that need it
+  bool is_shared = false;   // among the microbatches in flight: part of ArenaBytes::shared
+  size_t offset = 0;        // in the slot's frame memory or shared memory
 };
 
-/// A way from one slot to another.
+/// A connection from one slot to another.
 struct ProgramLink {
   int from = 0, to = 0;
   size_t bytes = 0;
   Link::Keeping keeping = Link::Keeping::lent;
-  int most = 1;  // arrays that are sent and not received yet
+  int most = 1;  // maximum number of arrays sent but not yet received
 };
 
 struct ProgramReorder {
   int slot = 0;
-  Shape shape;  // of the batch of images
+  Shape shape;  // shape of the batch of images
   Layout from = Layout::plain, to = Layout::plain;
 };
 
 /// A loss and the metrics of one output.
 struct ProgramHead {
-  std::shared_ptr<const Loss> loss;  // as it is computed from the prediction that ComputeLoss reads
+  std::shared_ptr<const Loss> loss;  // in the form for the prediction that ComputeLoss reads
   std::vector<HeadMetric> metrics;
 };
 
-/// A column or an output: a value, and its View without data.
+/// A column or an output: its value, and a View of it without data.
 struct ProgramArray {
   ValueId value = ValueId::none;
   View view;
@@ -105,13 +106,14 @@ struct Program {
   IdVector<ReorderId, ProgramReorder> reorders;
   IdVector<BufferId, ProgramBuffer> buffers;
   std::vector<ProgramHead> heads;
-  /// In an order in which each comes after what it depends on. A schedule may run them otherwise, as long as
-  /// that holds for each frame.
+  /// Each instruction comes after those that it depends on. A schedule may use another order with this
+  /// property within each frame.
   std::vector<Instruction> instructions;
-  std::vector<ProgramArray> columns;  // inputs, then (but for prediction) targets, then weights if any
+  std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
-  std::vector<ProgramArray> outputs;  // of the model, for prediction; in plain layout
-  std::vector<ArenaBytes> arenas;     // by slot; without links, whose copies depend on the devices
+  std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
+  std::vector<ArenaBytes> arenas;     // by slot; `links` is not set, because the links' copies depend on the
+                                      // devices
 
   int slots() const { return static_cast<int>(arenas.size()); }
 };

@@ -1,4 +1,4 @@
-// Activations that are computed again for backward instead of kept (Chen et al., "Training Deep Nets with
+// Recomputes activations for backward instead of keeping them (Chen et al., "Training Deep Nets with
 // Sublinear Memory Cost", 2016).
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// A segment's layers on one slot: {segment, slot}.
+/// The layers of one segment on one slot: {segment, slot}.
 using Part = std::pair<int, int>;
 
 class Recomputation {
@@ -42,7 +42,7 @@ class Recomputation {
   }
   bool is_backward(const Instruction& instruction) const { return instruction.phase == Phase::backward; }
 
-  /// Only what forward instructions of a part make can be made again.
+  /// Finds the part of each value. Only values that a part's forward instructions write can be recomputed.
   void find_parts_of_values() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -52,8 +52,8 @@ class Recomputation {
     }
   }
 
-  /// Values that the layers of a part read of each other in backward are wanted again there. Values from
-  /// outside are kept, and so are those that others read in backward or on another slot.
+  /// Marks values that a part reads in its own backward as wanted. Values that other parts read in backward,
+  /// or that other slots read, are marked as kept.
   void find_kept() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -70,8 +70,8 @@ class Recomputation {
 
   bool is_made_again(ValueId value) const { return wanted_[value] && !kept_[value]; }
 
-  /// Readers come before what they read, as what a call reads that is made again must be there again, too, or
-  /// be kept if it is another part's.
+  /// Finds the forward calls to repeat, last call first. What a repeated call reads must be recomputed, too,
+  /// or be kept if it is from outside the part.
   void find_calls() {
     Operands operands;
     for (size_t at = program_.instructions.size(); at-- > 0;) {
@@ -92,8 +92,8 @@ class Recomputation {
     for (auto& [part, calls] : calls_) std::reverse(calls.begin(), calls.end());
   }
 
-  /// Ahead of the part's first instruction in backward. The calls are those of forward, on the same numbers,
-  /// and give the same bits.
+  /// Inserts the calls before the part's first instruction in backward. They repeat the forward calls with
+  /// the same arguments and give the same bits.
   void insert_calls() {
     Insertions insertions;
     for (size_t at = 0; at < program_.instructions.size(); ++at) {
@@ -106,7 +106,7 @@ class Recomputation {
     insertions.apply(program_.instructions);
   }
 
-  /// The instruction once more, with new values.
+  /// Returns a copy of the instruction that writes new values.
   Instruction again(const Instruction& forward) {
     Instruction made = forward;
     made.phase = Phase::backward;
@@ -126,7 +126,7 @@ class Recomputation {
     if (const auto found = made_again_.find(operand); found != made_again_.end()) operand = found->second;
   }
 
-  /// The backward instructions of a part read what was made again.
+  /// Lets the backward instructions of each part read the recomputed values.
   void read_again() {
     for (Instruction& instruction : program_.instructions) {
       if (!is_backward(instruction) || part_of(instruction) == kNoPart) continue;
@@ -139,7 +139,7 @@ class Recomputation {
   Program& program_;
   IdVector<ValueId, char> wanted_, kept_;
   IdVector<ValueId, Part> part_of_value_;
-  std::map<Part, std::vector<size_t>> calls_;  // positions of forward instructions
+  std::map<Part, std::vector<size_t>> calls_;  // positions of forward instructions to repeat
   std::map<ValueId, ValueId> made_again_;
   OperandPlaces places_;
 };

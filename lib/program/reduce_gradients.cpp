@@ -11,12 +11,12 @@ namespace {
 /// Gradients that are reduced together.
 struct Bucket {
   Range range;                    // of the layout
-  int64_t end = 0;                // of its last parameter
-  ValueId value = ValueId::none;  // once a gradient is written there
+  int64_t end = 0;                // end of its last parameter
+  ValueId value = ValueId::none;  // set once a gradient is written to the bucket
 };
 
-/// At the boundaries of nodes, as each node's gradients are there at once; in the layout's order, that of the
-/// statistics last.
+/// Divides the gradients into buckets at the boundaries of nodes, because all gradients of a node become
+/// ready at once. Buckets are in the layout's order, that of the statistics last.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   std::vector<const ParameterSlice*> slices;
   for (const ParameterSlice& slice : layout.slices())
@@ -39,7 +39,8 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   return buckets;
 }
 
-/// Replaces the program's instructions by a list that includes those of the buckets.
+/// Replaces gradients in the program's instructions by places in buckets, and inserts the buckets'
+/// instructions.
 class Bucketing {
  public:
   explicit Bucketing(CompileState& step)
@@ -69,7 +70,7 @@ class Bucketing {
   void redirect(ZeroGradient& work) { redirect(work.to); }
   void redirect(auto&) {}
 
-  /// The gaps between parameters are summed as well, and must be zeros.
+  /// Buckets start as zeros, because the padding between parameters is reduced, too.
   void redirect(GradientPlace& place) {
     if (place.offset < 0) return;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {
@@ -95,7 +96,7 @@ class Bucketing {
   CompileState& step_;
   Program& program_;
   std::vector<Bucket> buckets_;
-  size_t reduced_ = 0;  // buckets
+  size_t reduced_ = 0;  // number of buckets already reduced
   NodeId node_ = NodeId::none;
 };
 

@@ -1,24 +1,25 @@
-// Parameters and gradients that are in parts at the replicas, as a plan asks for them.
+// The interface through which a plan gathers sharded parameters and reduces sharded gradients.
 #pragma once
 
 #include "collective/collective.h"
 
 namespace dtrain {
 
-/// The state in parts, as one of the replicas sees it. All replicas make the same calls in the same order.
-/// Ranges are of the layout.
+/// Sharded parameters and gradients, as seen by one replica. All replicas make the same calls in the same
+/// order. Ranges refer to the layout.
 class StateShards {
  public:
   virtual ~StateShards() = default;
-  /// Whether the calls to come are of work that was never done before, so that what is called between them
-  /// may allocate (collective.h says when that must not be).
+  /// `first_time`: the work that follows is done for the first time, so memory may be allocated between the
+  /// calls (collective.h states when it must not be).
   virtual void begin(bool first_time) = 0;
-  /// Begins to bring the parameters in `range` to `to`, from whoever has them; null: only takes part.
+  /// Starts to gather the parameters in `range` to `to` from the replicas that hold them. If `to` is null,
+  /// this replica only participates.
   virtual void gather(Range range, float* to) = 0;
-  /// Operations that are enqueued from now on find what has been gathered.
+  /// Operations enqueued after this call can read what has been gathered.
   virtual void join() = 0;
-  /// Sums the replicas' gradients in `range`, this one's at `gradient` (null: it has none); each adds the
-  /// part that it keeps to what it has of the step's gradient.
+  /// Sums the replicas' gradients in `range`; `gradient` is this replica's, null if it has none. Each replica
+  /// adds its shard of the sum to its gradient of the step.
   virtual void reduce(Range range, const float* gradient) = 0;
 };
 

@@ -34,7 +34,7 @@ class Transfers {
   }
 
  private:
-  /// A sending behind the instruction at `defined`, where there are several in the order of `rank` and
+  /// A send after the instruction at `defined`. Several sends at one position are ordered by `rank`, then
   /// `value`.
   struct Sending {
     int64_t defined = Insertions::kFront;
@@ -42,12 +42,12 @@ class Transfers {
     ValueId value = ValueId::none;
     Instruction instruction;
   };
-  // Ahead of all instructions: the weights of rows, parameters, then the model's inputs.
+  // Ranks of sends before all instructions: row weights (0), parameters, then the model's inputs.
   static constexpr int kParameterRank = 1, kInputRank = 2;
 
   LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
-    // A slot that is not far yet with a microbatch has as many under way as it may; the other is done with
-    // them.
+    // The slot that is behind may have its maximum number of microbatches in flight while the other slot has
+    // already finished with them.
     const auto& in_flight = step_.options.in_flight;
     const int most = in_flight.empty()
                          ? 1
@@ -61,7 +61,7 @@ class Transfers {
                              ReceiveValue{.link = link, .value = value}});
   }
 
-  /// The copy of a value on the reader's slot, received ahead of its first reader there.
+  /// Returns the copy of a value on the reader's slot, which is received before its first reader there.
   ValueId receive(ValueId value) {
     const int to = program_.instructions[at_].slot;
     const auto [entry, is_new] = received_.try_emplace({value, to}, ValueId::none);
@@ -76,9 +76,9 @@ class Transfers {
     return entry->second;
   }
 
-  /// A value that is sent forward stays as it is to the end of the microbatch, as the other slot reads it
-  /// whenever it comes there. A gradient is copied: its slot is done with the microbatch, and goes on to
-  /// another one, long before a slot far behind it reads what comes back by a skip.
+  /// A value that is sent in forward remains unchanged until the end of the microbatch, so the other slot can
+  /// read it at any time. A gradient is copied: with a skip connection, a much earlier slot may read it long
+  /// after the sending slot has finished this microbatch and continued with another one.
   LinkId send(ValueId id, int to) {
     const ProgramValue& value = program_.values[id];
     const int64_t defined = defined_[id];
@@ -86,7 +86,7 @@ class Transfers {
     const Phase phase = maker ? maker->phase : Phase::forward;
     const LinkId link = add_link(value.slot, to, value.bytes,
                                  phase == Phase::backward ? Link::Keeping::copied : Link::Keeping::lent);
-    int rank = value.kind == Kind::parameter_gradient ? 1 : 0;  // behind the gradients of the same call
+    int rank = value.kind == Kind::parameter_gradient ? 1 : 0;  // after the gradients of the same call
     if (!maker && value.of.node >= 0) rank = kInputRank;
     sendings_.push_back({defined,
                          rank,
@@ -96,7 +96,7 @@ class Transfers {
     return link;
   }
 
-  /// Parameters that layers on several slots share are sent to the slots that don't own them.
+  /// Parameters that layers on several slots share are sent to the slots that do not own them.
   void receive_parameters(CallId id) {
     const auto node = static_cast<int>(program_.calls[id].node);
     const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;
@@ -143,7 +143,7 @@ class Transfers {
   const IdVector<ValueId, int64_t> defined_;
   Insertions insertions_;
   OperandPlaces places_;
-  size_t at_ = 0;  // the instruction whose operands are received
+  size_t at_ = 0;  // index of the instruction whose operands are received
   std::map<std::pair<ValueId, int>, ValueId> received_;
   std::map<std::pair<const ParameterSlice*, int>, ParameterPlace> parameters_;
   std::vector<Sending> sendings_;

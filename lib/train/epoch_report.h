@@ -1,4 +1,4 @@
-// What one epoch came to: its record for metrics.jsonl, its tables, and the numbers that callbacks look up.
+// The results of one epoch: its record for metrics.jsonl, its tables, and the numbers that callbacks look up.
 #pragma once
 
 #include <cstdint>

@@ -76,8 +76,8 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
   return values;
 }
 
-/// Returns the exported model's input for which the run's model receives `values`. Updates `values` for the
-/// rounding of the conversion.
+/// Returns the values of the exported model's input that correspond to `values` of the run's model. Updates
+/// `values` for the rounding of the conversion.
 std::vector<float> as_given(const ExportedInput& input, std::vector<float>& values) {
   std::vector<float> given = values;
   for (size_t i = 0; i < given.size() && !input.scale.empty(); ++i) {

@@ -347,7 +347,7 @@ OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name,
   return slot;
 }
 
-/// The arrays of one that has all of them, as the layout says.
+/// Returns a function that finds arrays in `all`, which has the layout of all parameters.
 ArrayOf in_one(std::span<const float> all) {
   return [all](const ParameterSlice& slice) { return all.data() + slice.offset; };
 }

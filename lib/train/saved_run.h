@@ -89,9 +89,9 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch);
 
-/// Where the array of a parameter is, of its values or of a slot.
+/// A function that returns an array of a parameter: its values or a slot.
 using ArrayOf = std::function<const float*(const ParameterSlice&)>;
-/// The same of arrays that lie anywhere, and of the optimizer's slots in its order.
+/// Like checkpoint_content() above, for arrays at any addresses. `slots` is in the optimizer's order.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const ArrayOf& values, const std::vector<ArrayOf>& slots,
                                      const TrainingState& state, int64_t steps_per_epoch);

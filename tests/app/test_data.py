@@ -119,7 +119,7 @@ class Data(Case):
         os.truncate(self.dir / "x.npy", 1000)
         self.ends_with(process, "x.npy", "changed while it was in use")
 
-    # Data that differ from before.
+    # Data that changed between two runs.
 
     def test_within_an_epoch_the_data_stay_those_they_were(self):
         self.fit(config=CONFIG)

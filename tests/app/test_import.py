@@ -167,7 +167,7 @@ class JsonLines(Import):
 
 
 class Training(Import):
-    """With its optimizer, an exported run comes back with the same `train:` part and goes on as the run does."""
+    """A run exported with its optimizer is imported with the same `train:` part, and continues like the run."""
     ONE = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 3, "name": "out", "activation": "softmax"}}]}
     YES_OR_NO = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 2, "name": "out", "activation": "sigmoid"}}]}
     TWO = {"inputs": {"x": [4]}, "outputs": ["kind", "size"],
@@ -175,7 +175,7 @@ class Training(Import):
     KEPT = ("loss", "metrics", "weighted_metrics", "optimizer", "clip_norm", "clip_value")
 
     def kept(self, checkpoint):
-        """What the configuration of a checkpoint says of the training, defaults included."""
+        """Returns the training options in a checkpoint's configuration, including defaults."""
         lines = self.dtrain("inspect", str(checkpoint), "--config").out.splitlines()
         begin = lines.index("train:")
         found, key = {}, None
@@ -230,7 +230,7 @@ class Training(Import):
         self.trained(models.run_of(self.ONE, targets={"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", metrics=["accuracy"]))
         config = self.config()
         config["compile_config"]["metrics"] += ["mine", {"class_name": "SpecificityAtSensitivity", "config": {"sensitivity": 0.5}}]
-        config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # of which the file has no state
+        config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # the file has no momentum arrays
         report = self.json("import", self.rewrite(config_json=config), "--output", "imported", "--with-optimizer")
         self.assertEqual(report["left_out"],
                          ["the metric mine: dtrain has none of this name",
@@ -377,7 +377,7 @@ class Refusals(Import):
         config = self.config()
         config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]
         self.rewrite(config_json=config)
-        self.assertIn("say --set 'model.inputs.x=[", self.refused("model.keras"))
+        self.assertIn("add --set 'model.inputs.x=[", self.refused("model.keras"))
         self.dtrain("import", "model.keras", "--output", "imported", "--set", "model.inputs.x=[12]")
 
     def test_weights_that_do_not_fit(self):

@@ -130,8 +130,8 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertRegex(refused.stderr, r"is available \(ulimit -v\); the largest batch that fits is \d+")
 
     def test_no_more_threads(self):
-        """Reported at a line of the configuration if there are too many replicas for any machine; as a plain sentence
-        if this machine's limit is reached."""
+        """The message names a line of the configuration if there are too many replicas for any machine, but no line
+        if only this machine's limit is reached."""
         devices = ", ".join(f"cpu:{i}" for i in range(2000))
         process = self.fit("--set", f"strategy={{mirrored: {{devices: [{devices}]}}}}", expect=2)
         self.assertIn("at most 1024 devices", process.err)

@@ -72,7 +72,7 @@ class Messages(Case):
         self.write("large.csv", "900\n-900\n")
         predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
         done = self.dtrain(*predict)
-        self.assertIn("which is no probability, though the loss takes its outputs for probabilities", done.err)
+        self.assertIn("which is not a probability, but the loss expects its outputs to be probabilities", done.err)
         self.assertIn("the model's outputs, which are not all probabilities", done.out)
         self.assertEqual(self.json(*predict)["outputs"], "raw")
 

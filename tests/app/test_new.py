@@ -196,7 +196,7 @@ class New(NewCase):
         self.assertIn("1 text ('Total' in line 983)", self.odd(982, row981="Total").err)
         self.assertIn("2 texts (the first is 'n.d.' in line 4)", self.odd(982, row981="Total", row2="n.d.").err)
         self.assertEqual(self.odd(982, row600="", row3="NA").err, "")  # missing values are not texts
-        # A total row with a name but without a target value.
+        # The total row may have a name but no target value.
         rows = "".join(f"{i},c{i},{i * 7 % 11},{i}.5\n" for i in range(60))
         self.write("data.csv", "id,customer_id,b,price\n" + rows + "Total,,330,\n")
         (self.dir / "data.yaml").unlink()

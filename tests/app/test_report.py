@@ -76,7 +76,7 @@ class Reports(Case):
         self.fit(config=config)
         run = self.only_run()
         best = min(self.metrics(), key=lambda line: line["val_loss"])
-        self.assertLess(best["epoch"], 4)  # or this tests nothing
+        self.assertLess(best["epoch"], 4)  # otherwise the test is vacuous
         self.assertEqual((run["kept_best"]["epoch"], run["kept_best"]["monitor"]), (best["epoch"], "val_loss"))
         for name in ("loss", "val_loss", "val_sparse_categorical_accuracy"):
             self.assertAlmostEqual(run["at_best"][name], best[name], delta=abs(best[name]) * 1e-5)

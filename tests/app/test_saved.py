@@ -13,7 +13,7 @@ class Best(Case):
         self.fit(config=BEST)
         losses = [line["val_loss"] for line in self.metrics()]
         self.best = losses.index(min(losses)) + 1
-        self.assertLess(self.best, 4)  # or this tests nothing
+        self.assertLess(self.best, 4)  # otherwise the test is vacuous
 
     def test_evaluate(self):
         named, best, newest = (self.json("evaluate", "run", "--split", "validation", *more)

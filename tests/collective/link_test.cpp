@@ -50,7 +50,7 @@ class Worker {
     thread_.join();
     return how_;
   }
-  /// Whether the work is still running after some time.
+  /// Returns true if the work is still running after some time.
   bool waits() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return !ended_;

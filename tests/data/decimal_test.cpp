@@ -31,7 +31,7 @@ TEST_CASE("numbers are read to the nearest double") {
       case 3:
         text = fmt::format("{}e{}", word >> block.v[2] % 60, static_cast<int>(block.v[3] % 60) - 30);
         break;
-      default:  // the middle between two doubles
+      default:  // halfway between two doubles
         text = fmt::format("{}.5", ((word >> 11) | uint64_t{1} << 52) >> block.v[2] % 8);
     }
     double expected = 0, found = 0;

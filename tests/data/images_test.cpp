@@ -94,7 +94,7 @@ TEST_CASE("a folder a class: sorted names are the classes, paths the samples' na
   CHECK(data->sample_id(6) == folder / "all/dog/1.jpg");
   CHECK_FALSE(data->in_memory());
 
-  // The first image has the requested size: a JPEG, equal except for compression loss.
+  // The first image already has the requested size; its pixels are equal except for the loss of JPEG.
   const Pixels first = gradient(12, 10, 3, 0);
   const std::vector<double> found = read_rows(*data, {0}, 0);
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);

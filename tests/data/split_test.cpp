@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written o
   CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
   CHECK(contains(error("missing/kept"), "missing cannot be accessed: No such file"));
   CHECK(contains(error("x/kept"), "/x is not a folder"));
-  // The same without opening files.
+  // check_cache() reports the same without opening files.
   const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\ncache: {file: missing/kept}");
   CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing cannot be accessed"));
 }
@@ -260,7 +260,7 @@ TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there 
   const auto data = open(train + augment, inputs);
   CHECK(read_all(*data, 0) == Values{0, 1, 2, 3});
   CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
-  // Never treated as an image.
+  // A column of vectors is never treated as images.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
   CHECK(contains(error_of([&] { open(train + augment, vectors); }),
                  "dataset.yaml:2:12: error: augment: expected images [height, width, channels], found 1 for "

@@ -280,7 +280,7 @@ TEST_CASE("a sample's error comes with the batch that holds it, the first of sev
   const auto make = [](const SampleKey& key) {
     const int64_t index = key.index;
     if (index == 12)
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // later than the error of 13
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that it fails later than sample 13
     if (index == 12 || index == 13 || index == 30) throw UserError("sample " + std::to_string(index));
   };
   for (const int threads : {1, 2, 7}) {
@@ -301,7 +301,7 @@ TEST_CASE("the memory that reading ahead takes") {
   const auto data = dataset(noisy_plan(), 0, 100, true);
   const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
   const ReadAheadMemory memory = read_ahead_memory(*data, options, false);
-  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three waiting, two handed out
+  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three waiting batches and two in use
   CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));  // stored size, plus the size between the
                                                                // stages
   CHECK(memory.bytes(10) == 600 + 400);

@@ -110,7 +110,7 @@ T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttri
   return all[0];
 }
 
-/// N numbers; where there is one fewer, the depth's is `depth`, ahead of the height's and the width's.
+/// Returns N numbers. If there are only N - 1, `depth` is inserted before the height and the width.
 template <size_t N>
 std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t depth) {
   Integers all = values<int64_t>(d, name, CUDNN_TYPE_INT64);
@@ -228,9 +228,9 @@ void finish_operation(Descriptor& d) {
   }
 }
 
-/// Some operations lack engines, as in cuDNN: weight gradients with uneven dilations have none; float32
-/// weight gradients of 16-bit images have one only for square filters; beyond the grid's limit of images
-/// there is none; beyond the machine's limit of elements there is only engine 0.
+/// Some operations have no engines, as in cuDNN: weight gradients with different dilations along the axes
+/// have none; float32 weight gradients of 16-bit images have some only for square filters; above the grid's
+/// limit of images there are none; above the machine's limit of elements there is only engine 0.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

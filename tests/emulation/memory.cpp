@@ -188,7 +188,7 @@ size_t unasked_bytes(int device) {
 bool load_kernels(int device, const char* library) {
   Region& region = regions.at(static_cast<size_t>(device));
   if (!region.loaded.insert(library).second) return true;
-  return take_unasked(device, region.bytes / 100);  // the same fraction of its memory as on a small GPU
+  return take_unasked(device, region.bytes / 100);  // 1 % of the memory, on a GPU of any size
 }
 
 int device_of(const void* data) {

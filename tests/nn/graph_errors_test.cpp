@@ -154,7 +154,7 @@ TEST_CASE("layers that cannot have another's weights") {
         "m.yaml:4:29: error: dense 'b' has the options of 'a' (shared_with) and cannot have others\n"
         "m.yaml:4:39: error: dense 'b' has the options of 'a' (shared_with) and cannot have others");
   CHECK(said("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
-        "m.yaml:4:5: error: dense 'b' has the weights of 'a', which is trained: set `trainable: "
+        "m.yaml:4:5: error: dense 'b' shares the weights of 'a', which is trained: set `trainable: "
         "false` there");
   CHECK(said("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
         "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the one that it shares with 'a' "
@@ -191,7 +191,7 @@ TEST_CASE("blocks that cannot have another use's weights") {
             .find("its kernel needs the shape 3x4, but the one that it shares with 'first/a' has the shape "
                   "4x4") != std::string::npos);
   CHECK(said("  - one: {shared_with: first, trainable: false}\n")
-            .find("dense 'one/a' has the weights of 'first/a', which is trained") != std::string::npos);
+            .find("dense 'one/a' shares the weights of 'first/a', which is trained") != std::string::npos);
 }
 
 TEST_CASE("devices and segments that are none") {

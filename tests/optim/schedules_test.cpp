@@ -175,7 +175,7 @@ TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then f
   CHECK(rate(schedule, 0) == doctest::Approx(0.05));
   CHECK(rate(schedule, 5) == doctest::Approx(0.125));
   CHECK(rate(schedule, 10) == doctest::Approx(0.2));
-  CHECK(rate(schedule, 60) == doctest::Approx(0.11));  // half way: (1 + alpha) / 2
+  CHECK(rate(schedule, 60) == doctest::Approx(0.11));  // halfway: (1 + alpha) / 2
   CHECK(rate(schedule, 35) ==
         doctest::Approx(0.2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi / 4)) + 0.1)));
   CHECK(rate(schedule, 110) == doctest::Approx(0.02));

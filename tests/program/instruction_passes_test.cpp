@@ -1,4 +1,4 @@
-// Passes that rewrite instructions, by the programs before and after them.
+// Passes that rewrite instructions: programs before and after them.
 #include "planned_layers.h"
 
 namespace dtrain {

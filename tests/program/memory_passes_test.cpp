@@ -1,4 +1,4 @@
-// Passes about state in parts and about memory, by the programs before and after them.
+// Passes for sharded state and for memory: programs before and after them.
 #include "planned_layers.h"
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-// Passes that annotate nodes, by the programs without them and with them.
+// Passes that annotate nodes: programs with and without them.
 #include "planned_layers.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
-// Graphs of layers that only say what they require, and what passes make of them. Nothing runs, so programs
-// are the same on every machine.
+// Graphs of layers that only declare their requirements, and functions that run passes on them. No layer is
+// run, so the programs are the same on every machine.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 
 namespace dtrain {
 
-/// The properties of a layer of a test.
+/// The properties of a test layer.
 struct PlannedLayer {
   LayerRequirements requirements;
-  int parameters = 0;  // of four elements each
+  int parameters = 0;  // number of parameters, of four elements each
   std::optional<ActivationSpec> elementwise = {};
-  bool fuses = false;  // activations
-  bool adds = false;   // another value to its output
+  bool fuses = false;  // supports any fused activation
+  bool adds = false;   // supports adding another value to its output
   bool is_sum = false;
 };
 
@@ -60,7 +60,7 @@ class PlannedLayerKind final : public Layer {
   PlannedLayer planned_;
 };
 
-/// A graph over one input, "x" of shape [2, 2, 4] at node 0.
+/// A graph with one input, "x" of shape [2, 2, 4], as node 0.
 class PlannedGraph {
  public:
   PlannedGraph() {
@@ -72,7 +72,7 @@ class PlannedGraph {
     graph.inputs = {0};
   }
 
-  /// Adds a layer and returns its node. `inputs`: nodes.
+  /// Adds a layer that reads the nodes `inputs`. Returns its node.
   int add(const std::string& name, const std::vector<int>& inputs, const PlannedLayer& planned) {
     GraphNode node;
     node.name = node.kind = name;
@@ -92,7 +92,7 @@ class PlannedGraph {
   Graph graph;
 };
 
-/// With parameters, whose backward reads its input.
+/// A layer with one parameter, whose backward reads its input.
 inline PlannedLayer dense() {
   PlannedLayer layer;
   layer.parameters = 1;
@@ -129,10 +129,11 @@ inline Graph chain(const PlannedLayer& a, const PlannedLayer& b, const PlannedLa
   return made.graph;
 }
 
-/// A graph on its way to a program on the CPU: a test runs the passes and prints the program between them.
+/// The compilation of a graph for the CPU. A test runs passes and prints the program between them.
 class Compilation {
  public:
-  /// For training with the loss of that name. `slots`: of each node; empty where all are on one.
+  /// Compiles for training with the loss of this name. `slots_of_nodes` has the slot of each node; empty: all
+  /// are on slot 0.
   explicit Compilation(const Graph& its_graph, const std::vector<int>& slots_of_nodes = {},
                        const PlanOptions& options = {}, const std::string& loss = "mean_squared_error")
       : graph(its_graph),
@@ -148,14 +149,14 @@ class Compilation {
     }
   }
 
-  /// From the nodes' annotations to instructions.
+  /// Runs the passes from the annotations of nodes to instructions.
   void lower() {
     layers = prepare_layers(step, ops);
     lower_forward(step);
     lower_losses(step);
     lower_backward(step);
   }
-  /// The program's instructions, behind an empty line as in a raw string.
+  /// Returns the program's instructions after an empty line, for comparison with a raw string.
   std::string text() const { return "\n" + instructions_text(step.program); }
 
   const Graph graph;
@@ -178,7 +179,7 @@ class Compilation {
   }
 };
 
-/// Lowers them with gradients.
+/// Runs the passes up to instructions with gradients.
 inline void lower(std::initializer_list<Compilation*> all) {
   for (Compilation* made : all) {
     find_gradients(made->step);

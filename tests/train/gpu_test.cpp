@@ -127,7 +127,7 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // The second needs norms of whole parameters.
+    // LAMB needs norms of whole parameters.
     for (const std::string set : {"train.clip_norm=0.1", "train.optimizer={lamb: {learning_rate: 0.003}}"}) {
       CAPTURE(set);
       const auto single = losses_of(kDense, {on("cpu:0"), set});
@@ -145,7 +145,7 @@ TEST_SUITE("gpu") {
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
     }
-    // A last batch of one sample; microbatches.
+    // The first setting has a last batch of one sample, the second uses microbatches.
     for (const std::string set : {"dataset.train.synthetic.samples=33", "train.accumulate=3"}) {
       const auto single = losses_of(kImages, {on("cpu:0"), synchronized, set});
       for (const std::string& strategy : strategies) {

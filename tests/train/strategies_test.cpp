@@ -182,7 +182,7 @@ TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
     keep_choices(goes_on, *saved.resolved.find("strategy"));
     CHECK(places(goes_on) == places(saved));
     CHECK(goes_on.resolved.to_yaml() == saved.resolved.to_yaml());
-    // Except if the file requests something else.
+    // A file that requests another strategy has precedence.
     for (const char* other : {"{pipeline: {devices: [cpu:0, cpu:2], stages: auto}}", "single",
                               "{pipeline: {devices: [cpu:0, cpu:1], stages: [sum]}}"}) {
       RunConfig differs = run_with(other);

@@ -72,7 +72,7 @@ struct CsvPlan {
   bool day_first = false;                    // for dates whose column leaves the order open
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
-  /// Appended to errors about text in the place of a number; "": nothing.
+  /// Appended to errors about text instead of a number; "": nothing.
   std::string advice;
 };
 

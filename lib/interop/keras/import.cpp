@@ -20,7 +20,7 @@ bool has_convolution(const Graph& graph) {
                      [](const GraphNode& node) { return node.kind.starts_with("conv"); });
 }
 
-/// The first versions of Keras 1 wrote no version in their .h5 files.
+/// The first versions of Keras 1 wrote no version to their .h5 files.
 int major_version(const std::string& version, KerasLayout layout) {
   int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);
@@ -39,7 +39,7 @@ void rename_layers(std::map<std::string, Value>& by_path, const std::map<std::st
   by_path = std::move(renamed);
 }
 
-/// Writes the model with blocks, and without the names that layers get anyway.
+/// Folds repeated layers into blocks, and removes names that layers would get automatically.
 void use_blocks(const ConfigNode& flat_model, KerasImport& result) {
   FoldedModel folded = fold_blocks(flat_model, result.graph);
   rename_layers(result.parameters, folded.names);

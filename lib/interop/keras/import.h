@@ -1,4 +1,4 @@
-// `dtrain import`: from a model file of Keras's to a configuration's model and its weights.
+// `dtrain import`: converts a Keras model file to a model configuration and weights.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,27 @@
 
 namespace dtrain {
 
-/// A model file, translated.
+/// The result of importing a model file.
 struct KerasImport {
-  std::string name;           ///< of the model; "" if the file has none
-  std::string keras_version;  ///< "" if the file does not say
+  std::string name;           ///< the model's name; "" if the file has none
+  std::string keras_version;  ///< "" if the file has none
   ConfigNode model;           ///< the `model:` part of a configuration, with the user's changes
   Graph graph;
   std::map<std::string, KerasWeight> parameters;  ///< by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
   std::vector<std::string> blocks;  ///< see FoldedModel::uses
-  /// An .h5 file whose arrays are in the mapped memory: to be checked once they were read; null for others.
+  /// The mapped .h5 file that arrays refer to; call check() after reading them. Null for other files.
   std::shared_ptr<const MappedFile> mapped;
-  std::vector<int> towers;                   ///< of wrappers that were removed (towers.h)
+  std::vector<int> towers;                   ///< numbers of towers of the removed wrappers (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel
-  Json training_config;                      ///< as KerasFileFacts
-  std::optional<ImportedTraining> training;  ///< if it was asked for
+  Json training_config;                      ///< see KerasFileFacts
+  std::optional<ImportedTraining> training;  ///< if `with_training`
 };
 
-/// Reads and translates a file, its training too if `with_training`. `change` gets the model as imported, and
-/// returns it with the user's changes. Throws UserError, with the path, for files of other programs or of
-/// weights alone, and with everything that dtrain cannot express.
+/// Reads and converts a file; also its training if `with_training`. `change` receives the imported model and
+/// returns it with the user's changes. Throws UserError with the path for files of other programs, for files
+/// that have only weights, and for models that dtrain cannot express; it lists everything that cannot be
+/// expressed.
 KerasImport import_keras(const std::string& path, bool with_training,
                          const std::function<ConfigNode(const ConfigNode&)>& change);
 

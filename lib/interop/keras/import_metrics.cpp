@@ -16,9 +16,9 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kKerassBuckets = 200;  // of an AUC that was given no number
+constexpr int64_t kKerassBuckets = 200;  // Keras's default number of buckets of an AUC
 
-/// Options that say nothing of what a metric counts, and those of no effect.
+/// Returns true for options that do not change the metric's result.
 bool has_no_effect(const std::string& key, const Json& value) {
   if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
   if (key == "axis") return value.is_int() && value.as_int() == -1;
@@ -32,7 +32,7 @@ bool is_equal(const Json& a, const Json& b) {
   return a.dump() == b.dump();
 }
 
-/// Returns an option of an object as keras_config() gives it; null (the pointer) if it has none.
+/// Returns an option of a keras_config(); null (the pointer) if there is none.
 const Json* option_in(const Json& keras_config, const std::string& key) {
   return keras_config.is_object() ? keras_config.at("config").find(key) : nullptr;
 }
@@ -49,7 +49,7 @@ class MetricReader {
     if (output.loss) target_ = output.loss->target(output.spec, [](const std::string&) {});
   }
 
-  /// Lists within the list are taken as if their items were in it.
+  /// Items of nested lists are read like those of the outer list.
   void read(const Json& written) {
     if (written.is_array())
       for (const Json& one : written.items()) read(one);
@@ -68,7 +68,7 @@ class MetricReader {
     if (kind.empty()) return leave_out(object, "dtrain has none of this name");
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
-      kind = "binary_accuracy";  // whatever the number of columns
+      kind = "binary_accuracy";  // for any number of columns
     const Configured<Metric> usual = registry<Metric>().make(kind);
     const Json usual_config = in_keras(*usual);
     const std::string name = own_name(object);
@@ -111,13 +111,14 @@ class MetricReader {
     metrics_.push_back(node);
   }
 
-  /// What Keras calls the metric as it is for the output; null if Keras has none that counts the same.
+  /// Returns Keras's config of the metric, adapted to the output's loss; null if Keras has no metric with the
+  /// same result.
   Json in_keras(const Metric& metric) const {
     const std::shared_ptr<const Metric> as_it_is = metric.for_loss(*output_.loss);
     return (as_it_is ? *as_it_is : metric).keras_config(output_.spec, *target_);
   }
 
-  /// The name of a metric, without the output's before it, which Keras 2 writes in .h5 files.
+  /// Returns the metric's name without the output's name before it, which Keras 2 writes to .h5 files.
   std::string own_name(const KerasObject& object) const {
     const std::string name = text_at(object.options, "name"), prefix = output_.keras_name + "_";
     return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -136,7 +137,7 @@ bool is_serialized(const Json& written) {
   return written.is_object() && value_at(written, "class_name");
 }
 
-/// Whether a list has the metrics of every output, and not one item for each output.
+/// Returns true if the list has the metrics of every output, false if it has one item per output.
 bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
   const auto& items = list.items();
   const bool is_nested =
@@ -147,7 +148,7 @@ bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
 }  // namespace
 
 KerasWriter KerasWriter::of(int major, const std::string& version) {
-  // TensorFlow 2.3 calls its Keras 2.4.0, versions before it 2.2.4-tf and the like.
+  // TensorFlow 2.3 reports its Keras as 2.4.0, earlier versions as 2.2.4-tf or similar.
   constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
   const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
                                     [&](std::string_view begin) { return version.starts_with(begin); });

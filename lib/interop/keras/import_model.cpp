@@ -23,7 +23,7 @@ namespace {
 using Value = KerasValue;
 using Call = KerasLayerCall;
 
-/// A name that a layer of dtrain's can have: other characters become '_'.
+/// Returns a valid name for a dtrain layer: other characters become '_'.
 std::string allowed_name(const std::string& name) {
   std::string allowed;
   for (const char c : name) {
@@ -38,7 +38,7 @@ std::string allowed_name(const std::string& name) {
   return allowed.empty() ? "layer" : allowed;
 }
 
-/// The options of a layer less those that have their defaults, in the order of the reference.
+/// Returns a layer's options without those that have default values, in the order of the reference.
 ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) {
   const ConfigNode name = ConfigNode::scalar(kind);
   const auto resolved = [&](const ConfigNode& some) {
@@ -104,7 +104,7 @@ class Importer {
           if (input.call >= 0) is_read_[static_cast<size_t>(input.call)] = true;
   }
 
-  /// Translates each layer once.
+  /// Converts each layer once.
   void translate() {
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Call& call = calls_[i];
@@ -136,14 +136,14 @@ class Importer {
     return fmt::format("{}: dtrain has no layer {}", call.path, call.layer->class_name);
   }
 
-  /// The order of the axes of a value: as in the file, or with the channels of an image last, where they come
-  /// first in the file.
+  /// The order of a value's axes: that of the file, or with the channels moved to the end if the file has
+  /// images with channels first.
   enum class Axes { as_in_file, channels_last };
 
-  /// The names of a value in either order of axes; "" for an order in which it is not written yet.
+  /// The names of a value in both orders of axes; "" if the value does not exist in that order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    bool is_volume = false;  // of three axes beside the channels; known where channels come last
+    bool is_volume = false;  // has three axes besides the channels; only known with channels last
   };
 
   ValueNames& names_of(const Value& value) {
@@ -151,7 +151,7 @@ class Importer {
                           : call_values_[static_cast<size_t>(value.call)];
   }
 
-  /// The name of a value in an order of axes. Adds a permute unless the value is there in this order.
+  /// Returns the name of a value in this order of axes. Adds a permute layer if there is none yet.
   std::string read(const Value& value, Axes axes) {
     ValueNames& names = names_of(value);
     const bool wants_last = axes == Axes::channels_last;
@@ -170,7 +170,7 @@ class Importer {
     return wanted = name;
   }
 
-  /// Whether a layer that reads its inputs with channels last reads volumes.
+  /// Returns true if the call, whose inputs have channels last, reads volumes.
   bool reads_volumes(const Call& call) {
     const std::string& name = call.layer->class_name;
     return name.ends_with("3D") ||
@@ -183,14 +183,15 @@ class Importer {
     return text_at(layer.config, "data_format") == "channels_first" && !layer.class_name.ends_with("1D");
   }
 
-  /// Whether a layer works along axis 1, where the channels of images are that come first.
+  /// Returns true if the layer works along axis 1, which is the channel axis of images with channels first.
   static bool is_along_first_axis(const KerasModelLayer& layer) {
     const Json* axis = value_at(layer.config, "axis");
     if (axis && axis->is_array() && axis->items().size() == 1) axis = &axis->items().front();
     return axis && axis->is_int() && axis->as_int() == 1;
   }
 
-  /// Whether a layer computes each element by itself, so that the order of the axes does not matter.
+  /// Returns true if the layer computes each element independently, so that the order of axes does not
+  /// matter.
   static bool is_elementwise(const KerasModelLayer& layer) {
     constexpr std::array kClasses{"Activation",      "ReLU",    "LeakyReLU", "ELU",
                                   "ThresholdedReLU", "Dropout", "Add",       "Subtract",
@@ -203,7 +204,7 @@ class Importer {
     const KerasModelLayer& layer = *call.layer;
     if (is_channels_first(layer)) return Axes::channels_last;
     const bool is_prelu = layer.class_name == "PReLU";
-    // All calls of a layer have its weights, whose axes follow from the first call.
+    // All calls of a layer share its weights, whose axes are determined by the first call.
     if (is_prelu && result_.names.contains(&layer))
       return result_.moved_channels.contains(&layer) ? Axes::channels_last : Axes::as_in_file;
     const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
@@ -217,14 +218,15 @@ class Importer {
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
 
-  /// Whether the output of a layer that reads images with channels last is such an image.
+  /// Returns true if the output of a layer that reads images with channels last is an image with channels
+  /// last.
   static bool gives_image(const KerasModelLayer& layer) {
     const Json* keeps = value_at(layer.config, "keepdims");
     const bool is_global = layer.class_name.starts_with("Global");
     return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
   }
 
-  /// Returns a PReLU's options for values whose channels are last, from those for channels that come first.
+  /// Converts a PReLU's options from channels first to channels last.
   static ConfigNode with_channels_last(const ConfigNode& options, bool is_volume) {
     const ConfigNode* shared = options.find("shared_axes");
     if (!shared) return options;
@@ -304,7 +306,7 @@ class Importer {
     return ConfigNode::sequence(std::move(items));
   }
 
-  /// Whether all readers of an input take indices, which Keras 2 lets be float32.
+  /// Returns true if all readers of an input take indices; Keras 2 allows float32 for them.
   bool is_of_indices(int input) const {
     bool found = false;
     for (size_t i = 0; i < calls_.size(); ++i)
@@ -322,7 +324,7 @@ class Importer {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
       const Json* shape = value_at(layer.config, "batch_shape");
       if (!shape) shape = value_at(layer.config, "batch_input_shape");
-      ConfigNode extents;  // null: the file does not say
+      ConfigNode extents;  // null: not in the file
       if (shape && shape->is_array() && !shape->items().empty()) {
         std::vector<ConfigNode> items;
         for (size_t axis = 1; axis < shape->items().size(); ++axis)
@@ -346,13 +348,13 @@ class Importer {
   std::vector<bool> is_read_;
   std::vector<std::string> input_names_, problems_;
   std::vector<ValueNames> input_values_, call_values_;
-  std::vector<ConfigNode> layers_;  // of the model that is written
-  std::string above_;               // the name of the last of them
+  std::vector<ConfigNode> layers_;  // layers of the written model
+  std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
 };
 
-/// Whether a shape is missing or has an extent that is.
+/// Returns true if the shape, or one of its extents, is missing.
 bool is_open(const ConfigNode& shape) {
   if (shape.is_mapping()) {
     const ConfigNode* inner = shape.find("shape");
@@ -374,7 +376,7 @@ void check_inputs(const ConfigNode& model) {
         shown.push_back(extent.is_null() ? "?" : extent.text());
     std::string example = fmt::format("{}", fmt::join(shown, ","));
     problems += fmt::format(
-        "\n  input '{0}' is [{1}]: say --set 'model.inputs.{0}=[{2}]'", name.text(), example,
+        "\n  input '{0}' is [{1}]: add --set 'model.inputs.{0}=[{2}]'", name.text(), example,
         shown.empty() ? "64" : [&] {
           for (std::string& one : shown)
             if (one == "?") one = "224";
@@ -382,7 +384,7 @@ void check_inputs(const ConfigNode& model) {
         }());
   }
   if (!problems.empty())
-    throw UserError("the file leaves extents of inputs open, and dtrain needs them:" + problems);
+    throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A model of Keras's as the model of a configuration.
+// Converts a Keras model to the model section of a configuration.
 #pragma once
 
 #include <map>
@@ -14,30 +14,29 @@
 namespace dtrain {
 
 struct ImportedModel {
-  ConfigNode model;  ///< the `model:` part of a configuration, defaults not written
-  /// The names in `model` of the layers that are no models, by their place in the tree of Keras's. A layer
-  /// that is called several times has the name of its first call, whose weights it has.
+  ConfigNode model;  ///< the `model:` section of a configuration, without default values
+  /// Names in `model` of all Keras layers that are not models. A layer that is called several times has the
+  /// name of its first call, which owns the weights.
   std::map<const KerasModelLayer*, std::string> names;
-  /// Layers whose options or weights go by the axes of images whose channels came first in the file. They are
-  /// last here.
+  /// Layers with options or weights that depend on the order of an image's axes, and that have channels first
+  /// in the file but channels last in `model`.
   std::set<const KerasModelLayer*> moved_channels;
-  /// Settings that the model lost, which do not change its predictions: "dense_1: kernel_regularizer: L2".
+  /// Settings that were dropped because they do not change predictions: "dense_1: kernel_regularizer: L2".
   std::vector<std::string> left_out;
 };
 
-/// Translates a model that remove_towers() was applied to. Models within the model become layers with names
-/// such as "resnet50/conv1". Images with channels first (data_format) are permuted where layers of images
-/// read them, and permuted back where other layers do. Extents of inputs that the file leaves open stay null
-/// in `model`. Throws UserError with everything that dtrain cannot express, each with the layer's place.
-/// `keras_major`: as KerasLayerReader takes it.
+/// Converts a model after remove_towers(). Layers of nested models get names such as "resnet50/conv1". Images
+/// with channels first (data_format) are permuted before image layers, and permuted back before other layers.
+/// Input extents that the file leaves open are null in `model`. Throws UserError with everything that dtrain
+/// cannot express and the layers concerned. `keras_major`: see KerasLayerReader.
 ImportedModel import_keras_model(const KerasModel& model, int keras_major);
 
-/// The model without the names that layers would get anyway: their kinds, numbered.
+/// Returns the model without names that layers would get automatically (their kind with a number).
 ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph);
 
-/// Builds the graph of `model`, which is imported.model with changes of the user's. Throws UserError with all
-/// mistakes: inputs with open extents, with the --set that gives them, layers that do not fit together, axes
-/// that dtrain's layers do not work along.
+/// Builds the graph of `model`, which is imported.model with the user's changes. Throws UserError with all
+/// errors: inputs with open extents (with a --set that sets them), layers that do not fit together, and axes
+/// that dtrain's layers do not support.
 Graph build_imported(const ImportedModel& imported, const ConfigNode& model);
 
 }  // namespace dtrain

@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// Keras's names of the options of schedules, and dtrain's.
+/// Names of schedule options: {Keras's, dtrain's}.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kScheduleOptions{
     {{"initial_learning_rate", "initial"},
      {"end_learning_rate", "end"},
@@ -29,8 +29,8 @@ bool has_value(const Json& value, double number) {
   return value.is_number() && value.as_double() == number;
 }
 
-/// Whether an option of a loss changes nothing. A mean over all rows is a mean by their weights in dtrain,
-/// too.
+/// Returns true if an option of a loss has no effect. All of Keras's kinds of mean are the same in dtrain,
+/// which divides by the sum of the row weights.
 bool is_usual_of_loss(const std::string& key, const Json& value) {
   constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
                                                    "mean_with_sample_weight"};
@@ -40,7 +40,7 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
          std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
 }
 
-/// Whether an option of an optimizer changes nothing.
+/// Returns true if an option of an optimizer has no effect.
 bool is_usual_of_optimizer(const std::string& key, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
   return key == "name" || key == "is_legacy_optimizer" || key == "jit_compile" || key == "ema_momentum" ||
@@ -52,9 +52,9 @@ class TrainingReader {
   TrainingReader(const Json& config, const KerasWriter& writer, std::vector<KerasOutput> outputs)
       : config_(config), writer_(writer), outputs_(std::move(outputs)) {}
 
-  /// The `train:` part. Throws UserError with all that dtrain cannot express.
+  /// Returns the `train:` section. Throws UserError with everything that dtrain cannot express.
   ConfigNode read() {
-    const Json* optimizer = value_at(config_, "optimizer_config");  // in .h5 files
+    const Json* optimizer = value_at(config_, "optimizer_config");  // the key in .h5 files
     if (!optimizer) optimizer = value_at(config_, "optimizer");
     const Json* loss = value_at(config_, "loss");
     if (loss) add("loss", read_losses(*loss));
@@ -80,13 +80,13 @@ class TrainingReader {
   void add(const char* key, ConfigNode value) {
     if (!value.is_null()) train_.push_back(ConfigNode::entry(key, std::move(value)));
   }
-  /// Outputs may share a loss, and its problems.
+  /// Adds each problem once: outputs with the same loss have the same problems.
   void add_problem(std::string problem) {
     if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
       problems_.push_back(std::move(problem));
   }
 
-  /// One loss if it is that of all outputs, else a mapping from their names.
+  /// Returns one loss if all outputs have the same, else a mapping by output name.
   ConfigNode read_losses(const Json& written) {
     std::vector<ConfigNode::Entry> losses;
     bool are_equal = true;
@@ -148,7 +148,7 @@ class TrainingReader {
         writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
-      if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw's default is another
+      if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw has another default
       if (is_usual_of_optimizer(key, value) || key == "decay") continue;
       if (key == "learning_rate" || key == "lr")
         options.add("learning_rate", read_rate(value, value_at(object.options, "decay")));
@@ -169,14 +169,14 @@ class TrainingReader {
         value_at(object.options, "clipvalue"))
       add_problem(fmt::format(
           "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
-    // Keras 1 to 2.2 begin at 0.
+    // the default of Keras 1 to 2.2
     if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
       options.add("initial_accumulator_value", Json(0));
     return options.node();
   }
 
-  /// Keras 1 to 2.10 divide by root + epsilon, dtrain by the root of square + epsilon. With the square of
-  /// epsilon it comes to nearly the same.
+  /// Adds an option. Keras 1 to 2.10 divide by root + epsilon, dtrain by the root of (square + epsilon).
+  /// Using epsilon squared gives nearly the same results.
   void add_option(KindOptions& options, const std::string& key, const Json& value, const Json& all) {
     const Json* momentum = value_at(all, "momentum");
     const bool is_beside_root = key == "epsilon" && !is_since_2_11_ && value.is_number() &&
@@ -190,7 +190,7 @@ class TrainingReader {
                     options.kind(), epsilon, epsilon * epsilon));
   }
 
-  /// `decay`: the option of the optimizers of Keras 1 to 2.10; null (the pointer) for others.
+  /// `decay`: an option of optimizers in Keras 1 to 2.10; null (the pointer) if missing.
   ConfigNode read_rate(const Json& written, const Json* decay) {
     const bool decays = decay && !has_value(*decay, 0);
     if (written.is_number() && decays)

@@ -1,4 +1,4 @@
-// The training that a Keras file was compiled for, as the `train:` part of a configuration.
+// Imports the training that a Keras model was compiled for, as the `train:` section of a configuration.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ struct ImportedTraining {
   std::vector<std::string> left_out;
 };
 
-/// A file whose training is imported.
+/// The parts of a file that are needed to import its training.
 struct KerasTrainingFile {
   const Json&
       config;  ///< Keras 1's and 2's training_config or Keras 3's compile_config; null if not compiled
-  const KerasModel& model;  ///< as the file has it
+  const KerasModel& model;  ///< as in the file
   const KerasWeights& weights;
   KernelLayout kernels;
   int keras_major = 3;
   const std::string& keras_version;
 };
 
-/// Translates loss, loss weights, metrics and the optimizer with its state. Throws UserError for an
-/// optimizer, schedule or loss that dtrain cannot express, all such at once. `imported` and `graph` are those
-/// of match_weights().
+/// Converts loss, loss weights, metrics and the optimizer with its state. Throws UserError with every
+/// optimizer, schedule and loss that dtrain cannot express. `imported` and `graph` are those of
+/// match_weights().
 ImportedTraining import_keras_training(const KerasTrainingFile& file, const ImportedModel& imported,
                                        const Graph& graph);
 

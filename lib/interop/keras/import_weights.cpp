@@ -22,10 +22,10 @@ std::string last_part(std::string_view name) {
   return std::string(slash == std::string_view::npos ? name : name.substr(slash + 1));
 }
 
-/// A layer's arrays in the file.
+/// The arrays of each layer in the file.
 using Found = std::map<const KerasModelLayer*, std::vector<const KerasWeight*>>;
 
-/// The parameters of each layer of the file's that is in the graph.
+/// Finds the graph's node for each layer of the file.
 class Parameters {
  public:
   Parameters(const ImportedModel& imported, const Graph& graph) {
@@ -36,7 +36,7 @@ class Parameters {
       if (const auto node = nodes.find(name); node != nodes.end()) nodes_.emplace(layer, node->second);
   }
 
-  /// Null for layers that are not in the graph.
+  /// Returns null for layers that are not in the graph.
   const GraphNode* node(const KerasModelLayer& layer) const {
     const auto found = nodes_.find(&layer);
     return found == nodes_.end() ? nullptr : found->second;
@@ -46,7 +46,7 @@ class Parameters {
   std::map<const KerasModelLayer*, const GraphNode*> nodes_;
 };
 
-/// Calls `work` for the layers of a model, and of models within it, in Keras's order.
+/// Calls `work` for the layers of a model and of nested models, in Keras's order.
 void for_each_layer(const KerasModel& model, const std::function<void(const KerasModelLayer&)>& work) {
   for (const KerasModelLayer& layer : model.layers) {
     if (layer.model) {
@@ -57,8 +57,8 @@ void for_each_layer(const KerasModel& model, const std::function<void(const Kera
   }
 }
 
-/// Deals out the weights of one group among the layers of a model: first those that are trained, layer by
-/// layer, then the others.
+/// Distributes the weights of one group to the layers of a model: first the trained weights, layer by layer,
+/// then the others.
 void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Parameters& parameters,
           Found& found) {
   if (!outer.model) {
@@ -93,8 +93,8 @@ Found find_in_layers(const KerasModel& model, const Parameters& parameters, cons
   std::map<std::string, const KerasWeightGroup*> groups;
   for (const KerasWeightGroup& group : weights.groups) groups.emplace(group.name, &group);
   Found found;
-  // Keras 1 does not say the names of models within a Sequential: such models and the groups without a layer
-  // have the same order.
+  // Keras 1 does not write the names of models within a Sequential. Such models have the same order as the
+  // groups without a layer.
   std::set<std::string_view> names;
   for (const KerasModelLayer& layer : model.layers) names.insert(layer.name);
   std::vector<const KerasWeightGroup*> unnamed;
@@ -111,8 +111,8 @@ Found find_in_layers(const KerasModel& model, const Parameters& parameters, cons
   return found;
 }
 
-/// The paths of the layers' groups in the layout `vars`: classes, numbered in each model. tf.keras 2 listed
-/// layers with weights twice in functional models, and numbered them so.
+/// The paths of the layers' groups in the layout `vars`: classes, numbered within each model. In functional
+/// models, tf.keras 2 listed layers with weights twice, which changes the numbers.
 class VarsPaths {
  public:
   VarsPaths(std::string container, bool counts_twice)
@@ -169,7 +169,8 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
   return best;
 }
 
-/// The order of a layer's weights by their names, if these are the parameters' own; else the file's order.
+/// Orders a layer's weights by name if the names are those of its parameters; otherwise keeps the file's
+/// order.
 std::vector<const KerasWeight*> in_order(const GraphNode& node, std::vector<const KerasWeight*> weights) {
   std::vector<const KerasWeight*> ordered;
   for (const ParameterSpec& parameter : node.parameters)
@@ -201,7 +202,8 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
     }
     for (size_t i = 0; i < arrays.size(); ++i) {
       const ParameterSpec& parameter = node->parameters[i];
-      // A kernel of another size is refused as it is. An empty one may have any extents.
+      // A kernel of the wrong size is reported below with its own shape. Empty arrays are excluded because
+      // their other extents may be anything.
       const Shape& shape = arrays[i]->shape;
       const bool is_kernel = parameter.name == "kernel" && std::count(shape.begin(), shape.end(), 0) == 0 &&
                              shape.elements() == parameter.shape.elements();

@@ -1,4 +1,4 @@
-// The weights of a Keras file as the parameters of the graph that was made of its model.
+// Assigns the weights of a Keras file to the parameters of the imported graph.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 namespace dtrain {
 
 /// Returns the arrays of all parameters by "<layer>/<weight>", kernels in Keras 3's layout. `file_model` is
-/// the model as the file has it, towers included. Keras's files have weights by position: of layers, and
-/// within the group of a model of all its trained weights before all others. Throws UserError, with the
-/// layer, for weights that are missing, left over or of another shape.
+/// the model in the file, including towers. Keras's files store weights by position: by layer and, within the
+/// group of a nested model, first all trained weights, then the others. Throws UserError with the layer for
+/// weights that are missing, left over or have another shape.
 std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, const ImportedModel& imported,
                                                  const Graph& graph, const KerasWeights& weights,
                                                  KerasLayout layout, const KernelLayout& kernels);

@@ -107,7 +107,7 @@ class ModelParser {
 
   int number_of(const std::string& name) const {
     const auto found = numbers_.find(name);
-    if (found == numbers_.end()) refuse("names of layers", fmt::format("'{}', which is none", name));
+    if (found == numbers_.end()) refuse("names of layers", fmt::format("'{}', which is not a layer", name));
     return found->second;
   }
 

@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError if a name is there twice among those that `where` has.
+/// Throws UserError if a name occurs twice. `where` describes the list in the message.
 void refuse_twice(const std::vector<std::string>& names, const std::string& where) {
   std::set<std::string> seen;
   for (const std::string& name : names)
@@ -27,8 +27,8 @@ void refuse_twice(const std::vector<std::string>& names, const std::string& wher
       throw UserError(fmt::format("{}: expected each name once, found '{}' twice", where, name));
 }
 
-/// Refuses shapes whose numbers are not in the file: an array that is not packed has all of its bytes there,
-/// and no filter packs more than 1032 times (DEFLATE's limit).
+/// Throws UserError if the file does not contain an array's data: an uncompressed array needs all of its
+/// bytes, and no filter compresses by more than a factor of 1032 (the limit of DEFLATE).
 void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset), "read " + where);
   const bool is_packed = H5Pget_nfilters(properties) > 0;
@@ -39,10 +39,10 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   check_chunk_index(dataset, where);
 }
 
-/// An open file and, perhaps, its bytes in memory: those of an archive's weights, or a mapped file.
+/// An open file and, if available, its bytes in memory: the weights of an archive, or a mapped file.
 struct Source {
   const OpenKerasFile& file;
-  std::shared_ptr<const void> owner;  ///< of the bytes
+  std::shared_ptr<const void> owner;  ///< owner of `bytes`
   std::span<const std::byte> bytes;
 
   Source(const OpenKerasFile& open, const std::shared_ptr<const MappedFile>& mapped) : file(open) {
@@ -56,7 +56,7 @@ struct Source {
   }
 };
 
-/// The place of an array of float32 in the source's bytes; null if the array has to be read.
+/// Returns a pointer to a float32 array within the source's bytes; null if the array must be read.
 std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hid_t type, size_t bytes) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
   if (!source.owner || bytes == 0 || H5Pget_layout(properties) != H5D_CONTIGUOUS ||
@@ -120,7 +120,7 @@ std::vector<std::string> names_of_links(hid_t group, const std::string& path) {
   return names;
 }
 
-/// The weights that a group lists in its attribute weight_names.
+/// Reads the weights that a group lists in its attribute weight_names.
 std::vector<KerasWeight> read_listed(const Source& source, hid_t group, const std::string& what) {
   const OpenKerasFile& file = source.file;
   const std::vector<std::string> names = NamesAttribute(group, file.path(), file.heap()).read("weight_names");
@@ -153,7 +153,7 @@ KerasWeights read_layers(const Source& source) {
   return result;
 }
 
-/// Reads the groups named `vars`, wherever they are, and the numbered arrays in each.
+/// Reads all groups named `vars` and the numbered arrays in each.
 class VarsReader {
  public:
   explicit VarsReader(const Source& source) : source_(source), file_(source.file) {}
@@ -164,7 +164,7 @@ class VarsReader {
   }
 
  private:
-  // Hard links may lead in a circle, or to one group by very many ways.
+  // Hard links may form cycles, or lead to one group along very many paths.
   static constexpr int kMostDepth = 64;
   static constexpr size_t kMostLinks = 1'000'000;
 
@@ -240,7 +240,7 @@ KerasWeights read_keras_weights(const OpenKerasFile& file, const std::shared_ptr
     return file.layout() == KerasLayout::layers ? read_layers(source) : VarsReader(source).read();
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // libhdf5's: the file is at fault
+  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
     throw UserError(fmt::format("{}: {}", file.path(), error.what()));
   }
 }

@@ -1,4 +1,4 @@
-// The arrays in a file of Keras's, with their values.
+// Reads the arrays of a Keras file with their values.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ class MappedFile;
 class OpenKerasFile;
 
 struct KerasWeight {
-  std::string name;  ///< as the file has it: "dense/kernel:0", or "0", "1", ... in the layout `vars`
+  std::string name;  ///< as in the file: "dense/kernel:0", or "0", "1", ... in the layout `vars`
   Shape shape;
-  /// shape.elements() numbers; null for numbers that are not floating point numbers. They may share the
-  /// memory of the whole file.
+  /// shape.elements() values; null if they are not floating point numbers. May share the memory of the whole
+  /// file.
   std::shared_ptr<const float[]> values;
-  std::optional<int64_t> integer;  ///< the number of an array of one integer
+  std::optional<int64_t> integer;  ///< value of an array with a single integer
 };
 
 /// The weights of one layer.
 struct KerasWeightGroup {
-  std::string name;   ///< the layer's name; in the layout `vars` the path of its group: "layers/dense_1"
-  std::string layer;  ///< in the layout `vars` the layer's name; "" in files of early versions of Keras 3
+  std::string name;   ///< the layer's name; in the layout `vars`, the path of its group: "layers/dense_1"
+  std::string layer;  ///< in the layout `vars`, the layer's name; "" in files of early versions of Keras 3
   std::vector<KerasWeight> weights;  ///< in the file's order
 };
 
@@ -35,16 +35,17 @@ struct KerasWeights {
   std::vector<KerasWeight> optimizer;
 };
 
-/// Returns the array where axis i is axis `axes[i]` of `weight`, which has values.
+/// Returns the transposed array: axis i of the result is axis `axes[i]` of `weight`, whose values must not be
+/// null.
 KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes);
 
-/// Returns an array for images of [height, width, channels], from one for [channels, height, width].
+/// Converts an array from [channels, height, width] to [height, width, channels].
 KerasWeight with_channels_last(const KerasWeight& weight);
 
-/// Reads all arrays. Those that lie in an .h5 file as they are wanted stay where it is `mapped`, if it is
-/// given; whoever reads them calls MappedFile::check() afterwards. Throws UserError, with the path, what was
-/// expected and what was found, for damaged files and for those that would take more memory than their data
-/// warrant.
+/// Reads all arrays. If `mapped` is given, arrays that an .h5 file stores as aligned float32 are not copied
+/// but refer to the mapped memory; call MappedFile::check() after reading them. Throws UserError with the
+/// path, what was expected and what was found, for damaged files and for files that would need more memory
+/// than their data justify.
 KerasWeights read_keras_weights(const OpenKerasFile& file,
                                 const std::shared_ptr<const MappedFile>& mapped = nullptr);
 

@@ -19,8 +19,8 @@ KerasLayerConfig to_keras(const ConfigNode& options) {
   return {activation.layer, activation.layer_config};
 }
 
-/// x for x between the threshold and the maximum, the maximum above, and negative_slope (x - threshold)
-/// below.
+/// Keras's relu with options: x between threshold and maximum, `maximum` above, and negative_slope * (x -
+/// threshold) below.
 std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const ActivationSpec& spec) {
   const bool is_bounded = std::isfinite(spec.maximum);
   if (spec.alpha == 0 && spec.threshold == 0)
@@ -35,7 +35,8 @@ std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const A
   return layer.add("Where", {layer.add("LessOrEqual", {x, threshold}), below, above});
 }
 
-/// x times the normal distribution's cumulative function, which is (1 + erf(x / sqrt(2))) / 2, or by tanh.
+/// x times the cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2))) / 2; with
+/// `approximate`, by tanh.
 std::string gelu_to_onnx(OnnxLayer& layer, const std::string& x, bool approximate) {
   std::string inner;
   if (approximate) {
@@ -123,7 +124,7 @@ ConfigNode relu_of(KerasLayerReader& reader) {
 ConfigNode function_of(KerasLayerReader& reader) {
   const std::string& name = reader.class_name();
   if (name == "ReLU") return relu_of(reader);
-  // Keras 2 calls the slope `alpha`, and has 0.3 as its default.
+  // Keras 2 names the slope `alpha`; its default is 0.3.
   if (name == "LeakyReLU")
     return function(
         "leaky_relu", "negative_slope",

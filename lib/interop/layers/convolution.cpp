@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Of an image, or a volume, of this shape.
+/// Returns the ONNX attributes of a window over images or volumes of this shape.
 std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& padding, const Shape& image) {
   return {{"kernel_shape", axes_of(window.size, image)},
           {"strides", axes_of(window.strides, image)},
@@ -20,19 +20,19 @@ std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& pad
           {"pads", pads_of(padding, image)}};
 }
 
-/// The window of a layer's options, over its input.
+/// Returns the window from a layer's options, for the layer's input.
 template <class FormatLayer>
 Window window_of(const FormatLayer& layer) {
   return convolution_window(layer.options(), layer.input_spec().shape);
 }
 
-/// The attributes of that window, whose padding is the input's.
+/// Returns the attributes of a window with the padding of the layer's input.
 std::vector<OnnxAttribute> onnx_window(const OnnxLayer& layer, const Window& window) {
   const Shape& image = layer.input_spec().shape;
   return onnx_window(window, padding_of(window, image), image);
 }
 
-/// The axes of a kernel, whose filters come last in Keras, with the filters and the channels first.
+/// Returns the permutation of a Keras kernel's axes that puts filters and channels first.
 std::vector<int64_t> kernel_axes(const Shape& image) {
   if (image.rank() == 4) return {4, 3, 0, 1, 2};
   return {3, 2, 0, 1};
@@ -72,7 +72,8 @@ void conv2d_transpose_to_onnx(OnnxLayer& layer) {
                        std::move(attributes));
 }
 
-/// The module's arguments behind its channels; `further`: groups and the like.
+/// Returns the arguments of a PyTorch module after the channels. `further` holds more arguments, such as
+/// groups.
 std::string torch_arguments(const TorchLayer& layer, const Window& window, const std::string& further) {
   const Shape& image = layer.input_spec().shape;
   return fmt::format("{}, stride={}, dilation={}{}{}", torch_size(axes_of(window.size, image)),
@@ -106,7 +107,7 @@ void depthwise_conv2d_to_torch(TorchLayer& layer) {
   add_torch_convolution(layer, window);
 }
 
-/// PyTorch cuts the same off both sides; a slice cuts what is asked for.
+/// PyTorch crops both sides equally, so a slice removes exactly the required pixels.
 void conv2d_transpose_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& output = layer.output_spec().shape;
@@ -142,7 +143,7 @@ void separable_conv2d_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Conv", std::move(inputs)), ExportLayout::channels_first);
 }
 
-/// Two convolutions, one after the other.
+/// Exports two successive convolutions.
 void separable_conv2d_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& image = layer.input_spec().shape;

@@ -37,7 +37,7 @@ void max_pooling_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// The mean is over the pixels that exist: average_pool() of the script divides by their number.
+/// The mean does not include padding: average_pool() of the script divides by the number of pixels inside.
 void average_pooling_to_torch(TorchLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   const Window window = pooling_window(layer.options(), image);

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The window of a layer of sequences, on an image of height 1.
+/// Returns the window of a sequence layer, on an image of height 1.
 Window sequence_window(const Json& options) {
   const auto length = [&](const char* key, int64_t otherwise) {
     const Json* value = options.find(key);
@@ -28,12 +28,12 @@ Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
-/// The positions before and after a sequence, as Codec<Sides> writes them.
+/// Parses the positions before and after a sequence, as written by Codec<Sides>.
 std::pair<int64_t, int64_t> ends_of(const Json& written) {
   return {written.items().at(0).as_int(), written.items().at(1).as_int()};
 }
 
-/// The layer's output is what one operator makes of its input, [batch, channels, length].
+/// Sets the layer's output to the result of one operator on its input, [batch, channels, length].
 void set_onnx_sequence(OnnxLayer& layer, const std::string& op, std::vector<std::string> further_inputs,
                        std::vector<OnnxAttribute> attributes = {}) {
   std::vector<std::string> inputs = {layer.input(0, ExportLayout::channels_first)};
@@ -82,7 +82,7 @@ void upsampling1d_to_onnx(OnnxLayer& layer) {
   set_onnx_resized(layer, {layer.options().at("size").as_int()}, false);
 }
 
-/// The input with channels first and `value` at its ends.
+/// Returns the input with channels first, padded with `value` at both ends.
 std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, const char* value) {
   const std::string x = layer.input(0, ExportLayout::channels_first);
   if (padding.left == 0 && padding.right == 0) return x;
@@ -147,7 +147,7 @@ void upsampling1d_to_torch(TorchLayer& layer) {
       ExportLayout::channels_first);
 }
 
-/// Keras's layers of sequences have the options of this kind.
+/// Returns the conversion of a Keras sequence layer, whose options have the same names as those of `kind`.
 std::function<ConfigNode(KerasLayerReader&)> sequence_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     const Json* format = reader.find("data_format");
@@ -180,7 +180,7 @@ void add_sequence_formats(std::vector<LayerFormats>& table) {
       global_pooling1d_to_torch("amax"));
   add("global_average_pooling1d", "GlobalAveragePooling1D", global_pooling_to_onnx("GlobalAveragePool"),
       global_pooling1d_to_torch("mean"));
-  // Keras has no data_format for these.
+  // Keras's classes for these layers have no data_format.
   const auto without_format = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,
                                   std::function<void(TorchLayer&)> torch) {
     add(kind, keras, std::move(onnx), std::move(torch));

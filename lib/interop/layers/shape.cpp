@@ -25,7 +25,7 @@ void padding_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// What a cropping keeps along each axis of an image, or of a volume.
+/// Returns the range that cropping keeps along each axis of an image or volume.
 std::vector<std::pair<int64_t, int64_t>> kept_of(const Json& options, const Shape& image) {
   const std::vector<int64_t> cut = pads_of(sides_of(options.at("cropping")), image);
   std::vector<std::pair<int64_t, int64_t>> kept;
@@ -114,13 +114,13 @@ void repeat_vector_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Whether an upsampling interpolates. upsampling3d has no such option.
+/// Returns true if an upsampling interpolates. upsampling3d does not have the option.
 bool is_bilinear(const Json& options) {
   const Json* interpolation = options.find("interpolation");
   return interpolation && interpolation->as_string() == "bilinear";
 }
 
-/// How many times an upsampling repeats each axis.
+/// Returns the factor of an upsampling along each axis.
 template <class FormatLayer>
 std::vector<int64_t> times_of(const FormatLayer& layer) {
   const Shape& image = layer.input_spec().shape;

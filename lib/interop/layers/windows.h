@@ -1,4 +1,4 @@
-// Options that several layers have in common, as rows of formats read them.
+// Parses options that several layers have in common, for the table of formats.
 #pragma once
 
 #include <string>
@@ -9,35 +9,35 @@
 
 namespace dtrain {
 
-// `image` is the shape of what a layer reads: of [height, width, channels] or of [depth, height, width,
-// channels].
+// `image` is the shape of a layer's input: [height, width, channels] or [depth, height, width, channels].
 
-/// A size as Codec<Size2> and Codec<Size3> write it: a number, or [height, width], or [depth, height, width].
+/// Parses a size written by Codec<Size2> or Codec<Size3>: a number, [height, width], or [depth, height,
+/// width].
 Size3 size_of(const Json& written, const Shape& image);
-/// The sides as Codec<Padding2> and Codec<Padding3> write them: [[top, bottom], [left, right]], with [front,
-/// back] before them.
+/// Parses sides written by Codec<Padding2> or Codec<Padding3>: [[top, bottom], [left, right]], for volumes
+/// with [front, back] first.
 Padding3 sides_of(const Json& written);
-/// The option `padding` of a layer with a window.
+/// Parses the `padding` option of a layer with a window.
 Border border_of(const Json& options);
-/// The window of a convolution's options: kernel_size, strides, dilation_rate and padding.
+/// Parses the window of a convolution: kernel_size, strides, dilation_rate and padding.
 Window convolution_window(const Json& options, const Shape& image);
-/// The window of a pooling layer's options: pool_size, strides (pool_size if null) and padding.
+/// Parses the window of a pooling layer: pool_size, strides (pool_size if null) and padding.
 Window pooling_window(const Json& options, const Shape& image);
 
-/// The numbers of the image's axes.
+/// Returns the size along each axis of the image, outermost first.
 std::vector<int64_t> axes_of(const Size3& size, const Shape& image);
-/// The beginnings of the image's axes, then their ends.
+/// Returns the padding at the start of each axis, then at the end of each axis.
 std::vector<int64_t> pads_of(const Padding3& sides, const Shape& image);
-/// "2d", or "3d" where the image is a volume.
+/// Returns "2d", or "3d" if the image is a volume.
 std::string dimensions_of(const Shape& image);
 
-/// The padding of a transposed convolution, as ONNX and PyTorch say it: `before` and `after` cut the output
-/// off, `extra` lengthens it at its end.
+/// The padding of a transposed convolution, in the form of ONNX and PyTorch: the output is cropped by `cut`,
+/// and extended by `extra` at its end.
 struct TransposePadding {
   Padding3 cut;
   Size3 extra{0, 0, 0};
 };
-/// For an input and an output of [height, width, ...].
+/// `input` and `output` are [height, width, ...].
 TransposePadding transpose_padding(const Window& window, const Shape& input, const Shape& output);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The operators of ONNX that exported models have, as plain loops (onnx.ai/onnx/operators).
+// Implementations of the ONNX operators that exported models use, as plain loops (onnx.ai/onnx/operators).
 #pragma once
 
 #include <functional>
@@ -10,24 +10,24 @@
 
 namespace dtrain {
 
-/// A value while a model is computed.
+/// A value during the computation of a model.
 struct OnnxArray {
   Shape shape;
   std::vector<float> values;
-  std::vector<int64_t> integers = {};  ///< of an int64 initializer, which has no `values`
+  std::vector<int64_t> integers = {};  ///< values of an int64 initializer, which has no `values`
 
   OnnxArray() = default;
   explicit OnnxArray(Shape of) : shape(std::move(of)), values(static_cast<size_t>(shape.elements())) {}
 };
 
-/// One call of an operator.
+/// The arguments of an operator.
 struct OnnxCall {
   const OnnxNode& node;
-  std::vector<const OnnxArray*> inputs;  ///< null for one that is left out
+  std::vector<const OnnxArray*> inputs;  ///< null for an omitted input
 
   const OnnxArray& input(size_t i) const { return *inputs.at(i); }
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
-  /// Null for an attribute that the node does not have.
+  /// Returns null if the node does not have the attribute.
   const OnnxAttribute* attribute(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
   float number(std::string_view name, float otherwise) const;
@@ -37,10 +37,10 @@ struct OnnxCall {
 
 using OnnxOperator = std::function<OnnxArray(const OnnxCall& call)>;
 
-/// Throws std::logic_error for an operator without a loop here.
+/// Returns the implementation of an operator; throws std::logic_error if there is none.
 const OnnxOperator& onnx_operator(const std::string& name);
 
-// The families of operators; each adds its own.
+// Each function adds the operators of one file to the table.
 void add_onnx_elementwise(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_windows(std::vector<std::pair<std::string, OnnxOperator>>& table);

@@ -1,4 +1,4 @@
-// Operators that move elements and compute nothing.
+// Operators that only move elements.
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -19,7 +19,7 @@ OnnxArray transpose(const OnnxCall& call) {
   return result;
 }
 
-/// An extent of 0 is the array's own.
+/// An extent of 0 keeps the array's extent.
 OnnxArray reshape(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   std::vector<int64_t> extents = call.input(1).integers;
@@ -31,7 +31,7 @@ OnnxArray reshape(const OnnxCall& call) {
   return result;
 }
 
-/// Behind the batch axis.
+/// Flattens all axes after the batch axis.
 OnnxArray flatten(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const int64_t samples = result.shape[0];
@@ -56,7 +56,8 @@ OnnxArray concatenate(const OnnxCall& call) {
   return result;
 }
 
-/// Copies the elements of `small` to the places in `large` that begin at `starts`, or the other way round.
+/// Copies the elements of `small` to the region of `large` that begins at `starts`; in the opposite direction
+/// unless `to_large`.
 template <class Large, class Small>
 void for_each_inside(Large& large, Small& small, const std::vector<int64_t>& starts, bool to_large) {
   std::vector<int64_t> at(small.shape.rank(), 0);
@@ -75,7 +76,7 @@ void for_each_inside(Large& large, Small& small, const std::vector<int64_t>& sta
   }
 }
 
-/// With zeros.
+/// Pads with zeros.
 OnnxArray pad(const OnnxCall& call) {
   OnnxArray array = call.input(0);
   const std::vector<int64_t>& pads = call.input(1).integers;
@@ -87,7 +88,7 @@ OnnxArray pad(const OnnxCall& call) {
   return result;
 }
 
-/// By steps of 1.
+/// Slices with steps of 1.
 OnnxArray slice(const OnnxCall& call) {
   OnnxArray array = call.input(0);
   const std::vector<int64_t>& axes = call.input(3).integers;
@@ -103,8 +104,8 @@ OnnxArray slice(const OnnxCall& call) {
   return result;
 }
 
-/// An array of another shape, whose element at `place` is that of `array` at from(axis, place[axis]) along
-/// each axis.
+/// Returns an array of shape `shape`. Its index i along an axis corresponds to index from(axis, i) of
+/// `array`.
 template <class From>
 OnnxArray gathered(const OnnxArray& array, const Shape& shape, const From& from) {
   OnnxArray result(shape);
@@ -129,7 +130,7 @@ OnnxArray tile(const OnnxCall& call) {
   return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
-/// Rows by their numbers.
+/// Selects rows by number.
 OnnxArray gather(const OnnxCall& call) {
   const OnnxArray &rows = call.input(0), &numbers = call.input(1);
   const int64_t columns = rows.shape[1];

@@ -13,26 +13,29 @@ namespace {
 struct Axis {
   int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, before = 0;
 
-  /// The place in the image that element k of the window at place `at` reads; -1: outside.
+  /// Returns the position in the image that element k of the window reads at position `at`; -1: outside.
   int64_t source(int64_t at, int64_t k) const {
     const int64_t place = at * stride - before + k * dilation;
     return place < 0 || place >= in ? -1 : place;
   }
 };
 
-/// Planes, rows and columns; an image has one plane, and a sequence one row.
+/// The axes of an image: planes, rows and columns. A 2-D image has one plane, a sequence also one row.
 struct Axes {
   Axis planes, rows, columns;
   int64_t in() const { return planes.in * rows.in * columns.in; }
   int64_t out() const { return planes.out * rows.out * columns.out; }
-  int64_t size() const { return planes.size * rows.size * columns.size; }  ///< the window's elements
+  int64_t size() const {
+    return planes.size * rows.size * columns.size;
+  }  ///< number of elements of the window
 };
 
 int64_t attribute_or(const std::vector<int64_t>& values, size_t at, int64_t otherwise) {
   return at < values.size() ? values[at] : otherwise;
 }
 
-/// Of the call's input; `size` of the window if no attribute has it.
+/// Returns the window over the call's input, from the node's attributes. Without kernel_shape, the size is
+/// that of `kernel`.
 Axes window_axes(const OnnxCall& call, const Shape& kernel, bool is_transposed) {
   const Shape& image = call.input(0).shape;
   const size_t rank = image.rank() - 2;
@@ -68,8 +71,8 @@ Shape shape_with(const OnnxCall& call, const Axes& axes, int64_t channels) {
   return Shape(extents);
 }
 
-/// Calls `add(to, from)` for every pair of pixels that element `k` of the window connects: places in the
-/// output and the input of a convolution.
+/// Calls add(to, from) for every pair of pixels that element `k` of the window connects: `to` is the index in
+/// the output, `from` that in the input.
 template <class Add>
 void for_each_pixel(const Axes& axes, int64_t k, Add&& add) {
   const auto& [planes, rows, columns] = axes;
@@ -116,7 +119,7 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   const Axes axes = window_axes(call, kernel.shape, true);
   const int64_t channels = kernel.shape[0], filters = kernel.shape[1];
   OnnxArray result(shape_with(call, axes, filters));
-  Axes back = axes;  // the convolution that this is the gradient of: its input is the output here
+  Axes back = axes;  // the convolution whose gradient this is: its input is the output here
   std::swap(back.planes.in, back.planes.out);
   std::swap(back.rows.in, back.rows.out);
   std::swap(back.columns.in, back.columns.out);
@@ -134,7 +137,7 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   return result;
 }
 
-/// The maximum of the pixels under each window, or their mean: padding does not count.
+/// The maximum or the mean of the pixels under each window, without padding.
 OnnxArray pooling(const OnnxCall& call, bool is_max) {
   const OnnxArray& image = call.input(0);
   const Axes axes = window_axes(call, {}, false);

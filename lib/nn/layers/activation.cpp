@@ -10,7 +10,7 @@ struct ActivationOptions {
   Configured<ActivationFunction> activation;
 
   static const Schema<ActivationOptions>& schema() {
-    static const auto schema = Schema<ActivationOptions>("An activation function as a layer of its own.")
+    static const auto schema = Schema<ActivationOptions>("An activation function as a separate layer.")
                                    .example("{activation: relu}")
                                    .required("activation", &ActivationOptions::activation, "the function")
                                    .positional("activation")
@@ -90,7 +90,7 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  // A mistake in the function leaves the layer's shape to be checked.
+  // False if the function has an error, so that the layer's shape is still checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
 };
 

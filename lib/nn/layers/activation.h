@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// The activation layer that such an option stands for; empty where it is null or linear.
+/// Returns the activation layer for this option; empty if the option is null or linear.
 Configured<Layer> activation_layer(const OptionalActivation& activation);
 
 }  // namespace dtrain

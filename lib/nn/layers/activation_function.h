@@ -1,4 +1,4 @@
-// Keras's activation functions, as options of layers name them.
+// Keras's activation functions, as options of layers.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@ namespace dtrain {
 
 /// One activation function with its options.
 struct ActivationFunction {
-  ActivationSpec spec;   // the function, unless it is softmax
-  bool softmax = false;  // it is a softmax over the last axis
+  ActivationSpec spec;   // the function, unless it is a softmax
+  bool softmax = false;  // a softmax over the last axis
 };
 
 template <>
 const Registry<ActivationFunction>& registry<ActivationFunction>();
 
-/// An `activation:` option; null stands for no activation.
+/// An `activation:` option; nullopt: no activation.
 using OptionalActivation = std::optional<Configured<ActivationFunction>>;
 
 }  // namespace dtrain

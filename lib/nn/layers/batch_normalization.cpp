@@ -152,9 +152,9 @@ class PreparedTraining : public PreparedByBatch {
   size_t scratch_of_op_;
 };
 
-/// Normalizes by the statistics of the rows of all replicas: each replica computes moments of its own rows,
+/// Normalizes by the statistics of the rows of all replicas: each replica computes the moments of its rows,
 /// an all-gather exchanges them, and each replica combines all of them. Gradients of gamma and beta cover the
-/// replica's own rows only; gradient synchronization sums them like all others. A single replica needs no
+/// replica's rows only; gradient synchronization sums them like all others. A single replica needs no
 /// collective but uses the same operations, so that rounding differs as little as possible: a subsequent relu
 /// may amplify a difference in the last bit.
 class PreparedSynchronized : public PreparedByBatch {

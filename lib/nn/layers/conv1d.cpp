@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-/// Border, as options of sequences have it.
+/// The values of `padding` for sequences.
 enum class SequenceBorder { valid, same, causal };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// conv2d and conv3d.
+// The layers conv2d and conv3d.
 #include "nn/layers/conv2d.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// The options of conv2d and conv3d, and conv2d for layers that are one under other names.
+// The options of conv2d and conv3d, and a function that creates conv2d for layers that are special cases of
+// it.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace dtrain {
 
-/// `Size`: Size2 for images, Size3 for volumes.
+/// `Size` is Size2 for images, Size3 for volumes.
 template <class Size>
 struct ConvOptions {
   int64_t filters = 0;
@@ -23,7 +24,7 @@ struct ConvOptions {
   Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 };
 
-/// Returns the layer conv2d with these options.
+/// Returns a conv2d layer with these options.
 std::shared_ptr<const Layer> make_conv2d(const ConvOptions<Size2>& options);
 
 }  // namespace dtrain

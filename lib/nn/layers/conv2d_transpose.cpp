@@ -25,7 +25,7 @@ struct TransposeOptions {
   static const Schema<TransposeOptions>& schema() {
     using O = TransposeOptions;
     static const auto schema =
-        Schema<O>("A convolution the other way round, which makes images larger by its strides.")
+        Schema<O>("A transposed convolution, which enlarges images by its strides.")
             .example("{filters: 16, kernel_size: 2, strides: 2}")
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
@@ -54,7 +54,7 @@ struct TransposeOptions {
   }
 };
 
-/// Source and destination of `convolution`, exchanged: its images are this layer's output.
+/// Runs `convolution` with source and destination exchanged: the convolution's source is this layer's output.
 class PreparedTranspose : public PreparedLayer {
  public:
   PreparedTranspose(const LayerRequest& request, const ConvolutionSpec& spec, bool use_bias)
@@ -106,7 +106,7 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     const Size3 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
                           length(image[1], size.width, options_.strides.width), options_.filters};
-    // Some paddings lead to an image that the convolution would not have made this input from.
+    // For some paddings, the convolution of an image of the output's size would not have the input's size.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
       report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
                                options_.output_padding.value_or(0), str(options_.kernel_size),
@@ -127,8 +127,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec =
         convolution_spec(window(), request, request.output().shape, request.inputs[0].shape[2]);
-    spec.plain_only = true;      // the bias is added to rows of channels
-    spec.needs_diff_src = true;  // forward is the convolution's backward_data, at inference too
+    spec.plain_only = true;      // add_bias() needs rows of channels
+    spec.needs_diff_src = true;  // forward is the convolution's backward_data, also at inference
     spec.training = true;
     return std::make_unique<PreparedTranspose>(request, spec, options_.use_bias);
   }
@@ -140,7 +140,7 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
   }
 
-  /// Keras's rule for the output's extent; `size` is the kernel's with its holes.
+  /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel.
   int64_t length(int64_t input, int64_t size, int64_t stride) const {
     const bool same = options_.padding == Border::same;
     if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));

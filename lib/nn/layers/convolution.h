@@ -1,4 +1,4 @@
-// What conv2d, conv3d, depthwise_conv2d and conv2d_transpose share.
+// Code shared by conv2d, conv3d, depthwise_conv2d and conv2d_transpose.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace dtrain {
 
-/// The spec of a convolution by `window` from images, or volumes, of `src` to `filters` channels, with the
-/// activation that the request asks for and without bias.
+/// Returns the spec of a convolution of images or volumes of shape `src` by `window` to `filters` channels,
+/// with the activation of the request and without bias.
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// A convolution from source to destination, as all but conv2d_transpose are. The layer's parameters are
-/// the kernel, and the bias where the spec has one.
+/// A convolution from source to destination, for all layers except conv2d_transpose. The parameters are the
+/// kernel and, if the spec has one, the bias.
 class PreparedConvolution : public PreparedLayer {
  public:
   PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);

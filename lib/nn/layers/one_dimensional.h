@@ -12,17 +12,18 @@
 
 namespace dtrain {
 
-/// How the options of a layer of sequences become those of the layer of images.
+/// Describes how options of a sequence layer are converted to options of the image layer.
 struct ImageOptions {
-  std::string kind;                       ///< the layer of images: "conv2d"
-  std::vector<std::string_view> windows;  ///< options that are lengths: n becomes [1, n]
-  std::vector<std::string_view> sides;    ///< options that are pairs: [a, b] becomes [[0, 0], [a, b]]
+  std::string kind;                       ///< kind of the image layer: "conv2d"
+  std::vector<std::string_view> windows;  ///< names of options that are lengths: n becomes [1, n]
+  std::vector<std::string_view> sides;    ///< names of options that are pairs: [a, b] becomes [[0, 0], [a,
+                                          ///< b]]
 };
 
-/// The layer of sequences that a layer of images makes of images of height 1. Parameters of four axes lose
-/// the first, which is 1.
+/// Returns the sequence layer that applies `image` to images of height 1. Parameters with four axes lose the
+/// first axis, which has extent 1.
 std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> image);
-/// The layer of sequences that `options`, as a Schema writes them, describe.
+/// Returns the sequence layer with these options, in the form that a Schema writes.
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options);
 
 /// The positions before and after a sequence, written as one number or two.

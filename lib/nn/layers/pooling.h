@@ -1,4 +1,4 @@
-// What the pooling layers share.
+// Code shared by the pooling layers.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Pools images of `src`, or volumes, in the layout in which they come; `output_layout` is the one that the
-/// plan is told of the result.
+/// Pools images or volumes of shape `src`, in the layout of the input. `output_layout` is the layout reported
+/// for the output.
 class PreparedPooling : public PreparedLayer {
  public:
   PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window, const Shape& src,

@@ -37,7 +37,7 @@ struct GlobalPooling1DOptions {
   }
 };
 
-/// A layer of sequences whose options are called as those of the layer of images are.
+/// Adds a sequence layer whose options have the same names as those of the image layer.
 template <class Options>
 void add_pooling(Registry<Layer>& table, const std::string& name, const std::string& image) {
   table.add_with(name, Options::schema(), [image](const Options& options, const ConfigNode&) {

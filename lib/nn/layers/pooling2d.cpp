@@ -1,4 +1,4 @@
-// Poolings of images and of volumes.
+// Pooling of images and volumes.
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-/// Two along each axis.
+/// The default pool_size: 2 along each axis.
 template <class Size>
 constexpr Size kPairs{2, 2, 2};
 template <>
@@ -31,8 +31,9 @@ struct PoolingOptions {
             .optional("pool_size", &O::pool_size, "extent of the window")
             .optional("strides", &O::strides,
                       fmt::format("steps of the window over the {}; pool_size if null", Space<Size>::kName))
-            .optional("padding", &O::padding,
-                      "'same' lets windows stand over the border, to ceil(extent / stride) of them");
+            .optional(
+                "padding", &O::padding,
+                "with 'same', windows may extend beyond the border; there are ceil(extent / stride) windows");
     return schema;
   }
 };

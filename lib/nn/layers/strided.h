@@ -24,15 +24,14 @@ class PreparedStridedSum : public PreparedLayer {
   StridedSum forward_, backward_;
 };
 
-/// A strided sum, and the one that is its gradient.
+/// A strided sum and its gradient.
 struct StridedSums {
   StridedSum forward, backward;
 };
 
-/// Copies [rows, width, channels] so that each row is there `down` times and each of its elements `across`
-/// times.
+/// Repeats each row of [rows, width, channels] `down` times and each pixel of a row `across` times.
 inline StridedSums repeated(int64_t rows, int64_t width, int64_t channels, int64_t down, int64_t across) {
-  const int64_t wide = width * across * channels;  // a row of the output
+  const int64_t wide = width * across * channels;  // elements of an output row
   return {{.extents = {1, rows, down, width, across, channels},
            .strides = {0, width * channels, 0, channels, 0, 1}},
           {.extents = {1, 1, 1, rows, width, channels},

@@ -25,7 +25,7 @@ struct UpSamplingOptions {
     static const auto schema =
         Schema<O>("Images that are larger by whole factors: each pixel several times, or interpolated.")
             .example("{size: 2}")
-            .optional("size", &O::size, "by what factors the height and the width grow")
+            .optional("size", &O::size, "factors by which the height and the width grow")
             .optional("interpolation", &O::interpolation,
                       "'bilinear' interpolates between the middles of the pixels")
             .positional("size");

@@ -1,4 +1,4 @@
-// Windows that slide over images and volumes: borders and the extents that follow, as TensorFlow has them.
+// Sliding windows over images and volumes: padding and output extents, by TensorFlow's rules.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace dtrain {
 
-/// With `valid`, windows lie inside the image. With `same` there are ceil(extent / stride) windows and zeros
-/// around the image, where the odd row and column of zeros are at the bottom and right. With `causal` all
-/// zeros are at the top and left, as many as the window reaches back: no window sees what comes after its
-/// place. No option of images is called so.
+/// `valid`: windows are inside the image. `same`: there are ceil(extent / stride) windows, with zeros around
+/// the image; an odd row or column of zeros is at the bottom or right. `causal`: all zeros are at the top and
+/// left, so that a window does not extend beyond its position; only for sequences, not a name in options of
+/// image layers.
 enum class Border { valid, same, causal };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 
-/// Of depth 1 for images.
+/// For images, the depth is 1.
 struct Window {
   Size3 size;
   Size3 strides;
@@ -25,32 +25,35 @@ struct Window {
   Border border = Border::valid;
 };
 
-// An image is of [height, width, channels], or a volume of [depth, height, width, channels].
+// `image` is the shape of an image, [height, width, channels], or of a volume, [depth, height, width,
+// channels].
 
-/// The extents without the channels.
+/// Returns the extents without the channels.
 Size3 extents_of(const Shape& image);
-/// The window's extent on the image, holes included.
+/// Returns the extents of the dilated window.
 Size3 spread(const Window& window);
-/// The padding of an image; no side's is negative.
+/// Returns the padding of an image; never negative.
 Padding3 padding_of(const Window& window, const Shape& image);
-/// The shape [rows, columns, channels], or [planes, rows, columns, channels], that has a pixel for every
-/// place of the window, which must fit.
+/// Returns the output's shape, [rows, columns, channels] or [planes, rows, columns, channels], with one pixel
+/// for each position of the window. The window must fit into the image.
 Shape window_positions(const Window& window, const Shape& image, int64_t channels);
-/// A window, and the padding of its image, without what lies outside of the image wherever the window stands.
+/// A window and its image's padding, without the rows, columns and planes of the window that are outside the
+/// image at every position.
 struct TrimmedWindow {
   Size3 size;
   Padding3 padding;
 };
 TrimmedWindow trimmed(const Window& window, const Shape& image);
-/// Whether a kernel's elements are further apart than convolutions can take; reports an error then.
+/// Returns true, and reports an error, if the dilated window is larger than convolutions support.
 bool spreads_too_far(const Window& window, const std::string& option, const TensorSpec& image,
                      const ReportError& report_error);
-/// Whether the window fits into the image; reports an error else, calling the window `option` ("pool_size").
+/// Returns whether the window fits into the image; reports an error otherwise. `option` is the window's name
+/// in the message ("pool_size").
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const ReportError& report_error);
-/// "3x3"
+/// Returns "3x3".
 std::string str(const Size2& size);
-/// The same, or "3x3x3" where the image is a volume.
+/// Returns "3x3", or "3x3x3" if the image is a volume.
 std::string str(const Size3& size, const Shape& image);
 
 }  // namespace dtrain

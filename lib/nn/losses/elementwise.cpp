@@ -175,10 +175,11 @@ void add_elementwise_losses(Registry<Loss>& table) {
         "The squared difference of log(1 + x) of output and target, which must not be negative.");
   table.add_with(
       "huber",
-      with_loss_options(
-          Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
-              .example("{delta: 0.5}")
-              .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0))),
+      with_loss_options(Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
+                            .example("{delta: 0.5}")
+                            .optional("delta", &HuberOptions::delta,
+                                      "absolute difference from which the loss is linear",
+                                      greater_than(0.0))),
       [](const HuberOptions& options, const ConfigNode&) {
         return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)}, options);
       });

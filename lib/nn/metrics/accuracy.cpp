@@ -15,10 +15,10 @@ struct BinaryAccuracyOptions {
   double threshold = 0.5;
 };
 
-/// How a target tells the class of a row.
+/// The form of the target: class numbers, one value per class, or both.
 enum class Target { sparse, categorical, either };
 
-/// Whether the target's class is among the k best scores of a row.
+/// The fraction of rows in which the target's class is among the k highest scores.
 class TopK : public Metric {
  public:
   TopK(Target target, int k) : target_(target), k_(k) {}

@@ -13,13 +13,14 @@ namespace {
 
 using dnnl::memory;
 
-/// A convolution's primitives, their images in these layouts.
+/// The primitives of a convolution and the layouts of its images.
 struct Choice {
   Layout src, dst;
   dnnl::convolution_forward::primitive_desc forward;
-  dnnl::convolution_backward_data::primitive_desc backward_data;       // empty where not needed
-  dnnl::convolution_backward_weights::primitive_desc backward_filter;  // empty where not needed
-  int rank;                                                            // of the slowest kind among them
+  dnnl::convolution_backward_data::primitive_desc backward_data;       // empty if not needed
+  dnnl::convolution_backward_weights::primitive_desc backward_filter;  // empty if not needed
+  int rank;                                                            // the lowest rank_of() among the
+                                                                       // primitives
 };
 
 memory::dims src_dims(const ConvolutionSpec& spec) {
@@ -39,7 +40,7 @@ ConvolutionDescs descs_of(const ConvolutionSpec& spec, const memory::desc& src, 
   return {src, any_of(kernel_dims(spec)), bias, dst};
 }
 
-/// The Layout that this description is, where its channels fill whole blocks.
+/// Returns the Layout of a memory description; blocked layouts only if the channels fill whole blocks.
 Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   const int64_t channels = dims[1];
   if (channels % 16 == 0 && desc == image_desc(dims, Layout::blocked16)) return Layout::blocked16;
@@ -48,14 +49,15 @@ Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   return Layout::plain;
 }
 
-/// oneDNN's reference code is for checking results; its gemm-based code for what no generated code fits.
+/// Returns 0 for oneDNN's reference code, which exists to check results, 1 for gemm-based code, which covers
+/// what generated code does not, 2 for generated code.
 int rank_of(const dnnl::primitive_desc_base& desc) {
   const std::string_view name = desc.impl_info_str();
   if (name.find("ref") != name.npos) return 0;
   return name.find("gemm") != name.npos && name.find("brg") == name.npos ? 1 : 2;
 }
 
-/// Nothing where oneDNN has none for these layouts.
+/// Returns nullopt if oneDNN has no convolution for these layouts.
 std::optional<Choice> choice_with(const dnnl::engine& engine, const ConvolutionSpec& spec, Layout src,
                                   Layout dst) {
   try {
@@ -75,7 +77,8 @@ std::optional<Choice> choice_with(const dnnl::engine& engine, const ConvolutionS
   }
 }
 
-/// The first of the candidates that no other outranks: oneDNN's own wish before the plain layout.
+/// Returns the first candidate with the highest rank. oneDNN's preferred layouts come before the plain
+/// layout.
 Choice choose(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   std::optional<Choice> best;
   const auto consider = [&](Layout src, Layout dst) {
@@ -100,8 +103,8 @@ size_t aligned(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// A primitive that reads or writes the kernel in its own format, which lies in the scratch memory between
-/// Keras's and it; nothing lies there where the two are the same.
+/// A primitive that reads or writes the kernel in oneDNN's format. The converted kernel is in scratch memory;
+/// if the format is Keras's, there is no conversion and no copy.
 struct KernelCall {
   Call call, reorder;
   size_t kernel_bytes = 0;
@@ -109,7 +112,7 @@ struct KernelCall {
   size_t scratch_bytes() const {
     return kernel_bytes + aligned(std::max(call.scratch_bytes(), reorder ? reorder.scratch_bytes() : 0));
   }
-  /// Scratch memory behind the kernel's.
+  /// Returns the scratch memory after the kernel.
   void* rest(void* scratch) const { return static_cast<char*>(scratch) + kernel_bytes; }
 };
 
@@ -131,7 +134,7 @@ class CpuConvolution final : public Convolution {
     if (!fuses(spec.activation)) activation_ = spec.activation;
     dst_elements_ = spec.batch * spec.filters * spec.dst_pixels();
     const Choice choice = choose(engine_.engine, spec);
-    // Of one channel, both are the same memory.
+    // With one channel, both layouts are the same in memory.
     src_layout_ = choice.src == Layout::planar && spec.channels == 1 ? Layout::plain : choice.src;
     dst_layout_ = choice.dst == Layout::planar && spec.filters == 1 ? Layout::plain : choice.dst;
     const auto keras = kernel_desc(spec);
@@ -168,7 +171,7 @@ class CpuConvolution final : public Convolution {
     return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
   }
 
-  /// oneDNN has another order of the kernel for each direction.
+  /// No saved kernel: oneDNN uses a different kernel order in each direction.
   size_t saved_bytes() const override { return 0; }
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void*,

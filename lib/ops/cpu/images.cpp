@@ -1,4 +1,4 @@
-// Poolings, batch normalisations and changes of layout, as oneDNN has them.
+// Pooling, batch normalisation and changes of layout by oneDNN.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"
@@ -117,8 +117,8 @@ class CpuBatchNormalization final : public BatchNormalization {
 
   const Engine& engine_;
   const int64_t channels_;
-  Buffer stand_ins_;  // for parameters that the spec leaves out, and for their gradients, which oneDNN reads
-                      // back
+  // Values for parameters that the spec leaves out, and memory for their gradients: oneDNN accesses both.
+  Buffer stand_ins_;
   float *ones_, *zeros_, *diff_ones_, *diff_zeros_;
   Call training_, inference_, backward_;
   size_t saved_bytes_ = 0;

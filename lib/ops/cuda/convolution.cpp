@@ -17,8 +17,8 @@
 namespace dtrain::cuda {
 namespace {
 
-/// One pixel by one pixel, everywhere: a matrix product, which needs no other order of the kernel and gives
-/// its gradient in float32 at once.
+/// Returns true for a 1x1 convolution with stride 1 and no padding. It is a matrix product, which needs no
+/// other order of the kernel and computes the kernel's gradient directly in float32.
 bool is_product(const ConvolutionSpec& spec) {
   return spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&
          spec.stride_width == 1 && spec.padding == Padding3{};
@@ -73,20 +73,21 @@ class ProductConvolution final : public Convolution {
   std::unique_ptr<Matmul> forward_, data_, filter_;
 };
 
-constexpr size_t kAlignment = 256;  // cuDNN's workspace lies as allocations do
+constexpr size_t kAlignment = 256;  // alignment of cuDNN's workspace, the same as that of allocations
 
 size_t aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// By cuDNN, and by kernels of our own in those directions that it has no engine for. The kernel lies in
-/// cuDNN's order in what is saved where both directions read it so, else (and its gradient) in the scratch
-/// memory, before a workspace where a plan needs more than the context's.
+/// A convolution by cuDNN; directions without a cuDNN engine use our own kernels. Both the forward and the
+/// data gradient's call read the kernel in cuDNN's order. If cuDNN computes both, the converted kernel is in
+/// the saved memory; otherwise it is in scratch memory, as is its gradient. A workspace follows in scratch
+/// memory if a plan needs a larger one than the context's.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
       : ops_(ops), spec_(spec), direct_(ops, spec) {
-    ops.context().workspace();  // is made now, not while work is being captured
+    ops.context().workspace();  // allocates now, because allocation is impossible during a capture
     using enum DnnConvolution::Direction;
     const auto find = [&](DnnConvolution::Direction direction) {
       auto found = DnnConvolution::find(ops.context().dnn(), ops.math(), spec, direction,
@@ -174,7 +175,7 @@ class DnnBackedConvolution final : public Convolution {
   }
   int64_t weights_per_filter() const { return spec_.kernel_pixels() * spec_.channels; }
 
-  /// Scratch memory for what this plan needs.
+  /// Enlarges the scratch memory to the needs of this plan.
   void reserve(const DnnConvolution& plan) {
     const size_t elements = static_cast<size_t>(weights_per_filter() * spec_.filters);
     kernel_bytes_ = std::max(kernel_bytes_, aligned(elements * bytes_of(plan.weights_type())));
@@ -182,7 +183,7 @@ class DnnBackedConvolution final : public Convolution {
       workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
   }
 
-  /// Keras's kernels are matrices whose columns are filters; cuDNN's rows are.
+  /// Keras's kernels are matrices with one filter per column; cuDNN needs one filter per row.
   const void* reordered(const void* kernel, void* to) {
     transpose(ops_, kernel, to, weights_per_filter(), spec_.filters);
     return to;
@@ -203,7 +204,7 @@ class DnnBackedConvolution final : public Convolution {
 }  // namespace
 
 std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
-  const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
+  const OnDevice on(context_.index());  // a plan over several GPUs is created by one GPU's thread
   if (spec.depthwise) return std::make_unique<DepthwiseConvolution>(*this, spec);
   if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
   return convolution_in_pieces(*this, spec, [this](const ConvolutionSpec& piece) {

@@ -1,17 +1,16 @@
-// What convolutions need beside cuDNN.
+// Our own kernels for convolutions: conversion of kernels for cuDNN, and convolutions that cuDNN cannot do.
 #pragma once
 
 #include "ops/cuda/cuda_ops.h"
 
 namespace dtrain::cuda {
 
-/// dst[c, r] = src[r, c], both of the compute type; from Keras's kernels to cuDNN's, whose filters are
-/// outermost.
+/// dst[c, r] = src[r, c], both in the compute type. Converts Keras's kernels to cuDNN's order, filters first.
 void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t columns);
-/// The same from any type to float32: the gradient's way back.
+/// Transposes an array of any type to float32. Converts a kernel's gradient back to Keras's order.
 void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, int64_t rows, int64_t columns);
 
-/// A convolution by kernels of our own, straight from its definition: slow, for what cuDNN has no engine for.
+/// A convolution computed directly from its definition by our own kernels. Slow; used if cuDNN has no engine.
 class DirectConvolution final : public Convolution {
  public:
   DirectConvolution(CudaOps& ops, const ConvolutionSpec& spec) : ops_(ops), spec_(spec) {}

@@ -18,15 +18,15 @@ int64_t weights(const ConvolutionSpec& spec) {
   return spec.kernel_pixels() * spec.channels * spec.filters;
 }
 
-/// The least number of images of so many elements whose bytes are a multiple of 16, so that the image after
-/// them begins where cuDNN can read it.
+/// Returns the smallest number of images of `elements` elements that take a multiple of 16 bytes, so that
+/// cuDNN can read the image that follows them.
 int64_t aligned_images(int64_t elements, DType type) {
   constexpr int64_t kAlignment = 16;
   return kAlignment / std::gcd(kAlignment, elements * static_cast<int64_t>(bytes_of(type)));
 }
 
-/// Its images are plain, so that a piece begins at its first image's place. All pieces but the last are of
-/// the same size.
+/// A convolution in pieces. Images have the plain layout, so a piece begins at its first image. All pieces
+/// but the last have the same size.
 class ConvolutionInPieces final : public Convolution {
  public:
   ConvolutionInPieces(Ops& ops, const ConvolutionSpec& spec, int64_t images, const MakeConvolution& make)
@@ -36,11 +36,11 @@ class ConvolutionInPieces final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  /// A piece's own, behind a piece's gradient of the filter.
+  /// The gradient of one piece's filter, followed by the piece's own scratch memory.
   size_t scratch_bytes() const override {
     return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
   }
-  /// The same copy of the kernel for all pieces.
+  /// All pieces share one copy of the kernel.
   size_t saved_bytes() const override {
     return most([](const Convolution& piece) { return piece.saved_bytes(); });
   }
@@ -80,7 +80,7 @@ class ConvolutionInPieces final : public Convolution {
     piece.batch = images;
     return piece;
   }
-  /// The greater of both sizes' of pieces.
+  /// Returns the larger value of the two piece sizes.
   template <class Bytes>
   size_t most(Bytes&& bytes) const {
     return std::max(bytes(*whole_), rest_ ? bytes(*rest_) : 0);
@@ -103,7 +103,7 @@ class ConvolutionInPieces final : public Convolution {
   void* at(void* array, int64_t element) const {
     return static_cast<char*>(array) + static_cast<size_t>(element) * bytes_of(ops_.compute_type());
   }
-  /// call(piece, number of its first image), in the order of images.
+  /// Calls call(piece, number of its first image), in the order of images.
   template <class Call>
   void each_piece(Call&& call) {
     for (int64_t first = 0; first < spec_.batch; first += images_)
@@ -113,7 +113,8 @@ class ConvolutionInPieces final : public Convolution {
   Ops& ops_;
   ConvolutionSpec spec_;
   int64_t images_;
-  std::unique_ptr<Convolution> whole_, rest_;  // pieces of images_ images, and the last one where it is less
+  std::unique_ptr<Convolution> whole_, rest_;  // for pieces of images_ images; for the last piece if it is
+                                               // smaller, else null
 };
 
 }  // namespace

@@ -9,13 +9,13 @@
 namespace dtrain::cuda {
 namespace {
 
-/// The place of a thread's first pixel and first channel in a batch of images.
+/// The position of a thread's first pixel and first channel in a batch of images.
 struct DepthwisePlace {
   int64_t image;
   int y, x, channel;
 };
 
-/// Item `i` of images of [height, blocks of pixels, vectors of N channels].
+/// Returns the position of item `i` in images of [height, blocks of pixels, vectors of N channels].
 template <int N>
 __device__ DepthwisePlace depthwise_place(int64_t i, int height, int blocks, int pixels, int vectors) {
   const Division pixel = divide(i, vectors), row = divide(pixel.quotient, blocks),
@@ -28,14 +28,14 @@ __host__ __device__ constexpr int divided_up(int a, int b) {
   return (a + b - 1) / b;
 }
 
-/// Output pixels of a row that one thread computes, side by side: they share what is read of the source and
-/// the kernel. With more of them a multiprocessor's registers would be enough for one block only.
+/// Number of adjacent output pixels of a row that one thread computes; they share loads of the source and the
+/// kernel. With more pixels, a multiprocessor's registers would suffice for only one block.
 template <int K, int S>
 inline constexpr int kPixels = K == 3 && S == 1 ? 4 : 2;
 
-/// dst = act(src * kernel + bias) with K x K elements of the kernel, the stride S, no dilation and one filter
-/// a channel. With `flipped` the kernel is turned round: by stride 1 that is the gradient of the source,
-/// whose images and paddings then take the places of the destination's.
+/// dst = act(src * kernel + bias) for a K x K kernel with stride S, no dilation and one filter per channel.
+/// With `flipped`, the kernel is rotated by 180 degrees: for stride 1, this computes the gradient of the
+/// source, with the extents and paddings of turned_round().
 template <class T, int N, int K, int S>
 struct DepthwiseForward {
   DepthwiseGeometry g;
@@ -44,7 +44,7 @@ struct DepthwiseForward {
   ActivationSpec activation;
   bool flipped;
 
-  static constexpr int kSources = (kPixels<K, S> - 1) * S + K;  // pixels of a row that are read
+  static constexpr int kSources = (kPixels<K, S> - 1) * S + K;  // source pixels of a row that are read
 
   int64_t items() const {
     return g.batch * g.out_height * divided_up(g.out_width, kPixels<K, S>) * (g.filters / N);
@@ -111,8 +111,8 @@ struct DepthwiseForward {
   }
 };
 
-/// The same for any kernel, strides and dilation: a thread computes N filters of one pixel; where a channel
-/// has several, N is 1.
+/// Like DepthwiseForward for any kernel, strides and dilation. A thread computes N filters of one pixel; N is
+/// 1 if a channel has several filters.
 template <class T, int N>
 struct AnyDepthwiseForward {
   DepthwiseGeometry g;
@@ -149,15 +149,16 @@ struct AnyDepthwiseForward {
   }
 };
 
-/// The output row (or column) that reads source row `at` by the kernel's element `k`; -1 where there is none.
+/// Returns the output row (or column) that reads source row `at` with kernel element `k`; -1 if there is
+/// none.
 __device__ inline int output_reading(int at, int padding, int k, int dilation, int stride, int extent) {
   const int from = at + padding - k * dilation;
   if (from < 0 || from % stride != 0) return -1;
   return from / stride < extent ? from / stride : -1;
 }
 
-/// diff_src: a thread computes N channels of one pixel; where a channel has several filters, N is 1. K and S
-/// are the kernel's extent and the stride, both ways and without dilation; 0: any.
+/// Computes diff_src. A thread computes N channels of one pixel; N is 1 if a channel has several filters. K
+/// and S are the kernel's extent and the stride in both directions, without dilation; 0: any.
 template <class T, int N, int K, int S>
 struct DepthwiseBackwardData {
   DepthwiseGeometry g;
@@ -207,7 +208,8 @@ int checked_extent(int64_t extent) {
   return static_cast<int>(extent);
 }
 
-/// The gradient of the source as a convolution of the destination's gradient, by stride 1.
+/// Returns the geometry of the source's gradient as a convolution of the destination's gradient, for stride
+/// 1.
 DepthwiseGeometry turned_round(const DepthwiseGeometry& g) {
   DepthwiseGeometry turned = g;
   std::swap(turned.height, turned.out_height);
@@ -217,7 +219,8 @@ DepthwiseGeometry turned_round(const DepthwiseGeometry& g) {
   return turned;
 }
 
-/// use(K, S), constants, for the kernels and strides that are compiled each for itself; false for others.
+/// Calls use(K, S) with constants and returns true for kernels and strides that have their own instances;
+/// returns false for others.
 template <class Use>
 bool with_common(const DepthwiseGeometry& g, Use&& use) {
   const bool square = g.kernel_height == g.kernel_width && g.stride_height == g.stride_width;
@@ -244,7 +247,7 @@ void run(const CudaContext& context, const Body& body) {
   for_each<1>(context, body.items(), false, body);
 }
 
-/// Whether a thread may compute several channels at a time.
+/// Returns true if a thread can compute several channels at a time.
 template <class T, class... Arrays>
 bool has_vectors(const DepthwiseGeometry& g, const Arrays*... arrays) {
   return g.multiplier == 1 && g.channels % kVector<T> == 0 && all_aligned(arrays...);

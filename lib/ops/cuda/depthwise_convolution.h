@@ -1,24 +1,24 @@
-// Depthwise convolutions by kernels of our own: cuDNN's engines for them stay far below the memory's rate,
-// which is all that there is to them.
+// Depthwise convolutions by our own kernels: cuDNN's engines reach much less than the memory bandwidth, which
+// limits these operations.
 #pragma once
 
 #include "ops/cuda/cuda_ops.h"
 
 namespace dtrain::cuda {
 
-/// Extents, as a kernel's argument. Images are NHWC; the kernel is Keras's, [height, width, filters] with the
-/// filters of a channel side by side.
+/// Extents of a depthwise convolution, passed to kernels by value. Images are NHWC. The kernel has Keras's
+/// layout, [height, width, filters]; the filters of a channel are contiguous.
 struct DepthwiseGeometry {
   int64_t batch;
-  int height, width, channels, out_height, out_width, filters, multiplier;  // filters of a channel
+  int height, width, channels, out_height, out_width, filters, multiplier;  // filters per channel
   int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
   int top, left;
 
-  /// Throws Unsupported where an extent does not fit.
+  /// Throws Unsupported if an extent is too large.
   explicit DepthwiseGeometry(const ConvolutionSpec& spec);
 };
 
-/// Sums are of float32 and in an order that is always the same; bias and activation are part of forward.
+/// Sums are computed in float32 in a fixed order. The forward call includes bias and activation.
 class DepthwiseConvolution final : public Convolution {
  public:
   DepthwiseConvolution(CudaOps& ops, const ConvolutionSpec& spec);

@@ -11,16 +11,17 @@ namespace {
 
 constexpr int kFilterThreads = 256;
 
-/// How blocks share the work: side by side `across` threads (a power of 2, a warp at most) of N filters each,
-/// below them threads of further pixels. blockIdx.x counts the groups of kTaps elements of a kernel's row, so
-/// that blocks of the same pixels run at about the same time; blockIdx.y tiles of filters; blockIdx.z parts
+/// How blocks share the work. `across` threads (a power of 2, at most a warp) cover N filters each; the other
+/// rows of threads take further pixels. blockIdx.x counts groups of kTaps elements of a kernel's row, so that
+/// blocks of the same pixels run at about the same time; blockIdx.y counts tiles of filters, blockIdx.z parts
 /// of the pixels.
 struct FilterTiling {
   int across;
   unsigned groups, tiles, parts;
 };
 
-/// As many parts as keep the device busy, but no fewer than leave a thread kMostPixels to sum in float32.
+/// Returns a tiling with enough parts to keep the device busy, but at least kFewPixels pixels per thread. A
+/// thread sums at most kMostPixels pixels in float32.
 FilterTiling filter_tiling(const DepthwiseGeometry& g, int taps, int N, int multiprocessors) {
   constexpr int64_t kFewPixels = 8, kMostPixels = 1024, kBlocks = 3, kMostParts = 65535;
   const int vectors = (g.filters + N - 1) / N;
@@ -34,7 +35,8 @@ FilterTiling filter_tiling(const DepthwiseGeometry& g, int taps, int N, int mult
           static_cast<unsigned>(std::clamp<int64_t>(parts, 1, kMostParts))};
 }
 
-/// A pixel of the destination's batch, and a step from one to another, whose carries take no division.
+/// A pixel of the batch of output images, or a step from one pixel to another. Adding a step needs no
+/// division.
 struct OutputPixel {
   int64_t image;
   int y, x;
@@ -58,9 +60,9 @@ struct OutputPixel {
   }
 };
 
-/// Leaves in `partials`, [parts, elements of the kernel, filters], each block's sums of src * diff_dst over
-/// its pixels. A thread sums for N filters and kTaps elements of one of the kernel's rows; where a channel
-/// has several filters, N is 1.
+/// Writes each block's sums of src * diff_dst over its pixels to `partials`, [parts, elements of the kernel,
+/// filters]. A thread sums for N filters and kTaps elements of one of the kernel's rows; N is 1 if a channel
+/// has several filters.
 template <class T, int N, int kTaps>
 __global__ void __launch_bounds__(kFilterThreads, kTaps* N > 40 ? 1 : 2)
     filter_sums_kernel(const __grid_constant__ DepthwiseGeometry g, FilterTiling tiling, const T* src,
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(kFilterThreads, kTaps* N > 40 ? 1 : 2)
   }
 }
 
-/// Blocks of kWarp weights, and as many threads for each of them, which share its partial sums.
+/// Adds the partial sums. A block computes kWarp weights with kWarp threads for each.
 __global__ void __launch_bounds__(kWarp* kWarp)
     finish_filter_kernel(const float* partials, float* diff_kernel, int64_t weights, int parts) {
   __shared__ double of_parts[kWarp][kWarp];
@@ -138,12 +140,12 @@ __global__ void __launch_bounds__(kWarp* kWarp)
   diff_kernel[weight] = static_cast<float>(sum);
 }
 
-/// Elements of a kernel's row that a thread sums for.
+/// Returns the number of elements of a kernel's row that a thread sums for.
 int taps_of(const DepthwiseGeometry& g) {
   return g.kernel_width == 3 || g.kernel_width == 5 || g.kernel_width == 7 ? g.kernel_width : 1;
 }
 
-/// use(taps_of(g)), a constant.
+/// Calls use(taps_of(g)) with a constant.
 template <class Use>
 void with_taps(const DepthwiseGeometry& g, Use&& use) {
   switch (taps_of(g)) {
@@ -164,7 +166,7 @@ int64_t weights_of(const DepthwiseGeometry& g) {
 
 }  // namespace
 
-/// Enough for either width of access: the narrower one has more tiles and so fewer parts.
+/// Sufficient for both access widths: the narrower one has more tiles and therefore fewer parts.
 size_t DepthwiseConvolution::scratch_bytes() const {
   if (!spec_.training) return 0;
   unsigned parts = 0;

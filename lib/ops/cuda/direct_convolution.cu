@@ -6,7 +6,7 @@
 namespace dtrain::cuda {
 namespace {
 
-/// An element of a batch of volumes by its place in memory.
+/// The position of an element in a batch of volumes.
 struct Place {
   int64_t n, z, y, x, c;
 };
@@ -16,7 +16,8 @@ __device__ Place place_of(int64_t i, int64_t depth, int64_t height, int64_t widt
   return {image.quotient, image.rest, plane.rest, row.rest, pixel.rest};
 }
 
-/// Where along an axis the kernel's element `k` met the source's element `at`; -1 where it met it nowhere.
+/// Returns the output position along an axis at which kernel element `k` reads source position `at`; -1 if
+/// there is none.
 __device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilation, int64_t stride,
                           int64_t extent) {
   const int64_t from = at + padding - k * dilation;
@@ -24,7 +25,7 @@ __device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilati
   return from / stride < extent ? from / stride : -1;
 }
 
-/// The extents, as a kernel's argument.
+/// Extents of a convolution, passed to kernels by value.
 struct Geometry {
   int64_t batch, depth, height, width, channels, out_depth, out_height, out_width, filters;
   int64_t kernel_depth, kernel_height, kernel_width, stride_depth, stride_height, stride_width;
@@ -54,12 +55,12 @@ struct Geometry {
         left(s.padding.left) {}
 
   __host__ __device__ int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
-  /// Element k of the kernel's.
+  /// Returns the position of element k of the kernel.
   __device__ Place kernel_place(int64_t k) const {
     return place_of(k, kernel_depth, kernel_height, kernel_width, 1);
   }
-  /// The first element of the source's pixel that kernel element `k` meets for pixel `at` of the destination;
-  /// -1 where it lies in the padding.
+  /// Returns the index of the first channel of the source pixel that kernel element `k` reads for output
+  /// pixel `at`; -1 if it is in the padding.
   __device__ int64_t src_at(const Place& at, const Place& k) const {
     const int64_t z = at.z * stride_depth + k.z * dilation_depth - front;
     const int64_t y = at.y * stride_height + k.y * dilation_height - top;
@@ -67,8 +68,8 @@ struct Geometry {
     if (z < 0 || z >= depth || y < 0 || y >= height || x < 0 || x >= width) return -1;
     return (((at.n * depth + z) * height + y) * width + x) * channels;
   }
-  /// The first element of the destination's pixel for which kernel element `k` met the source's pixel `at`;
-  /// -1 where it met it nowhere.
+  /// Returns the index of the first filter of the output pixel for which kernel element `k` reads source
+  /// pixel `at`; -1 if there is none.
   __device__ int64_t dst_at(const Place& at, const Place& k) const {
     const int64_t z = met_by(at.z, front, k.z, dilation_depth, stride_depth, out_depth);
     const int64_t y = met_by(at.y, top, k.y, dilation_height, stride_height, out_height);
@@ -126,7 +127,7 @@ struct BackwardData {
   }
 };
 
-/// One block for a weight: its threads share the destination's pixels.
+/// Computes one weight per block: its threads share the output pixels.
 template <class T>
 __global__ void __launch_bounds__(kEachThreads, 4)
     backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {

@@ -16,16 +16,16 @@ using Direction = DnnConvolution::Direction;
 
 constexpr const char* kPreparing = "preparing a convolution";
 
-// Names of the graph's arrays.
+// Ids of the operation graph's tensors.
 constexpr int64_t kX = 'x', kW = 'w', kY = 'y';
 
-// What describes a device, and stands in for a handle. cuDNN's headers have these names from 9.8 on.
+// Names for describing a device without a handle. cuDNN's headers have them from version 9.8 on.
 constexpr auto kDeviceDescriptor = static_cast<cudnnBackendDescriptorType_t>(38);
 constexpr auto kDeviceJson = static_cast<cudnnBackendAttributeName_t>(2702);
 constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);
 constexpr auto kPlanDevice = static_cast<cudnnBackendAttributeName_t>(407);
 
-// How cuDNN calls the types that attributes have.
+// Returns cuDNN's type of an attribute with a value of this C++ type.
 constexpr cudnnBackendAttributeType_t attribute_type(int64_t) {
   return CUDNN_TYPE_INT64;
 }
@@ -45,7 +45,7 @@ constexpr cudnnBackendAttributeType_t attribute_type(cudnnHandle_t) {
   return CUDNN_TYPE_HANDLE;
 }
 
-/// A description in the making.
+/// Builds a cuDNN backend descriptor.
 class Description {
  public:
   explicit Description(cudnnBackendDescriptorType_t type) {
@@ -76,15 +76,15 @@ class Description {
     check(cudnnBackendFinalize(descriptor_.get()), kPreparing);
     return std::move(descriptor_);
   }
-  /// Null where cuDNN does not have what is described.
+  /// Returns null if cuDNN does not support the described object.
   DnnDescriptor finish_if_supported() {
     const cudnnStatus_t status = cudnnBackendFinalize(descriptor_.get());
     if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return nullptr;
     check(status, kPreparing);
     return std::move(descriptor_);
   }
-  /// Null where that fails for whatever reason: heuristics may know no such graph, and an engine may find
-  /// out only now that it cannot do it.
+  /// Returns null on any failure: the heuristics may not know such a graph, and an engine may only now detect
+  /// that it cannot run it.
   DnnDescriptor finish_if_it_works() {
     if (cudnnBackendFinalize(descriptor_.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
     return std::move(descriptor_);
@@ -106,14 +106,15 @@ cudnnDataType_t dnn_type(DType type) {
   return CUDNN_DATA_FLOAT;
 }
 
-/// A convolution's numbers for each of its axes, the depth among them where it counts.
+/// Returns one number for each axis of the convolution; the depth is left out unless the convolution is of
+/// volumes.
 std::vector<int64_t> axes_of(const ConvolutionSpec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};
   return {height, width};
 }
 
-/// cuDNN names the axes n, c, h, w (or n, c, d, h, w) whatever their order in memory, where the channels are
-/// innermost.
+/// cuDNN's order of axes is n, c, h, w (or n, c, d, h, w), independent of their order in memory, where the
+/// channels are innermost.
 DnnDescriptor tensor(int64_t name, DType type, int64_t n, const std::vector<int64_t>& axes, int64_t c) {
   std::vector<int64_t> dimensions = {n, c}, strides(axes.size() + 2, 1);
   dimensions.insert(dimensions.end(), axes.begin(), axes.end());
@@ -144,7 +145,7 @@ DnnDescriptor geometry(const ConvolutionSpec& spec) {
       .finish();
 }
 
-/// What the attributes of a direction's operation are called.
+/// The descriptor type and attribute names of a direction's operation.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -180,10 +181,10 @@ OperationNames names_of(Direction direction) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 }
 
-/// A graph of one operation, and its parts, which live as long.
+/// A graph of one operation. Owns its parts.
 struct OperationGraph {
   DnnDescriptor x, w, y, convolution, operation;
-  DnnDescriptor graph;  // null where cuDNN has no such graph
+  DnnDescriptor graph;  // null if cuDNN does not support the operation
 
   OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, DType weights_type,
                  Direction direction)
@@ -215,7 +216,7 @@ DnnDescriptor empty(cudnnBackendDescriptorType_t type) {
   return DnnDescriptor(made);
 }
 
-/// Engines, each with its settings, the most promising first.
+/// Returns the engine configurations that cuDNN's heuristics propose, most promising first.
 std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescriptor& graph,
                                      cudnnBackendHeurMode_t mode) {
   Description description(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -241,16 +242,16 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
   return owners;
 }
 
-/// Whether what an engine does of its own accord loses more than sums of products in float32 do. Winograd's
-/// transform of tiles of 4x4 (2x2 sums of 3x3 weights) does not; that of larger tiles loses ten times as much
-/// (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"), and Fourier transforms lose by
-/// the largest value of a tile, not by each sum's own.
+/// Returns true if the engine's algorithm loses more precision than sums of products in float32. Winograd's
+/// transform of 4x4 tiles (2x2 sums of 3x3 weights) does not; that of larger tiles loses ten times as much
+/// (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"). The error of Fourier
+/// transforms depends on the largest value of a tile, not on each sum.
 bool is_coarse(cudnnBackendNumericalNote_t note) {
   return note == CUDNN_NUMERICAL_NOTE_FFT || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
          note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
 }
 
-/// The engine of an engine's configuration.
+/// Returns the engine of an engine configuration.
 DnnDescriptor engine_of(const DnnDescriptor& proposal) {
   DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
@@ -261,7 +262,7 @@ DnnDescriptor engine_of(const DnnDescriptor& proposal) {
   return engine;
 }
 
-/// Whether the engine's results are what `math` asks for.
+/// Returns true if the engine's results satisfy `math`.
 bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const DnnDescriptor engine = engine_of(proposal);
   int64_t count = 0;
@@ -270,7 +271,7 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
         kPreparing);
   count =
-      std::min<int64_t>(count, std::ssize(notes));  // a newer cuDNN may have more to say than there is room
+      std::min<int64_t>(count, std::ssize(notes));  // a newer cuDNN may have more notes than the array holds
   const bool exact = math.type == DType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
@@ -280,7 +281,7 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   });
 }
 
-/// Null where the engine cannot do it after all.
+/// Returns null if the engine cannot run the operation.
 DnnDescriptor plan_of(const DnnDevice& device, const DnnDescriptor& proposal) {
   Description description(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (device.handle()) {
@@ -335,7 +336,7 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
   if (!described.graph) return std::nullopt;
   const size_t limit = most_workspace(spec, math.type, at_hand);
   std::optional<DnnConvolution> general;
-  // The fallback mode lists what works everywhere.
+  // The fallback mode lists engines that work everywhere.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (DnnDescriptor& proposal : proposals(device, described.graph, mode)) {
       if (!keeps_to(math, proposal)) continue;
@@ -355,7 +356,7 @@ size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, s
   const int64_t elements =
       spec.batch * (spec.src_pixels() * spec.channels + spec.dst_pixels() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);
-  // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
+  // Enough for engines that first convert both images to another layout, as cuDNN does for many gradients.
   return at_hand + images + images / 4;
 }
 

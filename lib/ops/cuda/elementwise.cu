@@ -158,7 +158,8 @@ struct Dropout {
   uint64_t first_sample;
   int64_t per_sample;
 
-  /// For N > 1, per_sample is a multiple of N, and N of 4, so that whole blocks of random words are used.
+  /// For N > 1, per_sample is a multiple of N and N a multiple of 4, so that whole blocks of random words are
+  /// used.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, per_sample);

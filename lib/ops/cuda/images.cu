@@ -1,4 +1,4 @@
-// What copies elements to other places or types: blocks, borders of images, rows of stored data.
+// Copies and converts elements: blocks, borders of images, rows of stored data.
 #include <initializer_list>
 
 #include "ops/cuda/cuda_ops.h"
@@ -7,12 +7,11 @@
 namespace dtrain::cuda {
 namespace {
 
-// Elements that stay what they are are copied as units of bytes, the widest in which everything can be
-// counted.
+// Copies without conversion use units of bytes, the widest that divides all extents and addresses.
 
 using Unit16 = Vector<uint32_t, 4>;
 
-/// use(Unit{}) with the widest unit that divides all of these numbers of bytes (addresses are such).
+/// Calls use(Unit{}) with the widest unit that divides all of these numbers of bytes, which may be addresses.
 template <class Use>
 void with_unit(std::initializer_list<int64_t> bytes, Use&& use) {
   int64_t all = 0;
@@ -27,7 +26,7 @@ int64_t address(const void* pointer) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-/// dst[r] = src[rows[r]]. Extents in units.
+/// dst[r] = src[rows[r]]. Extents count units.
 template <class Unit>
 struct CopyRows {
   Unit* dst;
@@ -45,7 +44,7 @@ struct CopyRows {
   }
 };
 
-/// Rows in bytes.
+/// Row lengths in bytes.
 struct ByteRows {
   int64_t dst_stride, src_stride, columns;
 };
@@ -62,7 +61,7 @@ void copy_rows(const CudaContext& context, const ByteRows& bytes, void* dst, con
   });
 }
 
-/// An image and its place in a padded one. Widths in units.
+/// The extents of an image, and its position in the padded image. Widths count units.
 struct Frame {
   int64_t height, width, padded_height, padded_width, top, left;
 };
@@ -96,7 +95,7 @@ struct CropImages {
   }
 };
 
-/// use(Frame, Unit{}) for images of `shape` and elements of so many bytes.
+/// Calls use(Frame, Unit{}) for images of `shape` with `element_bytes` bytes per element.
 template <class Use>
 void with_frame(const Padding2& padding, const Shape& shape, size_t element_bytes, const void* image,
                 const void* padded, Use&& use) {
@@ -130,9 +129,9 @@ struct GatherRows {
   To* dst;
   int64_t columns;
   const float *scale, *offset;
-  bool scale_is_row;  // else one number
+  bool scale_is_row;  // else a single number
 
-  /// For N > 1 columns is a multiple of N.
+  /// For N > 1, the number of columns is a multiple of N.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);

@@ -1,6 +1,7 @@
-// Poolings of NHWC images. Each thread makes a few channels of one pixel: of the output forwards, of the
-// source backwards, where it gathers from all windows that hold the pixel, always in the same order. Where
-// outputs are few and windows large, as in global poolings, a block shares the windows of one output pixel.
+// Pooling of NHWC images. Each thread computes a few channels of one pixel: of the output in the forward
+// pass; of the source in the backward pass, where it adds the gradients of all windows that contain the
+// pixel, in a fixed order. If there are few outputs and large windows, as in global pooling, the threads of a
+// block share the window of one output pixel.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -13,7 +14,7 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Along one axis.
+/// The windows along one axis.
 struct Windows {
   int64_t extent, out, pool, stride, before;
 };
@@ -23,16 +24,16 @@ struct Range {
   __device__ int64_t size() const { return end - begin; }
 };
 
-/// The pixels that exist of window o.
+/// Returns the pixels of window `o` that are inside the image.
 __device__ Range pixels_of(const Windows& windows, int64_t o) {
   const int64_t begin = o * windows.stride - windows.before, end = begin + windows.pool;
   return {begin > 0 ? begin : 0, end < windows.extent ? end : windows.extent};
 }
 
-/// The windows that hold pixel i.
+/// Returns the windows that contain pixel `i`.
 __device__ Range windows_of(const Windows& windows, int64_t i) {
   const int64_t place = i + windows.before,
-                before = place - windows.pool;  // the last one that ends before it
+                before = place - windows.pool;  // windows that start here or earlier end before the pixel
   const int64_t begin = before < 0 ? 0 : divide(before, windows.stride).quotient + 1;
   const int64_t end = divide(place, windows.stride).quotient + 1;
   return {begin, end < windows.out ? end : windows.out};
@@ -43,14 +44,14 @@ struct Geometry {
   Windows down, across;
 };
 
-constexpr int kThreads = 256;         // of a block whose threads make a pixel's channels each
-constexpr int kSharingThreads = 512;  // of a block that shares the windows of an output pixel
+constexpr int kThreads = 256;         // per block, if each thread computes channels of one pixel
+constexpr int kSharingThreads = 512;  // per block, if threads share the window of an output pixel
 
 /// The pixels of the window of output (y, x).
 struct Window {
   Range down, across;
-  int64_t pool_width;  // a pixel's place in the window: row * pool_width + column
-  int32_t first;       // the first pixel's place, which padding moves
+  int64_t pool_width;  // a pixel's index in the window is row * pool_width + column
+  int32_t first;       // index of the first pixel that is inside the image
 
   __device__ Window(const Geometry& g, int64_t y, int64_t x)
       : down(pixels_of(g.down, y)), across(pixels_of(g.across, x)), pool_width(g.across.pool) {
@@ -63,7 +64,7 @@ struct Window {
   }
 };
 
-/// N indices in accesses of 16 bytes at most.
+/// Stores N indices in accesses of at most 16 bytes.
 template <int N, class Index>
 __device__ void store_indices(Index* dst, const int32_t (&indices)[N]) {
   constexpr int kStep = kAccess<Index, N>;
@@ -89,8 +90,8 @@ __device__ void load_indices(const Index* src, int32_t (&indices)[N]) {
   }
 }
 
-/// visit(image, y, x, channel) for every N channels of [batch, height, width, channels]: blocks of the grid
-/// take rows of images by y, and parts of them by x.
+/// Calls visit(image, y, x, channel) for every N channels of [batch, height, width, channels]. blockIdx.y
+/// counts rows of images, blockIdx.x parts of a row.
 template <int N, class Visit>
 __device__ void each_pixel(int64_t batch, int64_t height, int64_t width, int64_t channels,
                            const Visit& visit) {
@@ -129,8 +130,8 @@ struct Mean {
   }
 };
 
-/// The greatest element of N channels of a window, and its first place. NaN is never the greatest, nor what a
-/// window begins with: as on the CPU.
+/// The largest element of N channels of a window, and the index of its first occurrence. NaN is never the
+/// largest; the comparison starts with the lowest float, as on the CPU.
 template <int N>
 struct Greatest {
   float best[N];
@@ -165,7 +166,7 @@ struct Greatest {
   }
 };
 
-/// A thread makes an output: Pooled is Mean or Greatest.
+/// Each thread computes one output. Pooled is Mean or Greatest.
 template <int N, class Pooled, class T, class Index>
 __global__ void __launch_bounds__(kThreads) forward_kernel(Geometry g, const T* src, T* dst, Index* saved) {
   each_pixel<N>(
@@ -185,9 +186,9 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Geometry g, const T* 
       });
 }
 
-/// A block makes output pixels by blockIdx.y, and of each the blockIdx.x-th tile of N * `across` channels.
-/// Its threads are `across` side by side (a power of 2), N channels each; the rows of threads share the
-/// window's pixels. Their results are merged in an order that is always the same.
+/// A block computes output pixel blockIdx.y (and further ones) for tile blockIdx.x of N * `across` channels.
+/// `across` (a power of 2) adjacent threads cover the channels, N each; the rows of threads share the
+/// window's pixels. Their results are merged in a fixed order.
 template <int N, class Pooled, class T, class Index>
 __global__ void __launch_bounds__(kSharingThreads, 1)
     shared_window_kernel(Geometry g, int across, const T* src, T* dst, Index* saved) {
@@ -226,7 +227,8 @@ __global__ void __launch_bounds__(kSharingThreads, 1)
   }
 }
 
-/// diff_src of a pixel = the sum over its windows, by add(sums, y, x, o): window (y, x), whose output is o.
+/// Writes diff_src of a pixel: the sum over the windows that contain it. add(sums, y, x, o) adds the
+/// contribution of window (y, x), whose output has index o.
 template <int N, class T, class AddWindow>
 __device__ void gather_windows(const Geometry& g, T* diff_src, int64_t n, int64_t sy, int64_t sx, int64_t c,
                                const AddWindow& add) {
@@ -275,7 +277,7 @@ __global__ void __launch_bounds__(kThreads)
       });
 }
 
-/// T is the elements' type, Index that of a place in a window.
+/// T is the element type, Index the type of indices within a window.
 template <class T, class Index>
 class CudaPooling final : public Pooling {
  public:
@@ -337,7 +339,8 @@ class CudaPooling final : public Pooling {
 
   int64_t outputs() const { return spec_.batch * spec_.out_height() * spec_.out_width(); }
 
-  /// Whether a thread for each output would have much to read, and most of the device nothing to do.
+  /// Returns true if one thread per output would leave most of the device idle while each thread reads a
+  /// large window.
   bool shares_windows() const {
     constexpr int64_t kLargeWindow = 64, kFewThreads = 2048;
     return spec_.pool_height * spec_.pool_width > kLargeWindow &&
@@ -358,9 +361,9 @@ class CudaPooling final : public Pooling {
     });
   }
 
-  static constexpr int64_t kMostRows = 65535;  // of a grid
+  static constexpr int64_t kMostRows = 65535;  // maximum gridDim.y
 
-  /// start(N, grid, threads) for a kernel over images of this extent.
+  /// Calls start(N, grid, threads) for a kernel over images of this extent.
   template <class Start>
   void run(int64_t height, int64_t width, bool aligned, const Start& start) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto elements) {

@@ -6,8 +6,9 @@
 namespace dtrain::cuda {
 namespace {
 
-/// The greatest of a box is that of its planes' greatest, and the first such element is the first of the
-/// first such plane. A box's mean is that of its planes' means, as they have the same number of pixels.
+/// Pools planes first, then across planes. The maximum of a box is the maximum of its planes' maxima, and its
+/// first occurrence is in the first plane with this maximum. The mean of a box is the mean of its planes'
+/// means, because the planes have equally many pixels in it.
 class VolumePooling final : public Pooling {
  public:
   VolumePooling(Ops& ops, const PoolingSpec& spec) {
@@ -16,7 +17,7 @@ class VolumePooling final : public Pooling {
     planes.depth = planes.pool_depth = planes.stride_depth = 1;
     planes.padding.front = planes.padding.back = 0;
     planes_ = ops.pooling(planes);
-    // Images whose rows are whole planes.
+    // Images whose rows are whole planes of the volume.
     across_ = ops.pooling({.kind = spec.kind,
                            .batch = spec.batch,
                            .height = spec.depth,
@@ -52,7 +53,7 @@ class VolumePooling final : public Pooling {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   size_t planes_saved() const { return aligned(planes_->saved_bytes()); }
-  /// The scratch memory behind what the planes' pooling gives.
+  /// Returns the scratch memory after the result of pooling the planes.
   void* rest(void* scratch) const { return static_cast<std::byte*>(scratch) + between_bytes_; }
 
   std::unique_ptr<Pooling> planes_, across_;

@@ -1,4 +1,4 @@
-// Poolings of volumes by poolings of images.
+// Pooling of volumes by pooling of images.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace dtrain::cuda {
 
-/// Of plain volumes: a pooling of their planes, and one of the results across planes.
+/// Pools volumes of plain layout: pools the planes, then the results across planes.
 std::unique_ptr<Pooling> volume_pooling(Ops& ops, const PoolingSpec& spec);
 
 }  // namespace dtrain::cuda

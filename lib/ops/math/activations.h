@@ -1,5 +1,5 @@
-// Activations: `forward` of one element, and `backward`, the gradient of the input by what was saved of it
-// (the output where from_output(spec), else the input) and the gradient of the output. Rules as in Keras.
+// Activations, as in Keras: `forward` of one element; `backward` computes the gradient of the input from the
+// gradient of the output and the saved value, which is the output if from_output(spec), else the input.
 #pragma once
 
 #include "base/host_device.h"
@@ -18,7 +18,7 @@ struct Relu {
   DTRAIN_HOST_DEVICE float backward(float y, float diff) const { return y > 0.0f ? diff : 0.0f; }
 };
 
-/// The output tells the input's sign where alpha is not negative.
+/// If alpha is not negative, the output has the input's sign.
 struct LeakyRelu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const { return x < 0.0f ? alpha * x : x; }
@@ -28,7 +28,7 @@ struct LeakyRelu {
 struct Elu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const {
-    // exp(x) - 1 loses x where it is small; x + x^2/2 + x^3/6 + x^4/24 is exact enough up to 2^-5.
+    // exp(x) - 1 loses precision for small x; x + x^2/2 + x^3/6 + x^4/24 is accurate enough up to 2^-5.
     const float series = x * (1.0f + x * (0.5f + x * (0.166666667f + x * 0.0416666667f)));
     const float negative = x > -0.03125f ? series : exp(x) - 1.0f;
     return x < 0.0f ? alpha * negative : x;
@@ -67,7 +67,7 @@ struct Gelu {
   DTRAIN_HOST_DEVICE static float cumulative(float x) { return 0.5f + 0.5f * erf(x * 0.707106781f); }
 };
 
-/// The same source's approximation by tanh.
+/// Approximation of gelu by tanh, from the same source.
 struct GeluTanh {
   DTRAIN_HOST_DEVICE float forward(float x) const { return x * 0.5f * (1.0f + tanh(inner(x))); }
   DTRAIN_HOST_DEVICE float backward(float x, float diff) const {
@@ -226,7 +226,8 @@ DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spe
   }
 }
 
-/// use(activation) with the activation that the spec names: one loop each, nothing decided per element.
+/// Calls use(activation) with the spec's activation. Each activation has its own loop, so nothing is decided
+/// per element.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&& use) {
   if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);

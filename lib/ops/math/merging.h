@@ -30,7 +30,7 @@ struct Merge {
   }
   /// True if the gradient depends on the values: it then goes to the first of the largest (smallest) values.
   DTRAIN_HOST_DEVICE bool selects() const { return kind == MergeKind::maximum || kind == MergeKind::minimum; }
-  /// The gradient of one value, for kinds that do not select.
+  /// The gradient of one value, for kinds where it does not depend on the values.
   DTRAIN_HOST_DEVICE float gradient(float diff, bool is_first) const {
     if (kind == MergeKind::average) return diff / count;
     return is_first ? diff : -diff;

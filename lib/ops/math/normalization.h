@@ -36,8 +36,8 @@ struct Moments {
   }
 };
 
-/// Returns a channel's moments over all parts, added in order. `said` holds the parts' statistics, `stride`
-/// doubles apart.
+/// Returns a channel's moments over all parts, added in order. `said` holds the statistics of the parts;
+/// consecutive parts are `stride` doubles apart.
 DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, int64_t stride,
                                              int64_t channels, int64_t channel) {
   Moments all;

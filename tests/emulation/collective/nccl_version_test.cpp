@@ -1,4 +1,4 @@
-// NCCL versions that are too old.
+// NCCL versions that are too old are rejected.
 #include <vector>
 
 #include <doctest/doctest.h>
