@@ -197,9 +197,10 @@ TEST_CASE("errors give both sides") {
   check_says("concatenate", {image, {"y", {4, 5, 64}}},
              "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
   check_says("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
-  check_says("concatenate: {axis: -4}", {image, image}, "axis -4 is no axis");
+  check_says("concatenate: {axis: -4}", {image, image},
+             "axis -4 does not exist in its input 'img' of 5x5x64");
   check_says("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
-  check_says("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not suit");
+  check_says("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
   check_says("embedding: {input_dim: 2, output_dim: 2}", {row},
              "expected an int32 input, found 'x' of float32");
 }

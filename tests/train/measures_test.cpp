@@ -292,7 +292,8 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
        "name: 'val_loss' is the name of 'loss' over the validation split");
-  says({"train.metrics=[{precision: {thresholds: 0.9}}]"}, "precision: 'thresholds' is for columns that say");
+  says({"train.metrics=[{precision: {thresholds: 0.9}}]"},
+       "precision: 'thresholds' requires columns that are yes/no predictions");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
        "auc: keeps 131072000 counts for an output of shape 1000; all metrics of a run may keep at most "

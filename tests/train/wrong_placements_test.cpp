@@ -194,7 +194,7 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1]"), "  batch_size: 16", "  batch_size: 16\n  precision: @tf32",
      "cpu:0: precision tf32 is for GPUs"},
     {"{sharded: {devices: [cpu:0, cpu:1]}}", "  batch_size: 16", "  batch_size: @2147483647",
-     "batch_size: input 'image' makes 8x8x3 of each sample"},
+     "batch_size: the output of input 'image' is 8x8x3 per sample"},
     // Shared weights.
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @merged}",
      "shared_with: 'merged' is not an earlier dense layer"},
@@ -251,7 +251,7 @@ TEST_CASE("all that is wrong with a placement is told at once") {
   text =
       replaced(std::string(kGood), "STRATEGY", placed("'left/*': gpu:9999, '*/stem': cpu:1, nowhere: cpu:0"));
   const std::string of_placed = errors_of(text);
-  for (const char* message : {"error: gpu:9999: ", "error: placed: 'left/stem' is to be on gpu:9999 by",
+  for (const char* message : {"error: gpu:9999: ", "error: placed: 'left/stem' is on gpu:9999 by",
                               "error: placed: the pattern 'nowhere' matches no layer"})
     CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
 }
