@@ -33,8 +33,7 @@ std::string shortened(std::string text, size_t most);
 /// Returns the text with control characters escaped for a terminal ("\\x1b", "\\u009b"). This includes C1
 /// control characters and stray bytes with their values. Line breaks and tabs are kept.
 std::string visible(std::string_view text);
-/// Like visible(), but also escapes line breaks and tabs ("\
-/// ").
+/// Like visible(), but also escapes line breaks and tabs.
 std::string visible_in_line(std::string_view text);
 /// Returns true if visible() would change nothing.
 bool is_visible(std::string_view text);

@@ -21,9 +21,9 @@ Padding3 padding_of(const Window& window, const Shape& image) {
   if (window.border == Border::valid) return {};
   const Size3 size = spread(window), extents = extents_of(image);
   if (window.border == Border::causal) return {0, 0, size.width - 1, 0};
-  const auto total = [](int64_t extent, int64_t size, int64_t stride) {
+  const auto total = [](int64_t extent, int64_t window_size, int64_t stride) {
     const int64_t windows = (extent + stride - 1) / stride;
-    return std::max<int64_t>((windows - 1) * stride + size - extent, 0);
+    return std::max<int64_t>((windows - 1) * stride + window_size - extent, 0);
   };
   const int64_t planes = total(extents.depth, size.depth, window.strides.depth);
   const int64_t rows = total(extents.height, size.height, window.strides.height);
