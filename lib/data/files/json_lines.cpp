@@ -124,7 +124,9 @@ class ArrayMaker {
   void add(const Json& value, size_t line) { add(value, 0, line); }
 
   JsonArray finish(int64_t samples) const {
-    JsonArray array{name_, Shape(extents_).prepended(samples)};
+    JsonArray array;
+    array.name = name_;
+    array.shape = Shape(extents_).prepended(samples);
     array.type = {integers_ ? StoredType::Kind::signed_integer : StoredType::Kind::real, 8};
     array.data.resize(numbers_.size() * sizeof(double));
     char* at = array.data.data();
