@@ -133,8 +133,14 @@ void upsampling_to_onnx(OnnxLayer& layer) {
 
 void upsampling_to_torch(TorchLayer& layer) {
   std::string x = layer.input(0, ExportLayout::channels_first);
-  int axis = 2;
-  for (const int64_t times : times_of(layer)) x += fmt::format(".repeat_interleave({}, {})", times, axis++);
+  const std::vector<int64_t> factors = times_of(layer);
+  if (is_bilinear(layer.options())) {
+    x = fmt::format("F.interpolate({}, scale_factor={}, mode='bilinear', align_corners=False)", x,
+                    torch_size(factors));
+  } else {
+    int axis = 2;
+    for (const int64_t times : factors) x += fmt::format(".repeat_interleave({}, {})", times, axis++);
+  }
   layer.set_output(layer.add(x), ExportLayout::channels_first);
 }
 
