@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "data/loader/loader.h"
 #include "data/splits/split_dataset.h"
+#include "data/stages/affine.h"
 
 namespace dtrain::test {
 
@@ -215,6 +217,18 @@ TEST_CASE("affine maps are one pass with the gathering; another stage ends it") 
   CHECK(plan.working_bytes() == 0);
   CHECK_FALSE(noisy_plan().map());
   CHECK(noisy_plan().working_bytes() == 16);  // one float, and three
+}
+
+TEST_CASE("float64 numbers that are cast to integers saturate, and NaN becomes 0") {
+  const std::array<double, 4> numbers{std::nan(""), 1e20, -1e20, 3.7};
+  const std::array<int64_t, 1> first_row{0};
+  const AffineStage identity({"x", {4}, DType::float64});
+  std::array<int32_t, 4> integers{9, 9, 9, 9};
+  identity.cast(DType::int32)->run({numbers.data(), first_row, {}}, integers.data());
+  CHECK(integers == std::array<int32_t, 4>{0, INT32_MAX, INT32_MIN, 3});
+  std::array<uint8_t, 4> bytes{9, 9, 9, 9};
+  identity.cast(DType::uint8)->run({numbers.data(), first_row, {}}, bytes.data());
+  CHECK(bytes == std::array<uint8_t, 4>{0, 255, 0, 3});
 }
 
 TEST_CASE("what costs much is made ahead of use, and what is random is kept nowhere") {

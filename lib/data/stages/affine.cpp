@@ -132,9 +132,10 @@ template <class T>
 void AffineStage::run_exact_cast(const StageInput& rows, T* dst) const {
   constexpr double kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
   for (const int64_t place : rows.places)
-    for (int64_t i = 0; i < elements(); ++i)
-      *dst++ = static_cast<T>(
-          std::clamp(number_at(rows.base, input().dtype, place * elements() + i), kLeast, kMost));
+    for (int64_t i = 0; i < elements(); ++i) {
+      const double number = number_at(rows.base, input().dtype, place * elements() + i);
+      *dst++ = std::isnan(number) ? T{0} : static_cast<T>(std::clamp(number, kLeast, kMost));
+    }
 }
 
 }  // namespace dtrain
