@@ -3,7 +3,7 @@
     keras_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
 
 Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
-With --in-order the samples come as they stand in the file, else in a permutation. With --same-rules the optimizer leaves out
+With --in-order, trains on the samples in the order of the file, otherwise in a random order. With --same-rules the optimizer leaves out
 what is compared elsewhere (weight decay, Adam's epsilon). The step is one compiled function over data in memory, which is
 Keras's fastest way; PEER_JIT=1 has XLA compile it.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a terminal session as an SVG: runs the program in a terminal of its own and shows what it printed.
+"""Draws a terminal session as an SVG: runs the program in a pseudo-terminal and draws its output.
 
     bench/terminal.py [--dtrain build/release/app/dtrain] [--output docs/images/session.svg]
 
@@ -37,7 +37,7 @@ dataset: {train: {synthetic: {samples: 100, target: {classes: 10}}}}
 train: {loss: sparse_categorical_crossentropy, optimizer: adam, epoch: 3}
 """
 
-# Command lines, and how many lines of each one's output are shown: so many from its beginning and from its end.
+# The command lines, each with the number of lines that are shown from the beginning and from the end of its output.
 SESSION = [
     ("dtrain check oops.yaml", 9, 0),
     ("dtrain new flowers.csv", 12, 0),
@@ -111,7 +111,7 @@ def screen_lines(output):
 
 
 def shown(lines, first, last):
-    """The first and the last of lines; a line of dots stands for the others."""
+    """Returns the first and last lines, with a line of dots in place of the lines between them."""
     if len(lines) <= first + last + 1:
         return lines
     dots = [("...", ("2",))]
@@ -151,7 +151,7 @@ def draw(lines):
 
 
 def record(dtrain):
-    """The lines of the session, run in a folder of its own."""
+    """Runs the session in a temporary folder and returns its lines."""
     lines = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -25,7 +25,7 @@ struct Errors {
   std::string id_title;
 };
 
-/// All results of an evaluation.
+/// Holds all results of an evaluation.
 struct Findings {
   std::string split;                // "" for files given by --input
   std::vector<std::string> inputs;  // files given by --input

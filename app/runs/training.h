@@ -25,7 +25,7 @@ struct TrainingOptions {
 
 void add_training_options(Command& command, TrainingOptions& options);
 
-/// What to do with checkpoints already in the run directory.
+/// Selects how to treat checkpoints that are already in the run directory.
 enum class Existing {
   keep,   // keep them, but set aside those newer than the resumed one
   clear,  // remove them once the run is known to be able to start

@@ -20,7 +20,7 @@ class Augmentation {
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// Adds the pass for images that are not trained on, which gives them the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
-  /// Whether it only makes sense for inputs that are images.
+  /// True if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
   /// Returns how it blends samples after all other augmentations and the transforms; null if it does not.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// All columns have the same number of rows.
+/// Holds the columns that a reader opened; all have the same number of rows.
 struct SourceColumns {
   SourceColumns() = default;
   SourceColumns(Columns all) : columns(std::move(all)) {}
