@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "interop/keras/import/graph.h"
 #include "interop/keras/import/training.h"
 
 using namespace dtrain;

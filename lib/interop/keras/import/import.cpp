@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "interop/keras/files/open_file.h"
 #include "interop/keras/import/fold_blocks.h"
+#include "interop/keras/import/graph.h"
 #include "interop/keras/import/towers.h"
 #include "interop/keras/import/weights.h"
 

@@ -1,10 +1,7 @@
 #include "interop/keras/import/model.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <charconv>
-#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,6 +9,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/json.h"
+#include "interop/keras/import/data_format.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/keras/import/model_calls.h"
 #include "interop/layer_formats.h"
@@ -179,30 +177,9 @@ class Importer {
                         [&](const Value& input) { return names_of(input).is_volume; }));
   }
 
-  static bool is_channels_first(const KerasModelLayer& layer) {
-    return text_at(layer.config, "data_format") == "channels_first" && !layer.class_name.ends_with("1D");
-  }
-
-  /// Returns true if the layer works along axis 1, which is the channel axis of images with channels first.
-  static bool is_along_first_axis(const KerasModelLayer& layer) {
-    const Json* axis = value_at(layer.config, "axis");
-    if (axis && axis->is_array() && axis->items().size() == 1) axis = &axis->items().front();
-    return axis && axis->is_int() && axis->as_int() == 1;
-  }
-
-  /// Returns true if the layer computes each element independently, so that the order of axes does not
-  /// matter.
-  static bool is_elementwise(const KerasModelLayer& layer) {
-    constexpr std::array kClasses{"Activation",      "ReLU",    "LeakyReLU", "ELU",
-                                  "ThresholdedReLU", "Dropout", "Add",       "Subtract",
-                                  "Multiply",        "Average", "Maximum",   "Minimum"};
-    return std::find(kClasses.begin(), kClasses.end(), layer.class_name) != kClasses.end() &&
-           text_at(layer.config, "activation") != "softmax";
-  }
-
   Axes axes_of(const Call& call) {
     const KerasModelLayer& layer = *call.layer;
-    if (is_channels_first(layer)) return Axes::channels_last;
+    if (has_channels_first(layer)) return Axes::channels_last;
     const bool is_prelu = layer.class_name == "PReLU";
     // All calls of a layer share its weights, whose axes are determined by the first call.
     if (is_prelu && result_.names.contains(&layer))
@@ -216,32 +193,6 @@ class Importer {
                                                     layer.class_name.starts_with("BatchNormalization")));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
-  }
-
-  /// Returns true if the output of a layer that reads images with channels last is an image with channels
-  /// last.
-  static bool gives_image(const KerasModelLayer& layer) {
-    const Json* keeps = value_at(layer.config, "keepdims");
-    const bool is_global = layer.class_name.starts_with("Global");
-    return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
-  }
-
-  /// Converts a PReLU's options from channels first to channels last.
-  static ConfigNode with_channels_last(const ConfigNode& options, bool is_volume) {
-    const ConfigNode* shared = options.find("shared_axes");
-    if (!shared) return options;
-    const auto axis = [&](const ConfigNode& written) {
-      int number = 0;
-      const std::string& text = written.text();
-      std::from_chars(text.data(), text.data() + text.size(), number);
-      const int last = is_volume ? 4 : 3;
-      if (number < 1 || number > last) return written;
-      return ConfigNode::scalar(fmt::format("{}", number == 1 ? last : number - 1));
-    };
-    if (!shared->is_sequence()) return options.with("shared_axes", axis(*shared));
-    std::vector<ConfigNode> axes;
-    for (const ConfigNode& written : shared->items()) axes.push_back(axis(written));
-    return options.with("shared_axes", ConfigNode::sequence(std::move(axes)));
   }
 
   void add_layer(const std::string& kind, ConfigNode options, const std::string& name,
@@ -354,88 +305,10 @@ class Importer {
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
 };
 
-/// Returns true if the shape, or one of its extents, is missing.
-bool is_open(const ConfigNode& shape) {
-  if (shape.is_mapping()) {
-    const ConfigNode* inner = shape.find("shape");
-    return !inner || is_open(*inner);
-  }
-  if (!shape.is_sequence()) return true;
-  return std::any_of(shape.items().begin(), shape.items().end(),
-                     [](const ConfigNode& extent) { return extent.is_null(); });
-}
-
-void check_inputs(const ConfigNode& model) {
-  std::string problems;
-  for (const auto& [name, shape] : model.find("inputs")->entries()) {
-    if (!is_open(shape)) continue;
-    const ConfigNode* extents = shape.is_mapping() ? shape.find("shape") : &shape;
-    std::vector<std::string> shown;
-    if (extents && extents->is_sequence())
-      for (const ConfigNode& extent : extents->items())
-        shown.push_back(extent.is_null() ? "?" : extent.text());
-    std::string example = fmt::format("{}", fmt::join(shown, ","));
-    problems += fmt::format(
-        "\n  input '{0}' is [{1}]: add --set 'model.inputs.{0}=[{2}]'", name.text(), example,
-        shown.empty() ? "64" : [&] {
-          for (std::string& one : shown)
-            if (one == "?") one = "224";
-          return fmt::format("{}", fmt::join(shown, ","));
-        }());
-  }
-  if (!problems.empty())
-    throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
-}
-
 }  // namespace
 
 ImportedModel import_keras_model(const KerasModel& model, int keras_major) {
   return Importer(model, keras_major).import();
-}
-
-ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph) {
-  std::vector<ConfigNode> layers;
-  for (const ConfigNode& layer : model.find("layers")->items()) {
-    const auto& [kind, options] = layer.entries().front();
-    const ConfigNode* name = options.find("name");
-    const bool may_be_automatic =
-        name && (name->text() == kind.text() || name->text().starts_with(kind.text() + "_"));
-    constexpr std::string_view kName[] = {"name"};
-    const ConfigNode shorter = may_be_automatic ? options.without(kName) : options;
-    const bool is_bare = shorter.is_mapping() && shorter.entries().empty();
-    layers.push_back(is_bare ? kind : ConfigNode::mapping({ConfigNode::entry(kind.text(), shorter)}));
-  }
-  const ConfigNode changed = model.with("layers", ConfigNode::sequence(std::move(layers)));
-  Diagnostics diagnostics;
-  const std::optional<Graph> other = parse_model(changed, diagnostics);
-  if (diagnostics.has_errors() || !other) return model;
-  const auto same = [](const GraphNode& a, const GraphNode& b) { return a.name == b.name; };
-  const bool are_same =
-      std::equal(graph.nodes.begin(), graph.nodes.end(), other->nodes.begin(), other->nodes.end(), same);
-  return are_same ? changed : model;
-}
-
-Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {
-  check_inputs(model);
-  Diagnostics diagnostics;
-  std::optional<Graph> graph = parse_model(model, diagnostics);
-  diagnostics.throw_if_errors();
-  std::string problems;
-  for (const auto& [layer, name] : imported.names) {
-    KerasLayerReader reader(layer->class_name, layer->config, 3);
-    formats_of_keras_class(layer->class_name)->from_keras(reader);
-    if (!reader.last_axis() || imported.moved_channels.contains(layer)) continue;
-    for (const GraphNode& node : graph->nodes) {
-      if (node.name != name || node.is_activation_of_previous) continue;
-      const int64_t rank = graph->spec(node.inputs[0]).shape.rank();
-      if (*reader.last_axis() != rank)
-        problems +=
-            fmt::format("\n  {} ({}): works along axis {}, which is not the last; channels must be last",
-                        name, layer->class_name, *reader.last_axis());
-    }
-  }
-  if (!problems.empty()) throw UserError("dtrain cannot express some layers of this model:" + problems);
-  return std::move(*graph);
 }
 
 }  // namespace dtrain

@@ -9,7 +9,6 @@
 
 #include "config/node.h"
 #include "interop/keras/files/model_tree.h"
-#include "nn/graph.h"
 
 namespace dtrain {
 
@@ -30,13 +29,5 @@ struct ImportedModel {
 /// Input extents that the file leaves open are null in `model`. Throws UserError with everything that dtrain
 /// cannot express and the layers concerned. `keras_major`: see KerasLayerReader.
 ImportedModel import_keras_model(const KerasModel& model, int keras_major);
-
-/// Returns the model without names that layers would get automatically (their kind with a number).
-ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph);
-
-/// Builds the graph of `model`, which is imported.model with the user's changes. Throws UserError with all
-/// errors: inputs with open extents (with a --set that sets them), layers that do not fit together, and axes
-/// that dtrain's layers do not support.
-Graph build_imported(const ImportedModel& imported, const ConfigNode& model);
 
 }  // namespace dtrain

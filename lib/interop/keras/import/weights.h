@@ -8,6 +8,7 @@
 #include "interop/keras/files/weights.h"
 #include "interop/keras/import/keras_1.h"
 #include "interop/keras/import/model.h"
+#include "nn/graph.h"
 
 namespace dtrain {
 
