@@ -15,7 +15,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "commands.h"
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 #include "interop/weight_file.h"
 #include "report/array_difference.h"
 #include "report/run_files.h"

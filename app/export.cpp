@@ -1,5 +1,5 @@
 // dtrain export: writes a trained model in other tools' file formats.
-#include "interop/keras/export.h"
+#include "interop/keras/export/export.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // dtrain import: converts a Keras model file to a folder that other commands accept as a model.
-#include "interop/keras/import.h"
+#include "interop/keras/import/import.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "commands.h"
-#include "config/load.h"
+#include "config/load/load.h"
 #include "nn/parameters.h"
 #include "print/model_table.h"
 #include "run/run_config_parser.h"

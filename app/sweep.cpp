@@ -15,7 +15,7 @@
 #include "cli/signals.h"
 #include "cli/wrong_path.h"
 #include "commands.h"
-#include "config/load.h"
+#include "config/load/load.h"
 #include "device/device.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"

@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COMPILER = "c++"
-LAYER = "lib/nn/layers/softmax.cpp"  # written by the reader of the guide
+LAYER = "lib/nn/layers/activations/softmax.cpp"  # written by the reader of the guide
 
 
 class Contributing(unittest.TestCase):

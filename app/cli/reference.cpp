@@ -9,8 +9,8 @@
 
 #include "cli/reference_types.h"
 #include "config/node.h"
-#include "config/scalar.h"
 #include "config/schema.h"
+#include "config/yaml/scalar.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "config/node.h"
-#include "config/scalar.h"
 #include "config/schema.h"
+#include "config/yaml/scalar.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "interop/keras/listing.h"
+#include "interop/keras/files/listing.h"
 
 namespace dtrain {
 

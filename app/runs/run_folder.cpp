@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/location.h"
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 
 namespace dtrain {
 

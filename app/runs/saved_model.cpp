@@ -9,7 +9,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/wrong_path.h"
-#include "data/readers/csv_text.h"
+#include "data/readers/csv/text.h"
 #include "run/placement.h"
 #include "run/row_weights.h"
 #include "run/target_scale.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "config/scalar.h"
+#include "config/yaml/scalar.h"
 
 namespace dtrain {
 

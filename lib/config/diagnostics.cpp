@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "config/aliases.h"
-#include "config/text.h"
+#include "config/names/aliases.h"
+#include "config/yaml/text.h"
 
 namespace dtrain {
 

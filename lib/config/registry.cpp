@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "config/aliases.h"
-#include "config/scalar.h"
+#include "config/names/aliases.h"
+#include "config/yaml/scalar.h"
 
 namespace dtrain {
 

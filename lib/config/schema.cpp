@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "config/scalar.h"
-#include "config/text.h"
-#include "config/yaml.h"
+#include "config/yaml/scalar.h"
+#include "config/yaml/text.h"
+#include "config/yaml/yaml.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/files/paths.h"
-#include "config/files.h"
+#include "config/load/files.h"
 #include "config/schema.h"
 #include "data/caches/cache.h"
 #include "data/columns/column_transforms.h"

@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "base/files/paths.h"
-#include "config/scalar.h"
+#include "config/yaml/scalar.h"
 #include "data/files/input_file.h"
 #include "data/files/json_lines.h"
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_index.h"
-#include "data/readers/csv_text.h"
+#include "data/readers/csv/text.h"
 #include "data/readers/file_pattern.h"
 #include "data/readers/open_any.h"
 

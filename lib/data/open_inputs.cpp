@@ -12,7 +12,7 @@
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_index.h"
 #include "data/pictures/tar_pictures.h"
-#include "data/readers/array_file.h"
+#include "data/readers/arrays/array_file.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-class KerasLayerReader;  // interop/keras/layer_reader.h
+class KerasLayerReader;  // interop/keras/import/layer_reader.h
 class OnnxLayer;         // interop/onnx/builder.h
 class TorchLayer;        // interop/torch/builder.h
 

@@ -5,7 +5,7 @@
 
 #include "base/files/paths.h"
 #include "base/pattern.h"
-#include "config/files.h"
+#include "config/load/files.h"
 #include "nn/graph.h"
 #include "nn/graph_builder.h"
 #include "nn/model_spec.h"

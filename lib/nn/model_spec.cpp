@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "config/scalar.h"
+#include "config/yaml/scalar.h"
 
 namespace dtrain {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/text_hash.h"
-#include "data/readers/csv_dates.h"
-#include "data/readers/csv_text.h"
-#include "data/readers/csv_values.h"
+#include "data/readers/csv/dates.h"
+#include "data/readers/csv/text.h"
+#include "data/readers/csv/values.h"
 
 namespace dtrain {
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "config/codec.h"
-#include "config/environment.h"
+#include "config/load/environment.h"
 
 namespace dtrain {
 

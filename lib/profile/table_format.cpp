@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "data/readers/csv_text.h"
+#include "data/readers/csv/text.h"
 #include "profile/column_profile.h"
 
 namespace dtrain {

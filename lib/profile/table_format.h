@@ -7,7 +7,7 @@
 namespace dtrain {
 
 struct TableFormat {
-  char delimiter = ',';         // or kBlanksDelimit (data/readers/csv_text.h)
+  char delimiter = ',';         // or kBlanksDelimit (data/readers/csv/text.h)
   std::optional<char> comment;  // starts lines to skip
 };
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "data/readers/csv_dates.h"
-#include "data/readers/csv_values.h"
+#include "data/readers/csv/dates.h"
+#include "data/readers/csv/values.h"
 #include "profile/column_profile.h"
 
 namespace dtrain {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/readers/csv_text.h"
+#include "data/readers/csv/text.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-// Analyzes a CSV file for `dtrain new`. Classifies values like the csv reader (data/readers/csv_values.h).
+// Analyzes a CSV file for `dtrain new`. Classifies values like the csv reader (data/readers/csv/values.h).
 // Whether the first line is a header is a guess, which the generated configuration states explicitly.
 #pragma once
 

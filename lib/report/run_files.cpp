@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 #include "data/columns/column_transforms.h"
 #include "run/record/run_directory.h"
 #include "run/run_config_parser.h"

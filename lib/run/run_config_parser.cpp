@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "run/auto_widths.h"
 #include "run/heads.h"
 #include "run/monitors.h"

@@ -11,7 +11,7 @@
 #include "base/files/new_file.h"
 #include "base/finite.h"
 #include "base/stopwatch.h"
-#include "config/environment.h"
+#include "config/load/environment.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

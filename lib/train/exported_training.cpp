@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "config/schema.h"
-#include "interop/keras/graph_layers.h"
+#include "interop/keras/export/graph_layers.h"
 #include "run/keras_training.h"
 #include "run/learning_rate.h"
 

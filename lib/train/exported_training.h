@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "interop/keras/export.h"
+#include "interop/keras/export/export.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

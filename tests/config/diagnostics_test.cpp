@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/aliases.h"
+#include "config/names/aliases.h"
 #include "support.h"
 
 namespace dtrain {

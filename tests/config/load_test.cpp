@@ -1,4 +1,4 @@
-#include "config/load.h"
+#include "config/load/load.h"
 
 #include <cstring>
 #include <fcntl.h>
@@ -6,8 +6,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "config/environment.h"
-#include "config/files.h"
+#include "config/load/environment.h"
+#include "config/load/files.h"
 #include "source_dir.h"
 #include "support.h"
 

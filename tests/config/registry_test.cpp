@@ -1,6 +1,6 @@
 #include "config/registry.h"
 
-#include "config/merge.h"
+#include "config/load/merge.h"
 #include "layers.h"
 #include "support.h"
 

@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "config/diagnostics.h"
-#include "config/load.h"
+#include "config/load/load.h"
 
 namespace dtrain {
 

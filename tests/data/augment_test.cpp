@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "config/node.h"
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 #include "data/augment/augmentation.h"
 #include "data/augment/colour_ops.h"
 #include "data/augment/mixing.h"

@@ -1,6 +1,4 @@
 // Formats of dates and amounts in tables.
-#include "data/readers/csv_dates.h"
-
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,7 +6,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "data/readers/csv_values.h"
+#include "data/readers/csv/dates.h"
+#include "data/readers/csv/values.h"
 
 namespace dtrain::test {
 

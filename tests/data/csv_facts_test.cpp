@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "data/csv_run.h"
-#include "data/readers/csv_destination.h"
+#include "data/readers/csv/destination.h"
 
 namespace dtrain::test {
 

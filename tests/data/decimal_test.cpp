@@ -1,4 +1,4 @@
-#include "data/readers/decimal.h"
+#include "data/readers/csv/decimal.h"
 
 #include <charconv>
 #include <cmath>

@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "base/json.h"
-#include "config/load.h"
-#include "config/yaml.h"
+#include "config/load/load.h"
+#include "config/yaml/yaml.h"
 #include "data/columns/column_transforms.h"
 #include "data/readers/reader.h"
 #include "data/support.h"

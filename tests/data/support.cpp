@@ -6,7 +6,7 @@
 
 #include <isa-l/igzip_lib.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "data/columns/column.h"
 
 namespace dtrain::test {

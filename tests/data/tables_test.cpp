@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "data/columns/fit.h"
-#include "data/readers/decimal.h"
+#include "data/readers/csv/decimal.h"
 #include "data/splits/draw_split.h"
 #include "data/support.h"
 

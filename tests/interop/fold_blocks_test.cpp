@@ -1,10 +1,10 @@
 // Folding of repeated structure in imported models into blocks.
-#include "interop/keras/fold_blocks.h"
+#include "interop/keras/import/fold_blocks.h"
 
 #include <doctest/doctest.h>
 
 #include "config/diagnostics.h"
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 
 namespace dtrain::test {
 

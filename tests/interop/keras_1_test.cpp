@@ -1,4 +1,4 @@
-#include "interop/keras/keras_1.h"
+#include "interop/keras/import/keras_1.h"
 
 #include <numeric>
 

@@ -9,7 +9,7 @@
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/sample.h"
 #include "hdf5/hdf5_session.h"
-#include "interop/keras/listing.h"
+#include "interop/keras/files/listing.h"
 #include "interop/weight_file.h"
 
 using namespace dtrain;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "interop/keras/model_config.h"
+#include "interop/keras/export/model_config.h"
 #include "interop/layer_formats.h"
 #include "nn/loss.h"
 #include "nn/nn_support.h"

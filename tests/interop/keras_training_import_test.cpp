@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "interop/keras/import_training.h"
+#include "interop/keras/import/graph.h"
+#include "interop/keras/import/training.h"
 
 using namespace dtrain;
 

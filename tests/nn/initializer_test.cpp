@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 
 namespace dtrain {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 
 namespace dtrain {
 namespace {
@@ -47,6 +47,14 @@ TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inp
   const auto outputs = layer_of(yaml)->infer(inputs, [](const std::string& message) { FAIL_CHECK(message); });
   REQUIRE(outputs.size() == 1);
   return outputs[0];
+}
+
+void check_values(const Values& values, const Doubles& expected, double tolerance) {
+  REQUIRE(values.size() == expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    worst = std::max(worst, std::abs(values[i] - expected[i]) / (1 + std::abs(expected[i])));
+  CHECK(worst <= tolerance);
 }
 
 Values spread_values(int64_t n, float low, float high, uint32_t seed) {

@@ -32,6 +32,10 @@ std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& in
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
 
 using Values = std::vector<float>;
+using Doubles = std::vector<double>;
+
+/// Checks that every value is within `tolerance` of the expected one, relative to 1 + |expected|.
+void check_values(const Values& values, const Doubles& expected, double tolerance = 1e-5);
 
 /// Returns n distinct numbers, evenly spaced in [low, high] and shuffled by `seed`. No two are so close that
 /// a small change would swap their order.

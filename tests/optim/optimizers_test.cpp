@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "optim/optimizer.h"
 
 using namespace dtrain;

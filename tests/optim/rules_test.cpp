@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "devices.h"
 #include "optim/optimizer.h"
 

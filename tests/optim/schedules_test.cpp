@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "optim/schedule.h"
 
 using namespace dtrain;

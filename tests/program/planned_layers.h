@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "devices.h"
 #include "program/passes.h"
 #include "program/print.h"

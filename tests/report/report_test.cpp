@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "config/yaml.h"
+#include "config/yaml/yaml.h"
 #include "speed.h"
 
 using namespace dtrain;

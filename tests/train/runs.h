@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "run/run_config_parser.h"
 #include "train/trainer.h"
 

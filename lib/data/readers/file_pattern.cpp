@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/paths.h"
-#include "config/scalar.h"
+#include "config/yaml/scalar.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/columns/column.h"
-#include "data/readers/csv_table.h"
+#include "data/readers/csv/table.h"
 
 namespace dtrain {
 

@@ -11,7 +11,7 @@
 #include "data/columns/source_columns.h"
 #include "data/files/folder_listing.h"
 #include "data/pictures/picture_options.h"
-#include "data/readers/csv_table.h"
+#include "data/readers/csv/table.h"
 
 namespace dtrain {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/files/paths.h"
-#include "config/files.h"
+#include "config/load/files.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {

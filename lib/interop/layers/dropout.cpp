@@ -1,5 +1,5 @@
-#include "interop/keras/layer_reader.h"
-#include "interop/keras/options.h"
+#include "interop/keras/export/options.h"
+#include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"

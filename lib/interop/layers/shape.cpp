@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "interop/keras/layer_reader.h"
-#include "interop/keras/options.h"
+#include "interop/keras/export/options.h"
+#include "interop/keras/import/layer_reader.h"
 #include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "config/scalar.h"
+#include "config/yaml/scalar.h"
 #include "nn/metrics/class_counts.h"
 #include "ops/math/counts.h"
 

@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "ops/cuda/column_sum.h"
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/reduce.h"
+#include "ops/cuda/reductions/column_sum.h"
+#include "ops/cuda/reductions/reduce.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/activations.h"
 

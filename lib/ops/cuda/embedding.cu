@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/reduce.h"
+#include "ops/cuda/reductions/reduce.h"
 #include "ops/cuda/vector.h"
 
 namespace dtrain::cuda {

@@ -4,8 +4,8 @@
 
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/read_ahead.h"
-#include "ops/cuda/reduce.h"
-#include "ops/cuda/totals.h"
+#include "ops/cuda/reductions/reduce.h"
+#include "ops/cuda/reductions/totals.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/gradient_scale.h"
 #include "ops/math/optimizers.h"

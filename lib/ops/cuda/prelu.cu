@@ -1,6 +1,6 @@
 // PReLU and its gradients.
-#include "ops/cuda/column_sum.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/reductions/column_sum.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/prelu.h"
 

@@ -1,6 +1,6 @@
 // The threads that share the work on one row. A group has rank() and size(); reduce(value, combine) returns
 // the combined values of all threads to each of them. In functions of a row, each thread works on the columns
-// rank(), rank() + size(), and so on. lib/ops/cuda/groups.h has the groups of a GPU.
+// rank(), rank() + size(), and so on. lib/ops/cuda/reductions/groups.h has the groups of a GPU.
 #pragma once
 
 #include <cstdint>

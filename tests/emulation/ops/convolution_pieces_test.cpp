@@ -1,5 +1,5 @@
 // Batches that are too large for cuDNN; the emulation can be configured to reject small ones.
-#include "ops/cuda/convolution_pieces.h"
+#include "ops/cuda/convolution/convolution_pieces.h"
 
 #include <cstdlib>
 #include <cuda_runtime.h>

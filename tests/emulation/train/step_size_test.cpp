@@ -1,7 +1,7 @@
 // Amount of work enqueued per step: the overhead besides the arithmetic.
 #include <cuda_runtime.h>
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "emulation/emulation.h"
 #include "source_dir.h"
 #include "train/runs.h"

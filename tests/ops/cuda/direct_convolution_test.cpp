@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ops/convolutions.h"
-#include "ops/cuda/convolution_kernels.h"
+#include "ops/cuda/convolution/convolution_kernels.h"
 
 namespace dtrain::test {
 namespace {

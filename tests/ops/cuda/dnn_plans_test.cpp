@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "device/cuda/check.h"
-#include "ops/cuda/convolution_pieces.h"
-#include "ops/cuda/dnn_convolution.h"
+#include "ops/cuda/convolution/convolution_pieces.h"
+#include "ops/cuda/convolution/dnn_convolution.h"
 
 namespace dtrain::test {
 namespace {

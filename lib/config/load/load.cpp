@@ -1,0 +1,92 @@
+#include "config/load/load.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files/paths.h"
+#include "config/load/files.h"
+#include "config/load/merge.h"
+#include "config/yaml/text.h"
+
+namespace dtrain {
+
+namespace {
+
+ConfigNode with_files(const ConfigNode& run, Diagnostics& diagnostics) {
+  std::vector<ConfigNode::Entry> entries = run.entries();
+  for (auto& [key, value] : entries)
+    if (may_be_file(key.text())) value = include_file(value, diagnostics);
+  return ConfigNode::mapping(std::move(entries), run.mark());
+}
+
+/// Reads a configuration and its chain of bases.
+class RunReader {
+ public:
+  explicit RunReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  /// Returns null if an error was reported.
+  ConfigNode read(const std::string& path, const Mark& named_at) {
+    const size_t before = diagnostics_.count();
+    ConfigNode run = read_config_file(path, named_at, diagnostics_);
+    if (diagnostics_.count() != before) return {};
+    if (!run.is_mapping()) {
+      diagnostics_.error(run, fmt::format("expected the configuration of a run (a mapping), found {}{}",
+                                          run.describe(), advice_for_colon(run)));
+      return {};
+    }
+    if (const ConfigNode* base = run.find("base"); base && !base->is_null()) {
+      open_.push_back(path);
+      const ConfigNode below = read_base(*base);
+      open_.pop_back();
+      if (diagnostics_.count() != before) return {};
+      run = merged(below, run);
+    }
+    static constexpr std::array<std::string_view, 1> kDone{"base"};
+    run = with_files(run.without(kDone), diagnostics_);
+    return diagnostics_.count() == before ? run : ConfigNode();
+  }
+
+ private:
+  static constexpr size_t kMostBases = 32;
+
+  ConfigNode read_base(const ConfigNode& base) {
+    if (!base.is_scalar()) {
+      diagnostics_.error(base,
+                         fmt::format("base: expected the path of a YAML file, found {}", base.describe()));
+      return {};
+    }
+    const std::string path = without_dots(beside(base.text(), base.mark()));
+    const auto is_same = [&](const std::string& other) {
+      std::error_code error;
+      return std::filesystem::equivalent(path, other, error);
+    };
+    if (const auto again = std::find_if(open_.begin(), open_.end(), is_same); again != open_.end()) {
+      diagnostics_.error(base, fmt::format("base: '{}' is its own base ({} -> {})", path,
+                                           fmt::join(again, open_.end(), " -> "), path));
+      return {};
+    }
+    if (open_.size() > kMostBases) {
+      diagnostics_.error(base, fmt::format("base: expected a chain of at most {} files", kMostBases));
+      return {};
+    }
+    return read(path, base.mark());
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<std::string> open_;  // the files whose bases are being read, outermost first
+};
+
+}  // namespace
+
+ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
+                       Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  const ConfigNode run = RunReader(diagnostics).read(path, Mark{});
+  return diagnostics.count() == before ? apply_sets(run, sets, diagnostics) : ConfigNode();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,141 @@
+// apply_sets: --set assignments.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "config/load/environment.h"
+#include "config/load/files.h"
+#include "config/load/load.h"
+#include "config/yaml/scalar.h"
+#include "config/yaml/yaml.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Splits "a.b.0" or "a.b[0]" into keys. At least one key is empty if the syntax is wrong.
+std::vector<std::string> keys_of(std::string_view text) {
+  std::vector<std::string> keys(1);
+  bool in_brackets = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool ends_here =
+        c == ']' && in_brackets && (at + 1 == text.size() || text[at + 1] == '.' || text[at + 1] == '[');
+    if (ends_here) {
+      in_brackets = false;
+      if (at + 1 < text.size() && text[at + 1] == '.') ++at, keys.emplace_back();
+    } else if ((c == '.' || c == '[') && !in_brackets) {
+      in_brackets = c == '[';
+      keys.emplace_back();
+    } else {
+      keys.back() += c;
+    }
+  }
+  if (in_brackets) keys.emplace_back();
+  return keys;
+}
+
+/// Applies one assignment: walks down the tree and copies every collection on the path with the change.
+class Assignment {
+ public:
+  Assignment(const Mark& mark, std::vector<std::string> keys, ConfigNode value, Diagnostics& diagnostics)
+      : mark_(mark), keys_(std::move(keys)), value_(std::move(value)), diagnostics_(diagnostics) {}
+
+  ConfigNode apply(const ConfigNode& node) { return descend(node, 0); }
+
+ private:
+  ConfigNode descend(const ConfigNode& node, size_t level) {
+    if (level == keys_.size()) return value_;
+    if (node.is_sequence()) return into_sequence(node, level);
+    if (node.is_mapping()) return into_mapping(node, level);
+    if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
+    // A bare type name, `adam`, becomes `adam: {}` when one of its options is set.
+    if (node.text() == keys_[level] && level + 1 < keys_.size())
+      return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
+    fail(fmt::format("'{}' is {}, not a mapping or a list", path(level), node.describe()));
+    return node;
+  }
+
+  ConfigNode into_sequence(const ConfigNode& node, size_t level) {
+    std::vector<ConfigNode> items = node.items();
+    size_t index = 0;
+    if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
+      fail(fmt::format("'{}' is a list of {}; expected an index from 0, found '{}'", path(level),
+                       items.size(), keys_[level]));
+      return node;
+    }
+    items[index] = descend(items[index], level + 1);
+    return ConfigNode::sequence(std::move(items), node.mark());
+  }
+
+  ConfigNode into_mapping(const ConfigNode& node, size_t level) {
+    std::vector<ConfigNode::Entry> entries = node.entries();
+    std::vector<std::string> known;
+    for (auto& [key, value] : entries) {
+      if (key.text() == keys_[level]) {
+        value = descend(value, level + 1);
+        return ConfigNode::mapping(std::move(entries), node.mark());
+      }
+      known.push_back(key.text());
+    }
+    // A new last key is checked by the schema, which knows the valid keys. A new key before the last is, too,
+    // unless it looks like an existing one: `checkpoint.keep=2` works if nothing was written under
+    // checkpoint.
+    if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
+      fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
+      return node;
+    }
+    // As with keys from a base, a new type `sgd` replaces an existing `adam`.
+    for (auto& [key, value] : entries) key = key.as_inherited();
+    entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
+                         descend(ConfigNode::null(mark_), level + 1));
+    return ConfigNode::mapping(std::move(entries), node.mark());
+  }
+
+  std::string path(size_t levels) const {
+    std::string text;
+    for (size_t i = 0; i < levels; ++i) text += (i ? "." : "") + keys_[i];
+    return text;
+  }
+
+  void fail(std::string message) { diagnostics_.error(mark_, std::move(message)); }
+
+  Mark mark_;
+  std::vector<std::string> keys_;
+  ConfigNode value_;
+  Diagnostics& diagnostics_;
+};
+
+/// Parses the value after the equals sign; an empty one is null.
+std::optional<ConfigNode> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
+                                      Diagnostics& diagnostics) {
+  if (text.find_first_not_of(' ') == std::string_view::npos) return ConfigNode::null(mark);
+  const size_t before = diagnostics.count();
+  ConfigNode value = expand_environment(parse_yaml_at(text, mark, diagnostics), diagnostics);
+  if (may_be_path) value = include_file(value, diagnostics);
+  if (diagnostics.count() != before) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+  constexpr size_t kMaxKeys = 100;
+  for (const std::string& set : sets) {
+    const Mark mark{std::make_shared<const std::string>("--set " + set), 0, 0};
+    const size_t equals = set.find('=');
+    std::vector<std::string> keys = keys_of(std::string_view(set).substr(0, equals));
+    const bool empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
+    if (equals == std::string::npos || empty_key || keys.size() > kMaxKeys) {
+      diagnostics.error(mark, "expected KEY=VALUE, such as train.epochs=5");
+      continue;
+    }
+    const bool may_be_path = keys.size() == 1 && may_be_file(keys.front());
+    if (auto value = parse_value(std::string_view(set).substr(equals + 1), may_be_path, mark, diagnostics))
+      config = Assignment(mark, std::move(keys), *std::move(value), diagnostics).apply(config);
+  }
+  return config;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,85 @@
+// The csv reader: text files with one sample per line.
+#include <fmt/format.h>
+
+#include "data/dataset_spec.h"
+#include "data/readers/csv/planner.h"
+#include "data/readers/open_any.h"
+
+namespace dtrain {
+
+namespace {
+
+class CsvReader final : public Reader {
+ public:
+  explicit CsvReader(const CsvOptions& options) : options_(options) {}
+
+  SourceColumns open(const ReadRequest& request) const override {
+    return open_path(request.find(options_.file), options_.format(), request);
+  }
+  std::vector<std::string> files() const override { return {options_.file}; }
+  bool has_weights() const override { return options_.weight.has_value(); }
+  std::optional<CsvFormat> text_format() const override { return options_.format(); }
+
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
+                                          const ReadRequest& request) const override {
+    // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
+    if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
+    CsvFormat as = options_.format();
+    if (text.header) as.header = text.header;
+    if (text.delimiter) as.delimiter = *text.delimiter;
+    return open_path(path, as, request);
+  }
+
+ private:
+  SourceColumns open_path(const std::string& path, const CsvFormat& format,
+                          const ReadRequest& request) const {
+    CsvStart start;  // the planner keeps a reference to it
+    std::optional<CsvPlanner> planner;
+    CsvColumns columns = read_csv(path, format, [&](const CsvStart& found) {
+      start = found;
+      return planner.emplace(options_, request, start).plan();
+    });
+    SourceColumns source(std::move(columns.parts));
+    source.weights = columns.weights;
+    source.names = columns.names;
+    source.facts = planner->facts(columns);
+    if (start.has_row_names)
+      source.warnings.push_back(
+          fmt::format("{}: the header has one name fewer than the rows have values, so the first column is "
+                      "used as row names",
+                      path));
+    if (columns.left_out > 0)
+      source.warnings.push_back(
+          fmt::format("{}: {} of {} rows have no target and are left out (missing_target: skip)", path,
+                      columns.left_out, columns.left_out + source.columns.front()->size()));
+    return source;
+  }
+
+  CsvOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
+                                       const std::vector<std::string>& columns) {
+  const auto plan = [&](const CsvStart& start) {
+    CsvPlan all;
+    CsvPart input;
+    input.dtype = dtype;
+    if (start.names.empty() || columns.empty()) {
+      for (size_t i = start.has_row_names ? 1 : 0; i < start.width(); ++i) input.fields.push_back({i, {}});
+    } else {
+      for (const size_t place : places_of_columns(path, columns, start.names))
+        input.fields.push_back({place, {}});
+    }
+    all.parts.push_back(std::move(input));
+    return all;
+  };
+  return read_csv(path, format, plan).parts.front();
+}
+
+void add_csv(Registry<Reader>& table) {
+  table.add<CsvReader>("csv", csv_schema());
+}
+
+}  // namespace dtrain

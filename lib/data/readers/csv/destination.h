@@ -1,0 +1,98 @@
+// Destination of the values of one field of every line: elements of a column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/dtype.h"
+#include "data/readers/csv/dates.h"
+#include "data/readers/csv/digit_loss.h"
+#include "data/readers/csv/values.h"
+
+namespace dtrain {
+
+/// The distinct texts of a column of categories and their indices. Not copyable, because the index holds
+/// views.
+class CategoryTable {
+ public:
+  /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
+  CategoryTable(std::vector<std::string> values, bool other);
+  CategoryTable(const CategoryTable&) = delete;
+  CategoryTable& operator=(const CategoryTable&) = delete;
+
+  const std::vector<std::string>& values() const { return values_; }
+  bool has_other() const { return other_; }
+  /// Returns the index in values(); -1 if the text is not there.
+  int32_t find(std::string_view text) const;
+
+ private:
+  std::vector<std::string> values_;
+  bool other_;
+  std::unordered_map<std::string_view, int32_t> index_;
+};
+
+struct CsvDestination {
+  enum class Kind {
+    real,  // a number of `dtype`
+    int32,
+    index32,        // index in `table`
+    index_float32,  // the same, as a float
+    features,       // 0 or 1 of `dtype` for each value of `table`
+    dates,          // a number of `dtype` for each part of `reading`
+    indicator,      // 1 of `dtype` for a missing value, else 0
+    weight,         // a float of at least 0
+    text,           // bytes, and zeros up to `width`
+  };
+  Kind kind = Kind::real;
+  DType dtype = DType::float32;  // or float64
+  std::byte* base = nullptr;     // element in row 0
+  size_t stride = 0;             // bytes from one row to the next
+  size_t width = 0;              // bytes of a text
+  const CategoryTable* table = nullptr;
+  const CsvValues* values = nullptr;       // of the file; null for text
+  const ColumnReading* reading = nullptr;  // of the column; null for the default
+  std::optional<double> gap = {};          // stored for a missing value; unset: missing is an error
+  std::string_view advice_for_gap = {}, advice_for_unknown = {};
+  DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
+
+  /// Writes the row's element. Returns false if the text is not valid, or longer than `width`.
+  bool store(std::string_view text, size_t row) const;
+  /// Describes valid texts for a message: "a finite number"; for categories, one of the table's values.
+  std::string expected() const;
+  /// Returns true if store_number() has the same effect for a plain number that float32 can hold.
+  bool takes_plain_numbers() const { return kind == Kind::indicator || (kind == Kind::real && !is_amount()); }
+  void store_number(double value, size_t row) const {
+    kind == Kind::indicator ? put_real(0, base + row * stride) : put_counted(value, base + row * stride);
+  }
+  bool can_lose_digits() const {
+    return dtype == DType::float32 && (kind == Kind::real || kind == Kind::dates);
+  }
+
+ private:
+  bool is_amount() const { return reading && reading->amount; }
+  bool is_missing(std::string_view text) const {
+    return table ? values->is_missing_name(text) : values->is_gap(text);
+  }
+  std::string expected_date() const;
+  bool store_date(std::string_view text, std::byte* dst) const;
+  bool store_category(std::string_view text, std::byte* dst) const;
+  /// Writes a number of type `dtype`.
+  void put_real(double value, std::byte* dst) const {
+    const auto single = static_cast<float>(value);
+    dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)
+                            : std::memcpy(dst, &single, sizeof single);
+  }
+  /// Does the same as put_real(), and counts lost digits.
+  void put_counted(double value, std::byte* dst) const {
+    if (loss) loss->add(value);
+    put_real(value, dst);
+  }
+};
+
+}  // namespace dtrain

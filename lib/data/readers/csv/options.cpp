@@ -1,0 +1,210 @@
+#include "data/readers/csv/options.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "data/readers/csv/text.h"
+
+namespace dtrain {
+
+/// Codec of a list that may be written as its only item.
+template <class List>
+struct OneOrListCodec {
+  using Item = typename List::value_type;
+
+  static bool parse(const ConfigNode& node, const std::string& where, List& out, Diagnostics& diagnostics) {
+    out.clear();
+    if (node.is_sequence()) return Codec<std::vector<Item>>::parse(node, where, out, diagnostics);
+    out.emplace_back();
+    return Codec<Item>::parse(node, where, out.back(), diagnostics);
+  }
+  static ConfigNode write(const List& items) { return Codec<std::vector<Item>>::write(items); }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(Codec<Item>::schema()).push(Codec<std::vector<Item>>::schema());
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+template <>
+struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
+
+/// Numbers are kept as the text in which they are written.
+template <>
+struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
+
+template <>
+struct Codec<CsvIndicators> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvIndicators& out,
+                    Diagnostics& diagnostics) {
+    out = {};
+    const bool is_bool =
+        node.is_scalar() && !node.quoted() && (node.text() == "true" || node.text() == "false");
+    if (is_bool) return Codec<bool>::parse(node, where, out.all, diagnostics);
+    return Codec<CsvColumnRefs>::parse(node, where, out.columns, diagnostics);
+  }
+  static ConfigNode write(const CsvIndicators& indicators) {
+    return indicators.columns.empty() ? Codec<bool>::write(indicators.all)
+                                      : Codec<CsvColumnRefs>::write(indicators.columns);
+  }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(Codec<bool>::schema()).push(Codec<CsvColumnRefs>::schema());
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+template <>
+struct Codec<CsvFill> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvFill& out,
+                    Diagnostics& diagnostics) {
+    double number = 0;
+    out = {};
+    if (node.is_scalar() && (node.text() == "mean" || node.text() == "median")) {
+      out.written = node.text();
+      return true;
+    }
+    if (!node.is_scalar() || parse_real(node.text(), number) != std::errc() ||
+        !std::isfinite(static_cast<float>(number)))
+      return report_unexpected(node, where, "mean, median or a number", diagnostics);
+    out.written = node.text();
+    out.number = number;
+    return true;
+  }
+  static ConfigNode write(const CsvFill& fill) { return ConfigNode::scalar(fill.written); }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(json_type("number"))
+        .push(Json::object().set("enum", Json::array().push("mean").push("median")));
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+namespace {
+
+Check<std::optional<std::string>> optional_character() {
+  return {"one character", [](const std::optional<std::string>& text) { return !text || text->size() == 1; },
+          Json::object().set("minLength", 1).set("maxLength", 1)};
+}
+
+/// Reports characters that would have two meanings. A quoted number may contain the delimiter.
+void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+  const std::string decimal = options.decimal.value_or(".");
+  for (const auto& [name, text] :
+       {std::pair("decimal", options.decimal), std::pair("thousands", options.thousands)})
+    if (text && std::string_view("0123456789+-eE\"\n").find(*text) != std::string_view::npos)
+      diagnostics.error(node, fmt::format("{}: expected a character that is not part of a number", name));
+  if (options.thousands == decimal)
+    diagnostics.error(
+        node,
+        fmt::format("'decimal' and 'thousands' are both '{}'; give them different characters", decimal));
+  if (options.comment && (*options.comment == options.delimiter || *options.comment == "\""))
+    diagnostics.error(node, "comment: expected a character that is neither the delimiter nor a quote");
+  for (const auto& [column, parts] : options.dates)
+    if (parts.empty())
+      diagnostics.error(node,
+                        fmt::format("dates: '{}' needs at least one feature, for example [days]", column));
+}
+
+Schema<CsvOptions> make_csv_schema() {
+  Schema<CsvOptions> schema(
+      "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
+      "categories. Columns are selected by their name in the header or by their index; negative indices "
+      "count from the end.");
+  schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
+  schema.required("file", &CsvOptions::file, "the file")
+      .optional("target", &CsvOptions::target,
+                "the column of the only target; texts are class names, which are sorted and numbered from 0")
+      .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
+      .optional("header", &CsvOptions::header,
+                "whether the first line holds the columns' names; in validation, test and prediction files "
+                "that also have a header, columns are found by name, in any order")
+      .optional("delimiter", &CsvOptions::delimiter,
+                "the character between values, or whitespace for any number of spaces and tabs",
+                csv_delimiter_check())
+      .optional("columns", &CsvOptions::columns,
+                "the columns that make the model's only input, in this order; if not given, all columns "
+                "without another use")
+      .optional("drop", &CsvOptions::drop, "columns to ignore")
+      .optional("inputs", &CsvOptions::inputs,
+                "the column or the list of columns of each model input, by name; one input may be left out "
+                "and gets all other columns")
+      .optional("categories", &CsvOptions::categories,
+                "columns whose values are names: each value, in sorted order, becomes a 0/1 feature, or an "
+                "index in an int32 input; for a target, class names even if they look like numbers")
+      .optional("unknown", &CsvOptions::unknown,
+                "how to treat a category that the training file does not have: error; or other, which gives "
+                "it index 0 (the file's own begin at 1) or none of the features")
+      .optional("fill", &CsvOptions::fill,
+                "what replaces a missing value: mean or median (of the training split), or a number; if not "
+                "given, a missing value is an error")
+      .optional("id", &CsvOptions::id, "the column that names the samples in predictions and messages")
+      .optional(
+          "weight", &CsvOptions::weight,
+          "the column of sample weights, numbers of at least 0 by which the samples' losses are multiplied")
+      .optional("missing_target", &CsvOptions::missing_target,
+                "how to treat a row without a target: error; or skip, which leaves it out. Rows that are "
+                "left out do not count in row numbers. Default: error")
+      .optional("dates", &CsvOptions::dates,
+                "columns of dates, and the features that each becomes, in this order: year, month, day, "
+                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
+                "a fraction), day_of_year")
+      .optional("dayfirst", &CsvOptions::dayfirst,
+                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
+                "12 in either position (as in pandas). Default: false")
+      .optional("amounts", &CsvOptions::amounts,
+                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
+                "in parentheses if negative")
+      .optional("indicators", &CsvOptions::indicators,
+                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
+                "else 0; true: all columns of numbers with missing values in the training file")
+      .optional("na_values", &CsvOptions::na_values,
+                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
+      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
+                optional_character())
+      .optional("thousands", &CsvOptions::thousands,
+                "the separator between thousands in all numbers. Default: none", optional_character())
+      .optional("comment", &CsvOptions::comment,
+                "the character that begins a comment, which ends with its line. Default: none",
+                optional_character())
+      .rule(check_characters)
+      .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (options.target && !options.targets.empty())
+          diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+        if (!options.columns.empty() && !options.inputs.empty())
+          diagnostics.error(node, "give either 'columns' (of one input) or 'inputs' (several, by name)");
+        if (!options.columns.empty() && !options.drop.empty())
+          diagnostics.error(node, "give either 'columns' (to read) or 'drop' (to ignore), not both");
+      });
+  return schema;
+}
+
+}  // namespace
+
+Check<std::string> csv_delimiter_check() {
+  return {"one character or 'whitespace'",
+          [](const std::string& text) { return text.size() == 1 || text == "whitespace"; },
+          Json::object().set("pattern", "^(.|whitespace)$")};
+}
+
+char csv_delimiter(const std::string& text) {
+  return text == "whitespace" ? kBlanksDelimit : text[0];
+}
+
+CsvFormat CsvOptions::format() const {
+  const auto character = [](const std::optional<std::string>& text) {
+    return text ? std::optional((*text)[0]) : std::nullopt;
+  };
+  return {csv_delimiter(delimiter),
+          header,
+          character(comment),
+          {character(decimal).value_or('.'), character(thousands), na_values}};
+}
+
+const Schema<CsvOptions>& csv_schema() {
+  static const Schema<CsvOptions> schema = make_csv_schema();
+  return schema;
+}
+
+}  // namespace dtrain

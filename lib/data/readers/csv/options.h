@@ -1,0 +1,103 @@
+// Options of csv readers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/yaml/scalar.h"
+#include "data/columns/column_reading.h"
+#include "data/readers/binding.h"
+#include "data/readers/csv/table.h"
+
+namespace dtrain {
+
+/// Selects a field by its name in the header, or by its index. Negative indices count from the end.
+struct CsvColumnRef {
+  std::optional<int64_t> index;
+  std::string name;
+};
+
+template <>
+struct Codec<CsvColumnRef> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvColumnRef& out,
+                    Diagnostics& diagnostics) {
+    if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
+    int64_t index = 0;
+    out = {};
+    if (!node.quoted() && parse_number(node.text(), index) == std::errc())
+      out.index = index;
+    else
+      out.name = node.text();
+    return true;
+  }
+  static ConfigNode write(const CsvColumnRef& field) {
+    return field.index ? Codec<int64_t>::write(*field.index) : Codec<std::string>::write(field.name);
+  }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(json_type("integer")).push(json_type("string"));
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+/// One field, or a list of them.
+struct CsvColumnRefs : std::vector<CsvColumnRef> {};
+
+/// One text, or a list of them.
+struct CsvTexts : std::vector<std::string> {};
+
+/// Value that replaces missing values: a number, or the training split's mean or median.
+struct CsvFill {
+  std::string written;           // "mean", "median" or the number
+  std::optional<double> number;  // unset: computed over the training split
+};
+
+enum class CsvUnknown { error, other };
+template <>
+inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "error"},
+                                                           {CsvUnknown::other, "other"}};
+
+/// Columns whose missing values get a 0/1 feature.
+struct CsvIndicators {
+  bool all = false;  // all columns of numbers with missing values in the training file
+  CsvColumnRefs columns;
+};
+
+enum class CsvMissingTarget { error, skip };
+template <>
+inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
+                                                                       {CsvMissingTarget::skip, "skip"}};
+
+/// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
+/// data.
+struct CsvOptions {
+  std::string file;
+  std::optional<CsvColumnRef> target;
+  Named<CsvColumnRef> targets;
+  bool header = false;
+  std::string delimiter = ",";
+  CsvColumnRefs columns, drop, categories;
+  Named<CsvColumnRefs> inputs;
+  CsvUnknown unknown = CsvUnknown::error;
+  std::optional<CsvFill> fill;
+  std::optional<CsvColumnRef> id, weight;
+  std::optional<CsvMissingTarget> missing_target;
+  Named<std::vector<DatePart>> dates;
+  std::optional<bool> dayfirst;
+  CsvColumnRefs amounts;
+  std::optional<CsvIndicators> indicators;
+  CsvTexts na_values;
+  std::optional<std::string> decimal, thousands, comment;
+
+  CsvFormat format() const;
+};
+
+const Schema<CsvOptions>& csv_schema();
+/// Checks that a delimiter is one character, or "whitespace".
+Check<std::string> csv_delimiter_check();
+/// Returns the value of CsvFormat::delimiter for a text that passes the check.
+char csv_delimiter(const std::string& text);
+
+}  // namespace dtrain

@@ -1,0 +1,90 @@
+// Describes a table in delimited text, and what to read from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/columns/source_columns.h"
+#include "data/readers/csv/values.h"
+
+namespace dtrain {
+
+struct CsvFormat {
+  char delimiter = ',';  // or kBlanksDelimit (text.h)
+  /// Whether the first line is a header. Unset: it is a header if it has names and no numbers.
+  std::optional<bool> header = false;
+  /// First character of a comment, which is skipped up to the end of its line. Unset: there are no comments.
+  std::optional<char> comment = {};
+  CsvNotation notation = {};
+};
+
+/// How the texts of one field become numbers: as indices into a table of texts.
+struct CsvCategory {
+  /// The known table, or null for all values in the file, sorted (by number if all are numbers).
+  std::optional<std::vector<std::string>> values;
+  /// Whether texts that are not in the table count as `other`: index 0, before the table's, or none of the
+  /// 0/1 features.
+  bool other = false;
+  /// Whether the field has a table at all. Depends on all of its values in the file that are not missing.
+  enum class When { always, some_are_names, all_are_names };
+  When when = When::always;
+};
+
+/// A field that goes into a column of the data set.
+struct CsvElement {
+  size_t field = 0;
+  std::optional<double> gap;  // stored for a missing value; unset: missing is an error
+};
+
+/// The fields of a line that make up one column. A row of the column has the shape [elements], or Shape{} if
+/// it is a scalar. In a float32 column a field of dates becomes one feature for each part, and an indicator
+/// of missing values follows the features of its field. A field of categories becomes one element, its index,
+/// in an int32 column and as a scalar; in a float32 column it becomes one 0/1 feature for each category.
+struct CsvPart {
+  std::vector<CsvElement> fields;
+  /// float32, or int32 if every value must be an integer. read_csv() changes float32 to float64 if it would
+  /// lose digits that distinguish rows.
+  DType dtype = DType::float32;
+  bool scalar = false;
+  std::string advice_for_gap = {};  // appended to the error about a missing value
+};
+
+/// The first lines of a file.
+struct CsvStart {
+  std::string path;
+  std::vector<std::string> names;  // empty without a header
+  std::vector<std::string> first;  // the values of the first row
+  /// Whether the first column holds row names without a name in the header, as in tables that R writes.
+  bool has_row_names = false;
+  size_t width() const { return first.size(); }
+};
+
+/// What to read from a file.
+struct CsvPlan {
+  std::vector<CsvPart> parts;
+  std::map<size_t, CsvCategory> categories;  // by field
+  std::map<size_t, ColumnReading> readings;  // by field, for fields not read in the default way
+  bool day_first = false;                    // for dates whose column leaves the order open
+  std::set<size_t> required;                 // a row without one of these fields' values is left out
+  std::optional<size_t> weight, id;          // indices of fields
+  /// Appended to errors about text instead of a number; "": nothing.
+  std::string advice;
+};
+
+/// Decides what to read from a file with this beginning. Called once.
+using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
+
+struct CsvColumns {
+  Columns parts;  // of the plan
+  std::shared_ptr<const Column> weights, names;
+  std::map<size_t, std::vector<std::string>> categories;  // by field: tables that were used
+  std::map<size_t, ColumnReading> readings;               // of the plan, completed
+  int64_t left_out = 0;                                   // rows without a required value
+};
+
+}  // namespace dtrain

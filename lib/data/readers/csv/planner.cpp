@@ -1,0 +1,229 @@
+#include "data/readers/csv/planner.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/name_list.h"
+
+namespace dtrain {
+
+size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
+  if (field.index) {
+    const auto count = static_cast<int64_t>(start.width());
+    const int64_t index = *field.index < 0 ? *field.index + count : *field.index;
+    if (index < 0 || index >= count)
+      throw UserError(fmt::format("{}: expected a column from {} to {}, found {}", start.path, -count,
+                                  count - 1, *field.index));
+    return static_cast<size_t>(index);
+  }
+  if (start.names.empty())
+    throw UserError(fmt::format("{}: expected a column named '{}', found no header (set header: true)",
+                                start.path, field.name));
+  return place_of_column(start.path, field.name, start.names);
+}
+
+CsvPlan CsvPlanner::plan() {
+  const std::vector<std::vector<size_t>> inputs = choose_inputs();
+  const std::vector<size_t> targets = choose_targets();
+  // If facts about the training file are known, they determine categories and readings.
+  if (is_first()) {
+    for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
+    choose_readings();
+  }
+  plan_.day_first = options_.dayfirst.value_or(false);
+  if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
+    plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
+  for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
+  for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
+  if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
+  choose_weight_and_id();
+  return std::move(plan_);
+}
+
+void CsvPlanner::choose_weight_and_id() {
+  if (options_.weight && request_.use != FileUse::prediction)
+    plan_.weight = find(*options_.weight, known_.fields.weight);
+  if (plan_.weight) {
+    if (!start_.names.empty()) fields_.weight = called(*plan_.weight);
+    scalar_reading(known_.fields.weight.empty() ? called(*plan_.weight) : known_.fields.weight, *plan_.weight,
+                   "weight");
+  }
+  if (options_.id) {
+    plan_.id = find(*options_.id, known_.fields.id);
+    // Files for predictions may lack the training file's ids, but not a column that --set asks for.
+    if (!plan_.id && by_name() && !options_.id->index && options_.id->name != known_.fields.id)
+      plan_.id = place_of_column(start_.path, options_.id->name, start_.names);
+  } else if (start_.has_row_names) {
+    plan_.id = 0;
+  }
+  if (plan_.id && !start_.names.empty()) fields_.id = called(*plan_.id);
+}
+
+SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
+  SourceFacts facts = known_;
+  if (is_first()) facts.fields = fields_;
+  for (const auto& [field, is_class, name] : table_names_)
+    if (const auto table = columns.categories.find(field); table != columns.categories.end())
+      (is_class ? facts.class_names : facts.categories).try_emplace(name, table->second);
+  for (const auto& [field, name] : reading_names_)
+    if (const ColumnReading& reading = columns.readings.at(field); reading != ColumnReading())
+      facts.readings.try_emplace(name, reading);
+  for (const auto& [input, fills] : fills_) {
+    auto& all = facts.fills[input];
+    all.clear();
+    for (const auto& [field, fill] : fills) {
+      const auto table = columns.categories.find(field);
+      const auto found = columns.readings.find(field);
+      const ColumnReading reading = found == columns.readings.end() ? ColumnReading() : found->second;
+      all.insert(all.end(),
+                 table == columns.categories.end() ? std::max<size_t>(1, reading.dates.size())
+                                                   : table->second.size(),
+                 table == columns.categories.end() ? fill : "");
+      if (*reading.indicator) all.emplace_back();
+    }
+  }
+  return facts;
+}
+
+std::string CsvPlanner::called(size_t field) const {
+  return start_.names.empty() ? std::to_string(field) : start_.names[field];
+}
+
+size_t CsvPlanner::place_of(const CsvColumnRef& field, const std::string& name) const {
+  if (field.index && by_name() && !name.empty()) return place_of_column(start_.path, name, start_.names);
+  return place_of_field(start_, field);
+}
+
+std::optional<size_t> CsvPlanner::find(const CsvColumnRef& field, const std::string& name) const {
+  if (!is_other_file()) return place_of(field, name);
+  if (field.index && !by_name())
+    return width() == known_.fields.width ? std::optional(place_of_field(start_, field)) : std::nullopt;
+  const std::string& wanted = field.index ? name : field.name;
+  const auto found = std::find(start_.names.begin(), start_.names.end(), wanted);
+  if (found == start_.names.end() || wanted.empty()) return std::nullopt;
+  return static_cast<size_t>(found - start_.names.begin());
+}
+
+std::vector<size_t> CsvPlanner::all_others() const {
+  std::set<size_t> taken;
+  const auto take = [&](const CsvColumnRef& field) {
+    if (const auto place = find(field)) taken.insert(*place);
+  };
+  if (options_.target) take(*options_.target);
+  for (const auto& [name, field] : options_.targets) take(field);
+  for (const auto* one : {&options_.id, &options_.weight})
+    if (*one) take(**one);
+  for (const CsvColumnRef& field : options_.drop) take(field);
+  for (const auto& [name, fields] : options_.inputs)
+    for (const CsvColumnRef& field : fields) take(field);
+  if (start_.has_row_names) taken.insert(0);
+  std::vector<size_t> all;
+  for (size_t i = 0; i < width(); ++i)
+    if (!taken.contains(i)) all.push_back(i);
+  if (all.empty())
+    throw UserError(fmt::format("{}: expected columns besides the target, found none", start_.path));
+  return all;
+}
+
+std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
+  for (const auto& [name, fields] : options_.inputs)
+    if (std::none_of(request_.inputs.begin(), request_.inputs.end(),
+                     [&, n = name](const TensorSpec& input) { return input.name == n; }))
+      request_.fail("'inputs' names '" + name + "', which the model does not have");
+  std::vector<std::vector<size_t>> all;
+  const auto places = [&](const std::vector<CsvColumnRef>& fields) {
+    std::vector<size_t> some;
+    for (const CsvColumnRef& field : fields) some.push_back(place_of_field(start_, field));
+    return some;
+  };
+  size_t unnamed = 0;
+  for (const TensorSpec& input : request_.inputs) {
+    if (const CsvColumnRefs* named = options_.inputs.find(input.name)) {
+      all.push_back(places(*named));
+    } else if (++unnamed > 1) {
+      request_.fail(fmt::format("nothing is read for the model's '{}'; give 'inputs: {{{}: [...]}}'",
+                                input.name, input.name));
+    } else {
+      all.push_back(options_.columns.empty() ? all_others() : places(options_.columns));
+    }
+  }
+  return all;
+}
+
+std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
+  std::vector<size_t> counts;
+  size_t named = 0;
+  for (const auto& [name, fields] : options_.inputs) named += fields.size();
+  for (const TensorSpec& input : request_.inputs) {
+    const CsvColumnRefs* fields = options_.inputs.find(input.name);
+    counts.push_back(fields ? fields->size() : total - std::min(total, named));
+  }
+  return counts;
+}
+
+std::vector<std::vector<size_t>> CsvPlanner::cut(const std::vector<size_t>& places) const {
+  std::vector<std::vector<size_t>> all;
+  size_t at = 0;
+  for (const size_t count : counts_of_inputs(places.size())) {
+    all.emplace_back();
+    for (size_t i = 0; i < count && at < places.size(); ++i) all.back().push_back(places[at++]);
+  }
+  return all;
+}
+
+std::vector<size_t> CsvPlanner::places_to_predict_from() const {
+  const std::vector<size_t>& known = known_.fields.places;
+  const std::set<size_t> used(known.begin(), known.end());
+  if (width() == used.size()) {  // the file has only the inputs' columns, in the same order
+    std::vector<size_t> places;
+    for (const size_t place : known)
+      places.push_back(static_cast<size_t>(std::distance(used.begin(), used.find(place))));
+    return places;
+  }
+  if (width() != known_.fields.width)
+    throw UserError(fmt::format("{}: expected {} values per line, or {} as in the training file, found {}",
+                                start_.path, used.size(), known_.fields.width, width()));
+  return known;
+}
+
+std::vector<std::vector<size_t>> CsvPlanner::choose_inputs() {
+  if (by_name()) return cut(places_of_columns(start_.path, known_.fields.inputs, start_.names));
+  if (is_other_file()) return cut(places_to_predict_from());
+  auto inputs = own_inputs();
+  fields_.width = width();
+  for (const auto& of_input : inputs)
+    for (const size_t place : of_input) {
+      fields_.places.push_back(place);
+      if (!start_.names.empty()) fields_.inputs.push_back(start_.names[place]);
+    }
+  return inputs;
+}
+
+size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string& name) const {
+  if (!is_other_file()) return place_of(field, name);
+  if (const auto place = find(field, name)) return *place;
+  if (!by_name())
+    throw UserError(fmt::format("{}: expected {} values per line, including the target, found {}",
+                                start_.path, known_.fields.width, width()));
+  throw UserError(
+      fmt::format("{}: expected the target in a column named '{}', found the columns {}; "
+                  "`dtrain predict` takes files without a target",
+                  start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
+}
+
+std::vector<size_t> CsvPlanner::choose_targets() {
+  std::vector<size_t> places;
+  if (request_.targets.empty()) return places;
+  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
+      request_.targets, "target", "targets", request_);
+  const std::vector<std::string>& known = known_.fields.targets;
+  for (size_t i = 0; i < fields.size(); ++i)
+    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
+  if (!start_.names.empty())
+    for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
+  return places;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,117 @@
+// Plans what to read from a file of delimited text.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/readers/csv/options.h"
+#include "data/readers/csv/table.h"
+
+namespace dtrain {
+
+/// What messages say about a missing value of a target.
+inline constexpr const char* kTargetGap = "a target must have a value in every row";
+
+/// Returns the index of the column that `field` selects. Throws UserError if the file has no such column or
+/// no header.
+size_t place_of_field(const CsvStart& start, const CsvColumnRef& field);
+
+/// Makes a plan from the options, the facts about the training file, and the file's first lines.
+class CsvPlanner {
+ public:
+  CsvPlanner(const CsvOptions& options, const ReadRequest& request, const CsvStart& start)
+      : options_(options), request_(request), known_(request.facts), start_(start) {}
+
+  CsvPlan plan();
+
+  /// Returns the known facts, completed by those found while reading.
+  SourceFacts facts(const CsvColumns& columns) const;
+
+ private:
+  /// Name of a table of classes or categories. A field may have several, as the class of several targets.
+  struct TableName {
+    size_t field = 0;
+    bool is_class = false;  // classes of a target; false: categories of an input
+    std::string name;       // in the facts
+  };
+  /// Name under which the facts keep the reading of a field's column.
+  struct ReadingName {
+    size_t field = 0;
+    std::string name;
+  };
+
+  size_t width() const { return start_.width(); }
+  std::string called(size_t field) const;
+  /// Whether no facts are known yet, so that this file determines how others are read.
+  bool is_first() const { return known_.fields == FieldNames(); }
+  bool by_name() const { return !start_.names.empty() && known_.fields.has_names(); }
+
+  /// Returns the column that an option selects. `name` is the column's name in the training file. It replaces
+  /// an index if both files have names.
+  size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
+  /// Does the same, but returns nullopt for a missing column that a file for predictions need not have.
+  std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
+  /// Whether the configuration does not name the file. Such a file may have other columns and lack unused
+  /// ones.
+  bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
+
+  /// Returns the columns without another use, for the only input or the one that `inputs` does not name.
+  std::vector<size_t> all_others() const;
+  /// Returns the columns of each input according to the options alone.
+  std::vector<std::vector<size_t>> own_inputs() const;
+  /// Returns the number of fields of each input, out of `total`.
+  std::vector<size_t> counts_of_inputs(size_t total) const;
+  std::vector<std::vector<size_t>> cut(const std::vector<size_t>& places) const;
+  /// Returns the inputs' columns in a file without names that is used for predictions: all of its columns, or
+  /// those of the training file.
+  std::vector<size_t> places_to_predict_from() const;
+  std::vector<std::vector<size_t>> choose_inputs();
+  std::vector<size_t> choose_targets();
+  /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
+  size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
+  void choose_weight_and_id();
+  /// Adds a table of a target's classes or an input's categories, with its name in the facts.
+  void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
+  /// Returns the training file's name for a field, the i-th of all inputs.
+  std::string known_name(size_t field, size_t i) const;
+  /// Collects what the options say about columns of the training file. Throws UserError if they contradict
+  /// each other.
+  void choose_readings();
+  /// Returns the column of a key of `dates`: a column's name, or its index if no column has that name.
+  size_t place_of_key(const std::string& key) const;
+  /// Returns how to read the texts of a column named `name` in the facts. The training file's reading takes
+  /// precedence.
+  ColumnReading reading_of(size_t place, const std::string& name, bool is_number) const;
+  /// Adds a reading to the plan, unless it is the default one.
+  void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
+  void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
+  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: for
+  /// messages.
+  ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
+  void add_input(const TensorSpec& input, const std::vector<size_t>& places);
+  bool is_category(size_t place, const std::string& name) const;
+  /// Returns the value of 'fill' for an input of this type; nullopt if it does not fit. A fitted fill is
+  /// computed later, so it is NaN here.
+  std::optional<double> fill_of(DType type) const;
+  /// Returns the advice that messages give about a gap in an input.
+  std::string advice_for_gap(const TensorSpec& input) const;
+  void add_target(size_t i, size_t place);
+
+  const CsvOptions& options_;
+  const ReadRequest& request_;
+  const SourceFacts& known_;
+  const CsvStart& start_;
+  CsvPlan plan_;
+  FieldNames fields_;                         // according to the options for this file
+  std::set<size_t> categories_;               // fields listed in the option `categories`
+  size_t inputs_done_ = 0;                    // fields of inputs added so far
+  std::map<size_t, ColumnReading> readings_;  // according to the options
+  std::vector<TableName> table_names_;
+  std::vector<ReadingName> reading_names_;
+  std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,168 @@
+// The part of CsvPlanner that plans how the values of each column are read.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "data/readers/csv/planner.h"
+
+namespace dtrain {
+
+namespace {
+
+DType csv_type(const TensorSpec& wanted) {
+  return wanted.dtype == DType::int32 ? DType::int32 : DType::float32;
+}
+
+std::string name_of_target(const TensorSpec& target) {
+  return target.name.empty() ? "target" : target.name;
+}
+
+}  // namespace
+
+void CsvPlanner::choose_readings() {
+  for (const auto& [key, parts] : options_.dates) readings_[place_of_key(key)].dates = parts;
+  for (const CsvColumnRef& field : options_.amounts) readings_[place_of(field)].amount = true;
+  if (options_.indicators)
+    for (const CsvColumnRef& field : options_.indicators->columns)
+      readings_[place_of(field)].indicator = true;
+  for (const auto& [place, reading] : readings_) {
+    const bool dates = !reading.dates.empty();
+    if (dates + reading.amount + categories_.contains(place) > 1)
+      request_.fail(fmt::format(
+          "the column '{}' is named by more than one of 'dates', 'amounts' and 'categories'", called(place)));
+  }
+}
+
+size_t CsvPlanner::place_of_key(const std::string& key) const {
+  int64_t index = 0;
+  const bool is_name = std::find(start_.names.begin(), start_.names.end(), key) != start_.names.end();
+  if (!is_name && parse_number(key, index) == std::errc()) return place_of_field(start_, {index, ""});
+  return place_of_field(start_, {{}, key});
+}
+
+ColumnReading CsvPlanner::reading_of(size_t place, const std::string& name, bool is_number) const {
+  if (!is_first()) {
+    const auto known = known_.readings.find(name);
+    return known == known_.readings.end() ? ColumnReading() : known->second;
+  }
+  const auto found = readings_.find(place);
+  ColumnReading reading = found == readings_.end() ? ColumnReading() : found->second;
+  if (is_number && reading.dates.empty() && options_.indicators && options_.indicators->all)
+    reading.indicator.reset();
+  return reading;
+}
+
+void CsvPlanner::add_reading(size_t place, const std::string& name, const ColumnReading& reading) {
+  if (reading == ColumnReading()) return;
+  plan_.readings.emplace(place, reading);
+  reading_names_.push_back({place, name});
+}
+
+ColumnReading CsvPlanner::scalar_reading(const std::string& name, size_t place, const std::string& role) {
+  ColumnReading reading = reading_of(place, name, false);
+  if (!reading.dates.empty())
+    request_.fail(fmt::format("dates: expected columns of the inputs, found the {} '{}'", role, name));
+  reading.indicator = false;
+  add_reading(place, name, reading);
+  return reading;
+}
+
+void CsvPlanner::add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when) {
+  const auto& tables = is_class ? known_.class_names : known_.categories;
+  const auto found = tables.find(name);
+  CsvCategory category;
+  if (found != tables.end()) category.values = found->second;
+  category.other = !is_class && options_.unknown == CsvUnknown::other;
+  category.when = when;
+  plan_.categories.emplace(field, std::move(category));
+  table_names_.push_back({field, is_class, name});
+}
+
+std::string CsvPlanner::known_name(size_t field, size_t i) const {
+  if (i < known_.fields.inputs.size()) return known_.fields.inputs[i];
+  if (i < known_.fields.places.size()) return std::to_string(known_.fields.places[i]);
+  return called(field);
+}
+
+void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& places) {
+  CsvPart part;
+  part.dtype = csv_type(input);
+  part.advice_for_gap = advice_for_gap(input);
+  bool fitted = false;
+  std::vector<std::pair<size_t, std::string>> fills;
+  for (const size_t place : places) {
+    const std::string name = known_name(place, inputs_done_++);
+    CsvElement element{place, {}};
+    add_input_reading(input, place, name);
+    if (is_category(place, name)) {
+      add_table(place, name, false, CsvCategory::When::always);
+    } else if (options_.fill) {
+      element.gap = fill_of(part.dtype);
+      fitted = fitted || (element.gap && !options_.fill->number);
+    }
+    fills.emplace_back(place, options_.fill ? options_.fill->written : "");
+    part.fields.push_back(element);
+  }
+  if (fitted && request_.use != FileUse::split && !known_.fills.contains(input.name))
+    request_.fail(fmt::format(
+        "fill: the run was trained without it, and has no {} of its training split; give a number",
+        options_.fill->written));
+  if (fitted) fills_[input.name] = std::move(fills);
+  plan_.parts.push_back(std::move(part));
+}
+
+void CsvPlanner::add_input_reading(const TensorSpec& input, size_t place, const std::string& name) {
+  const bool is_float = csv_type(input) == DType::float32;
+  const ColumnReading reading = reading_of(place, name, is_float && !is_category(place, name));
+  if (!is_float && (!reading.dates.empty() || reading.indicator.value_or(true)))
+    request_.fail(fmt::format(
+        "{}: the column '{}' belongs to the input '{}' of type int32, which cannot have such features",
+        reading.dates.empty() ? "indicators" : "dates", name, input.name));
+  add_reading(place, name, reading);
+}
+
+bool CsvPlanner::is_category(size_t place, const std::string& name) const {
+  return categories_.contains(place) || known_.categories.contains(name);
+}
+
+std::optional<double> CsvPlanner::fill_of(DType type) const {
+  using Limits = std::numeric_limits<int32_t>;
+  const auto& number = options_.fill->number;
+  if (type == DType::float32) return number.value_or(std::numeric_limits<double>::quiet_NaN());
+  const bool fits =
+      number && *number == std::floor(*number) && *number >= Limits::min() && *number <= Limits::max();
+  return fits ? number : std::nullopt;
+}
+
+std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
+  const bool is_float = csv_type(input) == DType::float32;
+  if (!options_.fill)
+    return !is_float ? "set 'fill' to a whole number to replace missing values"
+           : request_.use != FileUse::split
+               ? "set 'fill' to a number to replace missing values"
+               : "set 'fill' to mean, median or a number to replace missing values";
+  if (is_float) return "";
+  return fmt::format("the input '{}' is int32, so 'fill' must be a whole number, not {}", input.name,
+                     options_.fill->written);
+}
+
+void CsvPlanner::add_target(size_t i, size_t place) {
+  const TensorSpec& target = request_.targets[i];
+  const std::string name = name_of_target(target);
+  using When = CsvCategory::When;
+  const DType type = csv_type(target);
+  const auto& names = known_.fields.targets;
+  const ColumnReading reading = scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
+  if (known_.class_names.contains(name) || categories_.contains(place))
+    add_table(place, name, true, When::always);
+  else if (is_first() && !reading.amount)  // else the facts have the class names
+    add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
+  plan_.parts.push_back({{{place, {}}},
+                         type,
+                         true,
+                         fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)});
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// Error messages about rows and values that cannot be read.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/readers/csv/destination.h"
+#include "data/readers/csv/plan.h"
+#include "data/readers/csv/text.h"
+
+namespace dtrain {
+
+/// Reports where an error is, what was expected and found, and which option would help. Holds only
+/// references.
+struct CsvRefusal {
+  const CsvText& text;
+  const CsvValues& values;
+  const CsvStart& start;
+  const CsvPlan& plan;
+
+  /// Throws UserError for the row at `line`, whose number of values differs from the first row's.
+  [[noreturn]] void refuse_width(const char* line) const;
+  /// Throws UserError for the value of field `index`, which is not valid for `to`.
+  [[noreturn]] void refuse_value(const char* line, const CsvField& field, size_t index,
+                                 const CsvDestination& to) const;
+
+ private:
+  /// Returns text that begins with a semicolon, or "" if there is no advice.
+  std::string advice(const char* line, std::string_view found, size_t index, const CsvDestination& to) const;
+  std::string advice_for_text(std::string_view found, size_t index) const;
+};
+
+/// Most names listed in a message.
+inline constexpr size_t kMostCsvNames = 20;
+
+}  // namespace dtrain

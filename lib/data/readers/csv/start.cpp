@@ -1,0 +1,73 @@
+#include "data/readers/csv/start.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+/// Returns the format's setting if there is one. Otherwise a line with a number counts as data. If it also
+/// has names, reading it as data will report them.
+bool is_header(const CsvFormat& format, const CsvValues& values, const std::vector<std::string>& fields) {
+  if (format.header) return *format.header;
+  return std::any_of(fields.begin(), fields.end(), [&](const auto& text) { return values.is_name(text); }) &&
+         std::none_of(fields.begin(), fields.end(), [&](const auto& text) { return values.number(text); });
+}
+
+std::vector<std::string> texts_of_row(const CsvText& text, const char*& p) {
+  std::vector<std::string> all;
+  CsvFields fields(text);
+  CsvField field;
+  do {
+    p = fields.read(p, field);
+    all.emplace_back(field.text);
+  } while (!field.last);
+  return all;
+}
+
+void check_names(const CsvText& text, const char* p) {
+  std::unordered_set<std::string> met;
+  CsvFields fields(text);
+  CsvField field;
+  do {
+    p = fields.read(p, field);
+    if (!met.emplace(field.text).second)
+      text.fail(field.at, fmt::format("expected a different name for each column, found '{}' again",
+                                      field.text.substr(0, 40)));
+  } while (!field.last);
+}
+
+}  // namespace
+
+CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvFormat& format,
+                        const char*& rows) {
+  CsvStart start;
+  start.path = text.path();
+  rows = text.skip_blank(text.begin());
+  if (rows == text.end()) return start;
+  const char* behind = rows;
+  std::vector<std::string> fields = texts_of_row(text, behind);
+  if (!is_header(format, values, fields)) {
+    start.first = std::move(fields);
+    return start;
+  }
+  check_names(text, rows);
+  start.names = std::move(fields);
+  rows = behind = text.skip_blank(behind);
+  if (rows == text.end()) return start;
+  start.first = texts_of_row(text, behind);
+  // An empty last value comes from an extra delimiter at the end of the row.
+  if (start.names.size() + 1 == start.first.size() && !start.first.back().empty()) {
+    start.has_row_names = true;
+    start.names.insert(start.names.begin(), "row.names");
+  }
+  if (start.first.size() != start.names.size())
+    text.fail_line(rows, fmt::format("expected {} values as in the first line, found {}", start.names.size(),
+                                     start.first.size()));
+  return start;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,135 @@
+#include "data/readers/csv/survey.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_set>
+
+#include "base/text_hash.h"
+#include "data/loader/parallel.h"
+
+namespace dtrain {
+
+namespace {
+
+using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
+
+std::vector<std::string> sorted(const TextSet& texts, const CsvValues& values) {
+  std::vector<std::string> all(texts.begin(), texts.end());
+  std::sort(all.begin(), all.end());
+  if (std::all_of(all.begin(), all.end(), [&](const auto& text) { return values.number(text).has_value(); }))
+    std::stable_sort(all.begin(), all.end(), [&](const std::string& a, const std::string& b) {
+      return *values.number(a) < *values.number(b);
+    });
+  return all;
+}
+
+/// Findings so far, in one block or several.
+struct Findings {
+  explicit Findings(const CsvQuestions& questions) {
+    for (const size_t field : questions.texts) texts[field];
+    for (const size_t field : questions.dates) dates[field];
+  }
+  void merge(Findings& other) {
+    for (auto& [field, found] : other.texts) texts[field].merge(found);
+    for (auto& [field, found] : other.dates) dates[field].merge(found);
+    gaps.merge(other.gaps);
+    longest_id = std::max(longest_id, other.longest_id);
+  }
+
+  std::map<size_t, TextSet> texts;
+  std::map<size_t, DateFormFinder> dates;
+  std::set<size_t> gaps;
+  size_t longest_id = 1;
+};
+
+class Surveyor {
+ public:
+  Surveyor(const CsvText& text, const CsvValues& values, size_t width, const CsvQuestions& questions)
+      : text_(text), values_(values), questions_(questions), fields_(text), of_field_(width) {}
+
+  void survey(CsvBlock& block, Findings& found) {
+    for (auto& [i, texts] : found.texts) of_field_[i].texts = &texts;
+    for (auto& [i, dates] : found.dates) of_field_[i].dates = &dates;
+    for (const size_t i : questions_.gaps) of_field_[i].gaps = true;
+    for (const auto& [i, names] : questions_.required) of_field_[i].required = names ? 2 : 1;
+    block.left_out.clear();
+    const char* p = text_.skip_blank(block.begin);
+    for (int64_t row = 0; p < block.end; p = text_.skip_blank(p), ++row) {
+      if (!questions_.required.empty())
+        if (const char* next = pass_over(p)) {
+          block.left_out.push_back(row);
+          p = next;
+          continue;
+        }
+      p = survey_row(p, found);
+    }
+  }
+
+ private:
+  struct OfField {
+    TextSet* texts = nullptr;
+    DateFormFinder* dates = nullptr;
+    bool gaps = false;
+    int required = 0;  // 1: a number, 2: a name
+  };
+
+  /// Returns where the next row begins if this one must be left out; else null.
+  const char* pass_over(const char* p) {
+    bool is_left_out = false;
+    CsvField field;
+    for (size_t i = 0; !field.last; ++i) {
+      p = fields_.read(p, field);
+      const int required = i < of_field_.size() ? of_field_[i].required : 0;
+      if (required != 0 && !is_left_out)
+        is_left_out = required == 2 ? values_.is_missing_name(field.text) : values_.is_gap(field.text);
+    }
+    return is_left_out ? p : nullptr;
+  }
+
+  const char* survey_row(const char* p, Findings& found) {
+    CsvField field;
+    for (size_t i = 0; i < of_field_.size() && !field.last; ++i) {
+      p = fields_.read(p, field);
+      if (questions_.id == i) found.longest_id = std::max(found.longest_id, field.text.size());
+      const OfField& of = of_field_[i];
+      if (of.texts && !of.texts->contains(field.text) && !values_.is_missing_name(field.text))
+        of.texts->emplace(field.text);
+      if (!of.dates && !of.gaps) continue;
+      const bool is_gap = values_.is_gap(field.text);
+      if (of.gaps && is_gap) found.gaps.insert(i);
+      if (of.dates && !is_gap) of.dates->add(field.text);
+    }
+    while (!field.last) p = fields_.read(p, field);  // extra fields are reported later
+    return p;
+  }
+
+  const CsvText& text_;
+  const CsvValues& values_;
+  const CsvQuestions& questions_;
+  CsvFields fields_;
+  std::vector<OfField> of_field_;
+};
+
+}  // namespace
+
+CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width,
+                      const CsvQuestions& questions, std::vector<CsvBlock>& blocks) {
+  Findings all(questions);
+  std::mutex mutex;
+  run_blocks(static_cast<int64_t>(blocks.size()), [&](int64_t i) {
+    Findings found(questions);
+    Surveyor(text, values, width, questions).survey(blocks[static_cast<size_t>(i)], found);
+    const std::lock_guard lock(mutex);
+    all.merge(found);
+  });
+  int64_t rows = 0;
+  for (CsvBlock& block : blocks) {
+    block.first_row = rows;
+    rows += block.kept();
+  }
+  CsvAnswers answers{{}, std::move(all.dates), std::move(all.gaps), all.longest_id};
+  for (const auto& [field, texts] : all.texts) answers.texts[field] = sorted(texts, values);
+  return answers;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,42 @@
+// The pass over a table before its values are read. It finds facts on which the meaning of values depends.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/readers/csv/dates.h"
+#include "data/readers/csv/text.h"
+#include "data/readers/csv/values.h"
+
+namespace dtrain {
+
+/// What to find out. Fields are counted from 0.
+struct CsvQuestions {
+  std::set<size_t> texts;    // fields whose distinct texts are wanted
+  std::set<size_t> dates;    // fields whose form of dates is wanted
+  std::set<size_t> gaps;     // fields to check for missing values
+  std::optional<size_t> id;  // field whose longest text is wanted
+  /// Fields without whose value a row is left out, and whether they hold names rather than numbers.
+  std::map<size_t, bool> required;
+
+  bool empty() const { return texts.empty() && dates.empty() && gaps.empty() && !id && required.empty(); }
+};
+
+struct CsvAnswers {
+  /// By field: distinct texts without missing values, sorted (by number if all are numbers).
+  std::map<size_t, std::vector<std::string>> texts;
+  std::map<size_t, DateFormFinder> dates;
+  std::set<size_t> gaps;  // the fields to check that have missing values
+  size_t longest_id = 1;  // bytes
+};
+
+/// Reads all rows, of `width` fields each, on several threads. Sets the rows that each block leaves out,
+/// which do not count for the answers, and numbers the other rows.
+CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width,
+                      const CsvQuestions& questions, std::vector<CsvBlock>& blocks);
+
+}  // namespace dtrain

@@ -1,0 +1,101 @@
+// Delimited text in memory, in blocks of whole rows, and its fields (RFC 4180).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/files/mapped_file.h"
+
+namespace dtrain {
+
+/// Throws UserError if a file with this beginning is Parquet; the message says how to convert it.
+void refuse_parquet(const std::string& path, std::string_view start);
+
+/// Consecutive rows. Blank lines between them do not count.
+struct CsvBlock {
+  const char *begin = nullptr, *end = nullptr;
+  int64_t first_row = 0, rows = 0;     // index of the first row; number of rows
+  std::vector<int64_t> left_out = {};  // indices of rows in the block, ascending
+
+  int64_t kept() const { return rows - static_cast<int64_t>(left_out.size()); }
+};
+
+/// Delimiter of a file whose values are separated by any number of spaces and tabs.
+inline constexpr char kBlanksDelimit = '\0';
+
+/// A whole file in memory: mapped, or decompressed if it is gzip. Any thread may read it. Files with comments
+/// or runs of blanks are copied as plain delimited text (blanks.h).
+class CsvText {
+ public:
+  /// `comment`: first character of comments, which are skipped up to the end of the line.
+  CsvText(const std::string& path, char delimiter, std::optional<char> comment = {});
+
+  const std::string& path() const { return path_; }
+  char delimiter() const { return delimiter_; }
+  /// First position after the byte order mark, if there is one.
+  const char* begin() const { return begin_; }
+  const char* end() const { return end_; }
+  /// Throws Error if the file has changed.
+  void check() const;
+
+  /// Returns the start of the line after the one at `p`. A row with quoted line ends has several lines.
+  const char* next_line(const char* p) const;
+  /// Returns the first row at `p` or after it; end() if only blank lines follow.
+  const char* skip_blank(const char* p) const;
+  /// Divides the rows from `from`, the beginning of a row, into blocks.
+  std::vector<CsvBlock> blocks(const char* from) const;
+
+  /// Throws UserError: "path:line:column: message", or without the column.
+  [[noreturn]] void fail(const char* at, const std::string& message) const;
+  [[noreturn]] void fail_line(const char* at, const std::string& message) const;
+  /// Returns the position of a field in row `row` (from 0, header included); end() if there is no such row.
+  const char* find(int64_t row, size_t field) const;
+  int64_t line_of(const char* at) const;
+
+ private:
+  /// A tab that delimits values is not blank: in a row of delimiters alone, all values are missing.
+  bool is_blank(char c) const;
+  bool is_blank(const char* p, const char* line_end) const;
+  /// Returns the rows that begin at or after `begin`, the beginning of a row, and before `limit`. Does not
+  /// follow an open quote beyond `end`.
+  CsvBlock block_at(const char* begin, const char* limit, const char* end) const;
+  /// Returns the start of the line after the row at `p`; `end` if a quote is open there.
+  const char* next_row(const char* p, const char* end) const;
+
+  std::string path_;
+  char delimiter_;
+  std::unique_ptr<MappedFile> mapped_;
+  std::string unpacked_;
+  const char *begin_ = nullptr, *end_ = nullptr;
+};
+
+/// One value of a row, without surrounding blanks and quotes. Valid until the next one is read.
+struct CsvField {
+  std::string_view text;
+  const char* at = nullptr;  // position in the file
+  bool last = false;         // last field of its row
+};
+
+/// Reads fields one by one. Used by one thread.
+class CsvFields {
+ public:
+  explicit CsvFields(const CsvText& text) : text_(text) {}
+  /// Reads the field at `p` and returns where the next field or row begins. Throws UserError for a quote
+  /// without an end, and for text after a closing quote.
+  const char* read(const char* p, CsvField& field);
+  /// Returns the number of fields in the row at `p`.
+  size_t count(const char* p);
+
+ private:
+  const char* read_quoted(const char* p, CsvField& field);
+  const char* finish(const char* p, CsvField& field) const;
+
+  const CsvText& text_;
+  std::string unescaped_;
+};
+
+}  // namespace dtrain

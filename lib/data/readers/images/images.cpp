@@ -1,0 +1,155 @@
+// The images reader: one folder per class, images listed in a table, or images in an HDF5 file.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files/paths.h"
+#include "config/load/files.h"
+#include "data/dataset_spec.h"
+#include "data/readers/images/hdf5_pictures.h"
+#include "data/readers/images/picture_fields.h"
+#include "data/readers/images/picture_table.h"
+#include "data/readers/open_any.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ImagesOptions : PictureOptions {
+  std::optional<std::string> directory;
+  std::optional<PictureCsv> csv;
+  std::optional<PictureHdf5> hdf5;
+  std::vector<std::string> class_names;
+};
+
+class ImagesReader final : public Reader {
+ public:
+  explicit ImagesReader(const ImagesOptions& options) : options_(options) {}
+
+  SourceColumns open(const ReadRequest& request) const override {
+    check_one_picture(request);
+    PictureSet set = options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
+                     : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
+                                     : list_folder_of(request.find(*options_.directory), request);
+    set.can_skip = true;
+    return open_pictures(std::move(set), options_, request.inputs[0]);
+  }
+
+  std::vector<std::string> files() const override {
+    std::vector<std::string> all;
+    if (options_.csv) all.push_back(options_.csv->file);
+    if (options_.hdf5) all.push_back(options_.hdf5->file);
+    if (options_.directory) all.push_back(*options_.directory);
+    return all;
+  }
+  std::vector<std::string> paths(const ReadRequest& request) const override {
+    return {request.find(files().front())};  // a table's directory may hold other files, too
+  }
+  FileListing named_files(const ReadRequest& request) const override {
+    return options_.csv ? files_of_table(table(request)) : FileListing();
+  }
+
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
+                                          const ReadRequest& request) const override {
+    if (request.inputs.size() != 1) return std::nullopt;
+    if (options_.hdf5 && format == FileFormat::hdf5)
+      return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
+    if (!options_.csv && !options_.hdf5 && !request.targets.empty() && format == FileFormat::picture &&
+        look_at(path) == Standing::directory)
+      return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
+    if (!options_.csv || format != FileFormat::text) return std::nullopt;
+    // Paths in another table are first searched in its own folder, because the run's may have images of these
+    // names.
+    PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
+    if (text.header) other.format.header = text.header;
+    if (text.delimiter) other.format.delimiter = *text.delimiter;
+    return open_pictures(list_table(other, options_.on_error, request), options_, request.inputs[0]);
+  }
+
+  bool has_weights() const override { return options_.csv && options_.csv->weight; }
+  std::optional<PictureOptions> picture_options() const override { return options_; }
+
+ private:
+  /// Adds the class names of the only target from the options, if none are known.
+  ReadRequest with_names(const ReadRequest& request) const {
+    ReadRequest all = request;
+    if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
+    return all;
+  }
+
+  PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {
+    if (request.targets.empty()) return picture_set(list_pictures(folder));
+    if (request.targets.size() > 1)
+      request.fail(fmt::format("images in folders need a model with at most one target; this one has {}",
+                               request.targets.size()));
+    const auto known = with_names(request).facts.class_names;
+    const auto names = known.find("target");
+    PictureClasses classes =
+        list_classes(folder, names == known.end() ? std::vector<std::string>() : names->second);
+    const std::string warning = names == known.end() ? warning_of_splits(folder, classes.class_names) : "";
+    PictureSet set = picture_set(std::move(classes));
+    set.known.facts.fields = request.facts.fields;
+    if (!warning.empty()) set.known.warnings.push_back(warning);
+    return set;
+  }
+
+  PictureSet list_datasets(const std::string& path, const ReadRequest& request) const {
+    const std::vector<std::string> names = options_.hdf5->resolve(request);
+    PictureSet set{path, hdf5_pictures(path, names[0]), {}};
+    for (size_t i = 1; i < names.size(); ++i) {
+      set.known.columns.push_back(open_hdf5(path, names[i]));
+      if (set.known.columns.back()->size() != set.pictures->size())
+        throw UserError(fmt::format("{}: expected a target for each of {} images, found {} in '{}'", path,
+                                    set.pictures->size(), set.known.columns.back()->size(), names[i]));
+    }
+    set.known.facts = request.facts;
+    if (!options_.class_names.empty() && names.size() == 2)
+      set.known.facts.class_names.try_emplace("target", options_.class_names);
+    return set;
+  }
+
+  /// Returns the folder of the images; "" if it is not set or does not exist on this machine.
+  std::string folder_if_there(const ReadRequest& request) const {
+    if (!options_.directory) return "";
+    const std::string folder = find_file(*options_.directory, request.folder());
+    return look_at(folder) == Standing::directory ? folder : "";
+  }
+
+  PictureTable table(const ReadRequest& request) const {
+    return {request.find(options_.csv->file), options_.directory ? request.find(*options_.directory) : "",
+            *options_.csv, options_.csv->format()};
+  }
+
+  ImagesOptions options_;
+};
+
+}  // namespace
+
+void add_images(Registry<Reader>& table) {
+  Schema<ImagesOptions> schema(
+      "JPEG, PNG and BMP files, in one folder per class, listed in a CSV file or stored in HDF5. They are "
+      "rotated according to EXIF and resized bilinearly with antialiasing to [height, width, channels] with "
+      "values from 0 to 255. Without a target, all files below the folder are read.");
+  schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
+  schema
+      .optional("directory", &ImagesOptions::directory,
+                "the folder with one folder per class; with csv, the folder to which its paths are relative "
+                "(if not given, the csv file's own)")
+      .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
+      .optional("hdf5", &ImagesOptions::hdf5,
+                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes");
+  add_picture_fields(schema);
+  schema
+      .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
+          diagnostics.error(node,
+                            "give one of 'directory' (a folder of images for each class), 'csv' (a table of "
+                            "their paths) and 'hdf5' (datasets of encoded images)");
+      })
+      .positional("directory");
+  table.add<ImagesReader>("images", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,187 @@
+#include "data/readers/images/picture_table.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/pictures/class_numbers.h"
+#include "data/pictures/picture_column.h"
+#include "data/pictures/picture_files.h"
+#include "data/readers/csv/planner.h"
+#include "data/readers/csv/text.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Content of a table of images.
+struct ReadTable {
+  CsvStart start;
+  size_t field = 0;  // of the paths
+  CsvColumns columns;
+  SourceFacts facts;
+  std::vector<ListedFile> files;
+};
+
+std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths) {
+  const std::string own = std::filesystem::path(table.path).parent_path().string();
+  const bool own_first = table.folder.empty() || table.own_folder_first;
+  const std::string& folder = own_first ? own : table.folder;
+  const std::string& other_folder = own_first && !table.folder.empty() ? table.folder : own;
+  std::vector<std::string> below, written;
+  for (int64_t row = 0; row < paths.size(); ++row) {
+    written.push_back(text_of(paths, row));
+    below.push_back(path_in(folder, written.back() + table.options.extension));
+  }
+  std::vector<ListedFile> files = list_files(below);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (written[i].empty()) files[i].problem = "expected the path of an image, found nothing";
+    if (files[i].problem.empty() || written[i].empty() || folder == other_folder) continue;
+    ListedFile other = list_file(path_in(other_folder, written[i] + table.options.extension));
+    if (other.problem.empty()) files[i] = std::move(other);
+  }
+  return files;
+}
+
+/// If the names of the targets' classes are known, the table may have their numbers instead.
+void take_numbers(CsvPlan& plan, const CsvStart& start) {
+  for (auto& [field, category] : plan.categories)
+    if (category.values) category.values = label_texts(*category.values, start.first[field]);
+}
+
+ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
+  ReadTable read;
+  read.facts = request.facts;
+  CsvOptions known;  // options of a csv reader
+  known.target = table.options.target;
+  known.targets = table.options.targets;
+  known.weight = table.options.weight;
+  std::optional<CsvPlanner> planner;
+  read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
+    read.start = found;
+    CsvPlan plan;
+    if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
+    plan.advice.clear();  // it is for a csv reader
+    for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
+    take_numbers(plan, found);
+    plan.id = read.field = place_of_field(read.start, table.options.path);
+    return plan;
+  });
+  if (planner) read.facts = planner->facts(read.columns);
+  read.files = files_in(table, *read.columns.names);
+  return read;
+}
+
+/// The table's text, opened again, and the positions of the rows' paths in it.
+class Places {
+ public:
+  Places(const PictureTable& table, const ReadTable& read)
+      : text_(table.path, table.format.delimiter), field_(read.field), header_(!read.start.names.empty()) {}
+
+  int64_t line_of(size_t row) const { return text_.line_of(at(row)); }
+  [[noreturn]] void fail(size_t row, const std::string& message) const { text_.fail(at(row), message); }
+
+ private:
+  const char* at(size_t row) const { return text_.find(static_cast<int64_t>(row) + header_, field_); }
+
+  CsvText text_;
+  size_t field_;
+  int64_t header_;  // number of header rows
+};
+
+/// Returns advice on a path that does not exist: an option that may fix it; "" if none would.
+std::string advice_for(const PictureTable& table, const std::string& path) {
+  constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
+  if (table.options.extension.empty())
+    for (const char* ending : kEndings)
+      if (list_file(path + ending).problem.empty())
+        return fmt::format("; there is {0}{1}: give 'extension: {1}'", path, ending);
+  return table.folder.empty() ? "; set 'directory' to the folder of the images" : "";
+}
+
+void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
+  std::unordered_map<std::string, size_t> met;
+  for (size_t i = 0; i < read.files.size(); ++i) {
+    const std::string& path = read.files[i].path;
+    const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
+    if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
+    const Places places(table, read);
+    places.fail(i, fmt::format("expected each image once, found {} again, which is also in line {}", path,
+                               places.line_of(first->second)));
+  }
+}
+
+void refuse_missing(const PictureTable& table, const ReadTable& read, bool can_skip) {
+  const auto is_missing = [](const ListedFile& file) { return !file.problem.empty(); };
+  const auto first = std::find_if(read.files.begin(), read.files.end(), is_missing);
+  if (first == read.files.end()) return;
+  const auto count = std::count_if(first, read.files.end(), is_missing);
+  const auto row = static_cast<size_t>(first - read.files.begin());
+  std::string message = first->problem;
+  if (!text_of(*read.columns.names, static_cast<int64_t>(row)).empty())
+    message = fmt::format("{}: {}{}", first->path, first->problem, advice_for(table, first->path));
+  const bool has_some = count < static_cast<int64_t>(read.files.size());
+  Places(table, read)
+      .fail(row, message + describe_others(count - 1, "cannot be found", can_skip && has_some));
+}
+
+}  // namespace
+
+const Schema<PictureCsv>& PictureCsv::schema() {
+  static const auto all =
+      Schema<PictureCsv>("A CSV file with one row per image.")
+          .required("file", &PictureCsv::file, "the file")
+          .required("path", &PictureCsv::path, "the column of the images' paths, by name or index")
+          .optional("extension", &PictureCsv::extension, "an extension to append to the paths, such as .jpg")
+          .optional("target", &PictureCsv::target,
+                    "the column of the only target: a number, or the name of a class")
+          .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
+          .optional("weight", &PictureCsv::weight,
+                    "the column of sample weights, numbers of at least 0 by which the samples' losses are "
+                    "multiplied")
+          .optional("header", &PictureCsv::header,
+                    "whether the first line holds the columns' names; if not given, it does if columns are "
+                    "selected by name")
+          .optional("delimiter", &PictureCsv::delimiter,
+                    "the character between values, or whitespace for any number of spaces and tabs",
+                    csv_delimiter_check())
+          .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (options.target && !options.targets.empty())
+              diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+          });
+  return all;
+}
+
+CsvFormat PictureCsv::format() const {
+  const auto is_name = [](const CsvColumnRef& column) { return !column.index; };
+  const bool by_name =
+      is_name(path) || (target && is_name(*target)) || (weight && is_name(*weight)) ||
+      std::any_of(targets.begin(), targets.end(), [&](const auto& one) { return is_name(one.second); });
+  return {csv_delimiter(delimiter), header.value_or(by_name)};
+}
+
+FileListing files_of_table(const PictureTable& table) {
+  ReadRequest nothing_else;
+  nothing_else.use = FileUse::prediction;
+  return {"", read_table(table, nothing_else).files};
+}
+
+PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
+  ReadRequest of_targets = request;
+  of_targets.inputs.clear();  // images are not columns of the table
+  ReadTable read = read_table(table, of_targets);
+  if (request.use == FileUse::split) refuse_duplicates(table, read);
+  if (on_error == OnError::error) refuse_missing(table, read, request.use == FileUse::split);
+  PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
+  set.known.columns = std::move(read.columns.parts);
+  set.known.weights = std::move(read.columns.weights);
+  set.known.names = std::move(read.columns.names);
+  set.known.facts = std::move(read.facts);
+  return set;
+}
+
+}  // namespace dtrain

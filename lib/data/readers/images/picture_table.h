@@ -1,0 +1,46 @@
+// Images listed in a table of delimited text, one path per row.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/pictures/open_pictures.h"
+#include "data/readers/csv/options.h"
+
+namespace dtrain {
+
+/// Options that name the table and its columns.
+struct PictureCsv {
+  std::string file;
+  CsvColumnRef path;
+  std::string extension;
+  std::optional<CsvColumnRef> target;
+  Named<CsvColumnRef> targets;
+  std::optional<CsvColumnRef> weight;
+  std::optional<bool> header;
+  std::string delimiter = ",";
+
+  static const Schema<PictureCsv>& schema();
+  /// Returns the format of the text. Without the option `header`, it has one if columns are selected by name.
+  CsvFormat format() const;
+};
+
+/// A table file, and how to read it.
+struct PictureTable {
+  std::string path;
+  std::string folder;  // of the images; "": the table's own folder, which is searched in any case
+  PictureCsv options;
+  CsvFormat format;
+  bool own_folder_first = false;  // search the table's own folder first
+};
+
+/// Returns the files that the table lists, in its order. Throws UserError like read_csv().
+FileListing files_of_table(const PictureTable& table);
+
+/// Returns the images with the request's targets: numbers, or classes whose names are texts. The rows' names
+/// are the texts of the path column. Throws UserError, with the row's position in the table, for an image
+/// that a split lists twice, and, depending on on_error, for a file that does not exist.
+PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request);
+
+}  // namespace dtrain

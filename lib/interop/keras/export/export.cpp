@@ -1,0 +1,103 @@
+#include "interop/keras/export/export.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoint/hdf5_image.h"
+#include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/model_config.h"
+#include "interop/keras/files/class_paths.h"
+#include "interop/layer_formats.h"
+#include "interop/zip_writer.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The Keras version whose file format is written.
+constexpr const char* kKerasVersion = "3.8.0";
+
+/// Throws UserError for activations that Keras lacks: Keras could not load the file.
+void check_functions(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.layer) continue;
+    const Json config = keras_config_of(node.layer).config;
+    const Json* activation = config.is_object() ? config.find("activation") : nullptr;
+    if (!activation || !activation->is_string()) continue;
+    const std::string& name = activation->as_string();
+    if (name == "gelu_tanh" || name.starts_with("hard_sigmoid_"))
+      throw UserError(
+          fmt::format("{} '{}': its activation ({}) does not exist in Keras 3", node.kind, node.name, name));
+  }
+}
+
+class WeightsWriter {
+ public:
+  explicit WeightsWriter(SparseFile& target) : image_(target) {}
+
+  void write(const ExportedModel& model, const std::vector<KerasLayer>& layers,
+             const std::optional<KerasTraining>& training) {
+    add_vars("", model.name);
+    KerasClassNumbers numbers;
+    for (const KerasLayer& layer : layers) {
+      const GraphNode& node = model.graph->nodes[static_cast<size_t>(layer.node)];
+      const std::string class_name =
+          node.kind == "input" ? std::string("InputLayer") : keras_config_of(node.layer).class_name;
+      const std::string group = add_vars("/layers/" + numbers.next(class_name), layer.name);
+      for (size_t i = 0; i < node.parameters.size(); ++i) {
+        const std::span<const float> values = model.values(layer.node, i);
+        image_.write_array(fmt::format("{}/{}", group, i),
+                           {"", node.parameters[i].shape, DType::float32, values.data()});
+      }
+    }
+    if (training) write_optimizer(*training);
+    image_.close();
+  }
+
+ private:
+  /// Creates the group of a layer's variables. Returns its path.
+  std::string add_vars(const std::string& path, const std::string& name) {
+    const std::string vars = path + "/vars";
+    const Hdf5Handle group = image_.make_group(vars);
+    image_.write_text(group, "name", name);
+    return vars;
+  }
+
+  void write_optimizer(const KerasTraining& training) {
+    const std::string group = add_vars("/optimizer", "optimizer");
+    int next = 0;
+    image_.write_number(fmt::format("{}/{}", group, next++), training.iteration);
+    if (training.learning_rate)
+      image_.write_array(fmt::format("{}/{}", group, next++),
+                         {"", {}, DType::float32, &*training.learning_rate});
+    for (const ArrayRef& slot : training.slots) image_.write_array(fmt::format("{}/{}", group, next++), slot);
+  }
+
+  Hdf5Image image_;
+};
+
+}  // namespace
+
+std::vector<std::string> export_keras(const ExportedModel& model,
+                                      const std::optional<KerasTraining>& training, const std::string& path) {
+  check_functions(*model.graph);
+  const std::vector<KerasLayer> layers = keras_layers(*model.graph);
+  Json config = keras_model_config(*model.graph, model.name, layers, KerasForm::keras_3);
+  if (training) config.set("compile_config", training->compile_config);
+  SparseFile weights;
+  WeightsWriter(weights).write(model, layers, training);
+  ZipWriter archive(path);
+  archive.add(
+      "metadata.json",
+      Json::object().set("keras_version", kKerasVersion).set("date_saved", "1980-01-01@00:00:00").dump());
+  archive.add("config.json", config.dump());
+  archive.add("model.weights.h5", weights.parts());
+  // Keras ignores unknown entries.
+  if (!model.metadata.entries().empty()) archive.add("dtrain.json", model.metadata.dump());
+  archive.finish();
+  return {path};
+}
+
+}  // namespace dtrain

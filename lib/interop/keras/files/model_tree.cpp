@@ -1,0 +1,214 @@
+#include "interop/keras/files/model_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "interop/keras/files/json.h"
+
+namespace dtrain {
+
+namespace {
+
+bool is_model_class(std::string_view name) {
+  constexpr std::array kModels{"Functional", "Model", "Sequential", "Network"};
+  return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
+}
+
+/// Parses the layers and calls of one model, without those of models within it.
+class ModelParser {
+ public:
+  explicit ModelParser(std::string where) : where_(std::move(where)) {}
+
+  KerasModel parse(const Json& model) {
+    const std::string class_name = text_at(model, "class_name");
+    const Json* config = value_at(model, "config");
+    if (!config) refuse("a model's class_name and config", "something else");
+    if (!is_model_class(class_name) && !value_at(*config, "layers"))
+      throw UserError(
+          fmt::format("{}: is of the class '{}', which computes in Python code and lists no layers; "
+                      "expected a Sequential or "
+                      "functional model",
+                      where_, class_name));
+    result_.name = text_at(*config, "name");
+    const Json* layers = config->is_array() ? config : value_at(*config, "layers");
+    if (!layers || !layers->is_array()) refuse("a list of layers", "none");
+    const bool is_sequential = class_name == "Sequential";
+    for (const Json& layer : layers->items()) add_layer(layer, is_sequential);
+    if (is_sequential) {
+      chain(*config);
+    } else {
+      for (size_t i = 0; i < layers->items().size(); ++i) add_calls(i, layers->items()[i]);
+      if (const Json* inputs = value_at(*config, "input_layers")) add_tensors(*inputs, result_.inputs);
+      if (const Json* outputs = value_at(*config, "output_layers")) add_tensors(*outputs, result_.outputs);
+      if (result_.outputs.empty()) refuse("output_layers", "none");
+      number_calls_from_zero();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& expected, const std::string& found) const {
+    throw UserError(fmt::format("{}: expected {}, found {}", where_, expected, found));
+  }
+
+  void add_layer(const Json& written, bool is_sequential) {
+    KerasModelLayer layer;
+    layer.class_name = text_at(written, "class_name");
+    if (const Json* config = value_at(written, "config")) layer.config = *config;
+    layer.name = text_at(written, "name");
+    if (layer.name.empty()) layer.name = text_at(layer.config, "name");
+    if (layer.name.empty() && is_sequential)
+      layer.name = fmt::format("{}_{}", layer.class_name, result_.layers.size());
+    if (layer.class_name.empty() || layer.name.empty())
+      refuse("a layer's class_name and name", written.dump());
+    if (const Json* trainable = value_at(layer.config, "trainable"); trainable && trainable->is_bool())
+      layer.trainable = trainable->as_bool();
+    if (!numbers_.emplace(layer.name, static_cast<int>(result_.layers.size())).second)
+      refuse("layers of different names", fmt::format("two of the name '{}'", layer.name));
+    if (is_model_class(layer.class_name) || value_at(layer.config, "layers"))
+      layer.model = std::make_shared<const KerasModel>(
+          ModelParser(fmt::format("{}/{}", where_, layer.name)).parse(written));
+    result_.layers.push_back(std::move(layer));
+  }
+
+  /// Adds one call to each layer of a Sequential, and an InputLayer at the front unless there is one.
+  void chain(const Json& config) {
+    if (result_.layers.empty()) refuse("at least one layer", "none");
+    if (!result_.layers.front().is_input()) {
+      const KerasModelLayer& first = result_.layers.front();
+      KerasModelLayer input;
+      input.name = first.name + "_input";
+      input.class_name = "InputLayer";
+      input.config = Json::object().set("name", input.name);
+      for (const char* key : {"batch_input_shape", "batch_shape"})
+        if (const Json* shape = value_at(first.config, key)) input.config.set("batch_shape", *shape);
+      const Json* build = value_at(config, "build_input_shape");
+      if (!input.config.find("batch_shape") && build) input.config.set("batch_shape", *build);
+      if (!input.config.find("batch_shape") && first.model && !first.model->inputs.empty()) {
+        const auto& inner = first.model->layers[static_cast<size_t>(first.model->inputs.front().layer)];
+        for (const char* key : {"batch_input_shape", "batch_shape"})
+          if (const Json* shape = value_at(inner.config, key)) input.config.set("batch_shape", *shape);
+      }
+      if (const std::string dtype = text_at(first.config, "dtype"); !dtype.empty())
+        input.config.set("dtype", dtype);
+      result_.layers.insert(result_.layers.begin(), std::move(input));
+    }
+    for (size_t i = 1; i < result_.layers.size(); ++i)
+      result_.layers[i].calls.push_back({{{static_cast<int>(i) - 1, 0, 0}}, Json::object()});
+    result_.inputs = {{0, 0, 0}};
+    result_.outputs = {{static_cast<int>(result_.layers.size()) - 1, 0, 0}};
+  }
+
+  int number_of(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) refuse("names of layers", fmt::format("'{}', which is not a layer", name));
+    return found->second;
+  }
+
+  static std::optional<int> small_number(const Json& json) {
+    constexpr int64_t kMost = 1'000'000;
+    if (!json.is_int() || json.as_int() < 0 || json.as_int() > kMost) return std::nullopt;
+    return static_cast<int>(json.as_int());
+  }
+
+  /// Parses [layer, call, output] or [layer, call, output, arguments]; returns nullopt for other JSON.
+  std::optional<KerasTensor> tensor_of(const Json& json) const {
+    if (!json.is_array() || json.items().size() < 3 || !json.items()[0].is_string()) return std::nullopt;
+    const auto call = small_number(json.items()[1]), output = small_number(json.items()[2]);
+    if (!call || !output) return std::nullopt;
+    return KerasTensor{number_of(json.items()[0].as_string()), *call, *output};
+  }
+
+  /// Adds the tensors in a structure of lists and mappings, in order. They are references or Keras 3's tensor
+  /// objects.
+  void add_tensors(const Json& json, std::vector<KerasTensor>& tensors) const {
+    if (const auto tensor = tensor_of(json)) {
+      tensors.push_back(*tensor);
+    } else if (json.is_array()) {
+      for (const Json& item : json.items()) add_tensors(item, tensors);
+    } else if (json.is_object()) {
+      const Json* config = value_at(json, "config");
+      const Json* history = config ? value_at(*config, "keras_history") : nullptr;
+      if (history) return add_tensors(*history, tensors);
+      for (const auto& [key, value] : json.entries()) add_tensors(value, tensors);
+    }
+  }
+
+  /// Adds the keyword arguments of a call that are not null.
+  static void add_arguments(const Json& written, Json& arguments) {
+    if (!written.is_object()) return;
+    for (const auto& [key, value] : written.entries())
+      if (!value.is_null()) arguments.set(key, value);
+  }
+
+  void add_calls(size_t number, const Json& written) {
+    KerasModelLayer& layer = result_.layers[number];
+    const Json* nodes = value_at(written, "inbound_nodes");
+    if (!nodes || layer.is_input()) return;
+    if (!nodes->is_array()) refuse("a list of inbound_nodes", nodes->dump());
+    for (const Json& node : nodes->items()) {
+      KerasCall call{{}, Json::object()};
+      if (const Json* args = value_at(node, "args")) {  // Keras 3
+        add_tensors(*args, call.inputs);
+        if (const Json* keywords = value_at(node, "kwargs")) add_arguments(*keywords, call.arguments);
+      } else {
+        add_tensors(node, call.inputs);
+        const bool is_single = node.is_array() && !node.items().empty() && node.items()[0].is_string();
+        const auto add_of = [&](const Json& tensor) {
+          if (tensor.is_array() && tensor.items().size() > 3)
+            add_arguments(tensor.items()[3], call.arguments);
+        };
+        if (is_single) add_of(node);
+        if (!is_single && node.is_array())
+          for (const Json& tensor : node.items()) add_of(tensor);
+      }
+      layer.calls.push_back(std::move(call));
+    }
+  }
+
+  /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a
+  /// call.
+  void number_calls_from_zero() {
+    std::vector<int> largest(result_.layers.size(), -1);
+    const auto for_each_tensor = [&](const auto& work) {
+      for (KerasModelLayer& layer : result_.layers)
+        for (KerasCall& call : layer.calls)
+          for (KerasTensor& tensor : call.inputs) work(tensor);
+      for (auto* ends : {&result_.inputs, &result_.outputs})
+        for (KerasTensor& tensor : *ends) work(tensor);
+    };
+    for_each_tensor([&](const KerasTensor& tensor) {
+      int& most = largest[static_cast<size_t>(tensor.layer)];
+      most = std::max(most, tensor.call);
+    });
+    for_each_tensor([&](KerasTensor& tensor) {
+      const KerasModelLayer& layer = result_.layers[static_cast<size_t>(tensor.layer)];
+      const int calls = std::max(1, static_cast<int>(layer.calls.size()));
+      const int surplus = std::max(0, largest[static_cast<size_t>(tensor.layer)] - (calls - 1));
+      tensor.call -= surplus;
+      if (tensor.call < 0 || (layer.calls.empty() && !layer.is_input()))
+        refuse(fmt::format("a call of '{}'", layer.name), "none that its readers name");
+    });
+  }
+
+  std::string where_;
+  KerasModel result_;
+  std::map<std::string, int> numbers_;
+};
+
+}  // namespace
+
+std::shared_ptr<const KerasModel> parse_keras_model(const Json& model_config) {
+  const Json* config = value_at(model_config, "config");
+  const std::string name = config ? text_at(*config, "name") : "";
+  return std::make_shared<const KerasModel>(
+      ModelParser(name.empty() ? "the model" : fmt::format("the model '{}'", name)).parse(model_config));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,123 @@
+#include "interop/keras/files/weight_names.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/json.h"
+#include "interop/keras/files/model_tree.h"
+
+namespace dtrain {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// The weights of a class, in Keras's order, and the option that each depends on.
+struct ClassWeights {
+  std::string_view class_name;  // in snake case
+  struct Weight {
+    const char* name;
+    const char* option;  // the weight exists unless this option is false; null: it always exists
+  };
+  std::vector<Weight> weights;
+};
+
+const std::vector<ClassWeights>& classes() {
+  static const std::vector<ClassWeights> all{
+      {"dense", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv1d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv2d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv3d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv2d_transpose", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"depthwise_conv2d", {{"depthwise_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"separable_conv2d",
+       {{"depthwise_kernel", nullptr}, {"pointwise_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"embedding", {{"embeddings", nullptr}}},
+      {"p_re_lu", {{"alpha", nullptr}}},
+      {"batch_normalization",
+       {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
+      {"layer_normalization", {{"gamma", "scale"}, {"beta", "center"}}},
+  };
+  return all;
+}
+
+/// Returns names for `count` weights of a layer. `config` is null if the file has none.
+Names weight_names_of(std::string_view class_name, const Json& config, size_t count) {
+  Names numbers, names;
+  for (size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+  const auto known = std::find_if(classes().begin(), classes().end(),
+                                  [&](const ClassWeights& one) { return one.class_name == class_name; });
+  if (known == classes().end()) return numbers;
+  Names always;
+  for (const auto& [name, option] : known->weights) {
+    const Json* value = option ? value_at(config, option) : nullptr;
+    if (!value || !value->is_bool() || value->as_bool()) names.emplace_back(name);
+    if (!option) always.emplace_back(name);
+  }
+  if (names.size() == count) return names;
+  return always.size() == count ? always : numbers;
+}
+
+/// The layer that a group of weights belongs to.
+struct NamedLayer {
+  std::string name, class_name;
+  Json config;
+};
+
+void add_layers(const KerasModel& model, const std::string& path, const std::string& prefix,
+                std::map<std::string, NamedLayer>& layers) {
+  KerasClassNumbers numbers;
+  for (const KerasModelLayer& layer : model.layers) {
+    const std::string group = fmt::format("{}layers/{}", path, numbers.next(layer.class_name));
+    if (layer.model) {
+      add_layers(*layer.model, group + "/", prefix + layer.name + "/", layers);
+    } else {
+      layers.emplace(group,
+                     NamedLayer{prefix + layer.name, keras_snake_case(layer.class_name), layer.config});
+    }
+  }
+}
+
+/// Returns the layer of a group in a file without the model's configuration.
+NamedLayer layer_of_path(const KerasWeightGroup& group) {
+  Names parts;
+  for (size_t begin = 0; begin <= group.name.size();) {
+    const size_t end = std::min(group.name.find('/', begin), group.name.size());
+    const std::string part = group.name.substr(begin, end - begin);
+    if (part != "layers" && part != "_layer_checkpoint_dependencies") parts.push_back(part);
+    begin = end + 1;
+  }
+  NamedLayer layer;
+  if (parts.empty()) return layer;
+  layer.class_name = parts.back();
+  const size_t number = layer.class_name.find_last_not_of("0123456789");
+  if (number != std::string::npos && layer.class_name[number] == '_' && number + 1 < layer.class_name.size())
+    layer.class_name.resize(number);
+  if (!group.layer.empty()) parts.back() = group.layer;
+  layer.name = fmt::format("{}", fmt::join(parts, "/"));
+  return layer;
+}
+
+}  // namespace
+
+std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, const Json& model_config) {
+  std::map<std::string, NamedLayer> layers;
+  if (!model_config.is_null()) add_layers(*parse_keras_model(model_config), "", "", layers);
+  std::vector<Names> all;
+  for (const KerasWeightGroup& group : groups) {
+    const auto found = layers.find(group.name);
+    const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
+    Names names = weight_names_of(layer.class_name, layer.config, group.weights.size());
+    for (std::string& name : names) name = layer.name + "/" + name;
+    all.push_back(std::move(names));
+  }
+  return all;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,100 @@
+#include "interop/keras/import/graph.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "interop/keras/import/layer_reader.h"
+#include "interop/layer_formats.h"
+
+namespace dtrain {
+namespace {
+
+/// Returns true if the shape, or one of its extents, is missing.
+bool is_open(const ConfigNode& shape) {
+  if (shape.is_mapping()) {
+    const ConfigNode* inner = shape.find("shape");
+    return !inner || is_open(*inner);
+  }
+  if (!shape.is_sequence()) return true;
+  return std::any_of(shape.items().begin(), shape.items().end(),
+                     [](const ConfigNode& extent) { return extent.is_null(); });
+}
+
+void check_inputs(const ConfigNode& model) {
+  std::string problems;
+  for (const auto& [name, shape] : model.find("inputs")->entries()) {
+    if (!is_open(shape)) continue;
+    const ConfigNode* extents = shape.is_mapping() ? shape.find("shape") : &shape;
+    std::vector<std::string> shown;
+    if (extents && extents->is_sequence())
+      for (const ConfigNode& extent : extents->items())
+        shown.push_back(extent.is_null() ? "?" : extent.text());
+    std::string example = fmt::format("{}", fmt::join(shown, ","));
+    problems += fmt::format(
+        "\n  input '{0}' is [{1}]: add --set 'model.inputs.{0}=[{2}]'", name.text(), example,
+        shown.empty() ? "64" : [&] {
+          for (std::string& one : shown)
+            if (one == "?") one = "224";
+          return fmt::format("{}", fmt::join(shown, ","));
+        }());
+  }
+  if (!problems.empty())
+    throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
+}
+
+}  // namespace
+
+ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph) {
+  std::vector<ConfigNode> layers;
+  for (const ConfigNode& layer : model.find("layers")->items()) {
+    const auto& [kind, options] = layer.entries().front();
+    const ConfigNode* name = options.find("name");
+    const bool may_be_automatic =
+        name && (name->text() == kind.text() || name->text().starts_with(kind.text() + "_"));
+    constexpr std::string_view kName[] = {"name"};
+    const ConfigNode shorter = may_be_automatic ? options.without(kName) : options;
+    const bool is_bare = shorter.is_mapping() && shorter.entries().empty();
+    layers.push_back(is_bare ? kind : ConfigNode::mapping({ConfigNode::entry(kind.text(), shorter)}));
+  }
+  const ConfigNode changed = model.with("layers", ConfigNode::sequence(std::move(layers)));
+  Diagnostics diagnostics;
+  const std::optional<Graph> other = parse_model(changed, diagnostics);
+  if (diagnostics.has_errors() || !other) return model;
+  const auto same = [](const GraphNode& a, const GraphNode& b) { return a.name == b.name; };
+  const bool are_same =
+      std::equal(graph.nodes.begin(), graph.nodes.end(), other->nodes.begin(), other->nodes.end(), same);
+  return are_same ? changed : model;
+}
+
+Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {
+  check_inputs(model);
+  Diagnostics diagnostics;
+  std::optional<Graph> graph = parse_model(model, diagnostics);
+  diagnostics.throw_if_errors();
+  std::string problems;
+  for (const auto& [layer, name] : imported.names) {
+    KerasLayerReader reader(layer->class_name, layer->config, 3);
+    formats_of_keras_class(layer->class_name)->from_keras(reader);
+    if (!reader.last_axis() || imported.moved_channels.contains(layer)) continue;
+    for (const GraphNode& node : graph->nodes) {
+      if (node.name != name || node.is_activation_of_previous) continue;
+      const int64_t rank = graph->spec(node.inputs[0]).shape.rank();
+      if (*reader.last_axis() != rank)
+        problems +=
+            fmt::format("\n  {} ({}): works along axis {}, which is not the last; channels must be last",
+                        name, layer->class_name, *reader.last_axis());
+    }
+  }
+  if (!problems.empty()) throw UserError("dtrain cannot express some layers of this model:" + problems);
+  return std::move(*graph);
+}
+
+}  // namespace dtrain

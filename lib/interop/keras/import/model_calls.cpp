@@ -1,0 +1,148 @@
+#include "interop/keras/import/model_calls.h"
+
+#include <functional>
+#include <queue>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr size_t kMostCalls = 100'000;
+
+/// Orders the calls of one model; a model within it is ordered separately.
+class ModelOrder {
+ public:
+  ModelOrder(const KerasModel& model, std::string prefix, KerasCalls& result)
+      : model_(model), prefix_(std::move(prefix)), result_(result) {
+    for (const KerasModelLayer& layer : model.layers) {
+      const size_t calls = layer.is_input() ? 1 : layer.calls.size();
+      pending_.emplace_back(calls);
+      values_.emplace_back(calls);
+    }
+  }
+
+  /// Adds the calls to the result. Returns the model's outputs.
+  std::vector<KerasValue> add(const std::vector<KerasValue>& inputs) {
+    set_inputs(inputs);
+    find_needed();
+    while (!ready_.empty()) {
+      const Place place = ready_.top();
+      ready_.pop();
+      compute(place);
+    }
+    std::vector<KerasValue> outputs;
+    for (const KerasTensor& output : model_.outputs) outputs.push_back(value_of(output));
+    return outputs;
+  }
+
+ private:
+  using Place = std::pair<int, int>;  // indices of a layer and of one of its calls
+
+  struct Pending {
+    int waits_for = 0;           // number of input calls that are not computed yet
+    std::vector<Place> readers;  // calls that read this one
+    bool is_needed = false;
+  };
+
+  const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
+  Pending& pending(const Place& place) {
+    return pending_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
+  }
+
+  void set_inputs(const std::vector<KerasValue>& inputs) {
+    for (size_t i = 0; i < model_.inputs.size(); ++i) {
+      const KerasTensor& input = model_.inputs[i];
+      if (i >= inputs.size() || !layer(input.layer).is_input())
+        throw UserError(
+            fmt::format("{}: its inputs are not input layers", prefix_.empty() ? "the model" : prefix_));
+      values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
+    }
+  }
+
+  void need(const KerasTensor& tensor, std::vector<Place>& found) {
+    const Place place{tensor.layer, tensor.call};
+    if (!std::exchange(pending(place).is_needed, true)) found.push_back(place);
+  }
+
+  /// Finds the calls that the outputs depend on, and which of them are ready.
+  void find_needed() {
+    std::vector<Place> found;
+    for (const KerasTensor& output : model_.outputs) need(output, found);
+    while (!found.empty()) {
+      const Place place = found.back();
+      found.pop_back();
+      if (layer(place.first).is_input()) continue;
+      for (const KerasTensor& input : call_at(place).inputs) {
+        need(input, found);
+        if (layer(input.layer).is_input()) continue;
+        ++pending(place).waits_for;
+        pending({input.layer, input.call}).readers.push_back(place);
+      }
+      if (pending(place).waits_for == 0) ready_.push(place);
+    }
+  }
+
+  const KerasCall& call_at(const Place& place) const {
+    return layer(place.first).calls[static_cast<size_t>(place.second)];
+  }
+
+  KerasValue value_of(const KerasTensor& tensor) const {
+    const auto& outputs = values_[static_cast<size_t>(tensor.layer)][static_cast<size_t>(tensor.call)];
+    if (static_cast<size_t>(tensor.output) < outputs.size())
+      return outputs[static_cast<size_t>(tensor.output)];
+    throw UserError(fmt::format("{}{}: is read before it is computed, or has no such output", prefix_,
+                                layer(tensor.layer).name));
+  }
+
+  void compute(const Place& place) {
+    std::vector<KerasValue> inputs;
+    for (const KerasTensor& input : call_at(place).inputs) inputs.push_back(value_of(input));
+    const KerasModelLayer& called = layer(place.first);
+    const std::string path = prefix_ + called.name;
+    check_arguments(call_at(place), path);
+    auto& outputs = values_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
+    if (called.model) {
+      outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);
+    } else {
+      if (result_.calls.size() >= kMostCalls)
+        throw UserError(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
+      outputs = {{static_cast<int>(result_.calls.size()), -1}};
+      result_.calls.push_back({&called, path, std::move(inputs)});
+    }
+    for (const Place& reader : pending(place).readers)
+      if (--pending(reader).waits_for == 0) ready_.push(reader);
+  }
+
+  /// Reports call arguments. Only arguments with the value false (`training: false`) have no effect on
+  /// predictions.
+  void check_arguments(const KerasCall& call, const std::string& path) {
+    for (const auto& [key, value] : call.arguments.entries()) {
+      if (value.is_bool() && !value.as_bool()) continue;
+      result_.problems.push_back(fmt::format("{}: is called with {}={}", path, key, value.dump()));
+    }
+  }
+
+  const KerasModel& model_;
+  std::string prefix_;
+  KerasCalls& result_;
+  std::vector<std::vector<Pending>> pending_;                 // indexed by layer and call
+  std::vector<std::vector<std::vector<KerasValue>>> values_;  // indexed by layer, call and output
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready_;
+};
+
+}  // namespace
+
+KerasCalls list_calls(const KerasModel& model) {
+  KerasCalls result;
+  std::vector<KerasValue> inputs;
+  for (size_t i = 0; i < model.inputs.size(); ++i) inputs.push_back({-1, static_cast<int>(i)});
+  result.outputs = ModelOrder(model, "", result).add(inputs);
+  return result;
+}
+
+}  // namespace dtrain

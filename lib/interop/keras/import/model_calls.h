@@ -1,0 +1,36 @@
+// The calls of a Keras model's layers in topological order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "interop/keras/files/model_tree.h"
+
+namespace dtrain {
+
+/// The output of one call, or an input of the model.
+struct KerasValue {
+  int call = -1;   ///< index in KerasCalls::calls; -1 for an input
+  int input = -1;  ///< index in the model's inputs; -1 for the output of a call
+};
+
+/// One call of a layer that is not a model.
+struct KerasLayerCall {
+  const KerasModelLayer* layer = nullptr;
+  std::string path;  ///< path of the layer: "resnet50/conv1"
+  std::vector<KerasValue> inputs;
+};
+
+struct KerasCalls {
+  std::vector<KerasLayerCall> calls;
+  std::vector<KerasValue> outputs;
+  std::vector<std::string>
+      problems;  ///< calls with arguments that change predictions: "a: is called with b=1"
+};
+
+/// Lists the calls that the model's outputs depend on, including those of models within the model. Each call
+/// comes after the calls that it reads; otherwise the order is Keras's. Throws UserError for a cycle of
+/// calls, and for more than 100,000 calls.
+KerasCalls list_calls(const KerasModel& model);
+
+}  // namespace dtrain

@@ -1,0 +1,107 @@
+#include "interop/keras/import/optimizer_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+using NodesByName = std::map<std::string, const GraphNode*>;
+
+void add_trained(const KerasModel& model, const ImportedModel& imported, const NodesByName& nodes,
+                 std::vector<TrainedWeight>& weights) {
+  for (const KerasModelLayer& layer : model.layers) {
+    if (layer.model) add_trained(*layer.model, imported, nodes, weights);
+    const auto name = imported.names.find(&layer);
+    const auto node = name == imported.names.end() ? nodes.end() : nodes.find(name->second);
+    if (layer.model || node == nodes.end() || !layer.trainable) continue;
+    for (const ParameterSpec& parameter : node->second->parameters) {
+      std::string path = name->second + "/" + parameter.name;
+      const bool is_known = std::any_of(weights.begin(), weights.end(),
+                                        [&](const TrainedWeight& weight) { return weight.path == path; });
+      if (!parameter.moving_average && !is_known)
+        weights.push_back({std::move(path), parameter.shape, &layer});
+    }
+  }
+}
+
+/// Returns the names of the slots in Keras's order, which exported_training.cpp also uses.
+std::vector<std::string> slots_in_kerass_order(const Configured<Optimizer>& optimizer) {
+  std::vector<std::string> slots;
+  for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
+  if (optimizer.name == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
+  return slots;
+}
+
+/// Returns whether the number of arrays fits the number of weights and slots. Keras 2 also stores unused
+/// arrays: a momentum for SGD without momentum, and vhat for Adam without amsgrad (Keras 2.0 to 2.3).
+bool is_whole(size_t arrays, const std::string& optimizer, size_t slots, size_t weights) {
+  if (arrays == slots * weights) return true;
+  const size_t unread = optimizer == "sgd" && slots == 0 ? 1 : optimizer == "adam" ? 3 : 0;
+  return unread != 0 && arrays == unread * weights;
+}
+
+KerasWeight slot_array(const KerasWeight& array, const std::string& slot, const TrainedWeight& weight,
+                       const KernelLayout& kernels) {
+  const bool is_kernel =
+      weight.path.ends_with("/kernel") && array.values && array.shape.elements() == weight.shape.elements();
+  KerasWeight restored = is_kernel ? restored_kernel(*weight.layer, array, kernels) : array;
+  if (!restored.values || restored.shape != weight.shape)
+    throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {} ('{}')", slot, weight.path,
+                                weight.shape.str(), restored.shape.str(), array.name));
+  return restored;
+}
+
+}  // namespace
+
+std::vector<TrainedWeight> trained_weights(const KerasModel& file_model, const ImportedModel& imported,
+                                           const Graph& graph) {
+  NodesByName nodes;
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_activation_of_previous) nodes.emplace(node.name, &node);
+  std::vector<TrainedWeight> weights;
+  add_trained(file_model, imported, nodes, weights);
+  return weights;
+}
+
+std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight>& arrays,
+                                                   const Configured<Optimizer>& optimizer, bool is_since_2_11,
+                                                   const std::vector<TrainedWeight>& trained,
+                                                   const KernelLayout& kernels) {
+  // First come the number of steps and, in Keras 3, the learning rate. RMSprop and Adagrad of Keras 1 to 2.2
+  // have neither.
+  const auto first_slot = std::find_if(arrays.begin(), arrays.end(),
+                                       [](const KerasWeight& array) { return array.shape.rank() > 0; });
+  const auto first = static_cast<size_t>(first_slot - arrays.begin());
+  const std::vector<std::string> slots = slots_in_kerass_order(optimizer);
+  if (arrays.empty() || first > 2 ||
+      !is_whole(arrays.size() - first, optimizer.name, slots.size(), trained.size()))
+    return std::nullopt;
+  OptimizerState state;
+  if (first > 0) {
+    const KerasWeight& steps = arrays.front();
+    constexpr double kMost = 9e15;
+    const double count = steps.integer  ? static_cast<double>(*steps.integer)
+                         : steps.values ? static_cast<double>(steps.values[0])  // Keras 1
+                                        : -1;
+    if (!(count >= 0 && count <= kMost))
+      throw UserError(fmt::format(
+          "the optimizer's number of steps ('{}'): expected a number from 0, found {}", steps.name, count));
+    state.iteration = static_cast<int64_t>(count);
+  }
+  const bool by_weight =
+      is_since_2_11 && (optimizer.name == "adam" || optimizer.name == "adamw" || optimizer.name == "lamb");
+  for (size_t s = 0; s < slots.size(); ++s)
+    for (size_t w = 0; w < trained.size(); ++w) {
+      const size_t at = by_weight ? w * slots.size() + s : s * trained.size() + w;
+      state.slots[slots[s]][trained[w].path] = slot_array(arrays[first + at], slots[s], trained[w], kernels);
+    }
+  return state;
+}
+
+}  // namespace dtrain

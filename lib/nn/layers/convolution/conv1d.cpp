@@ -1,0 +1,80 @@
+#include "nn/layers/common.h"
+#include "nn/layers/convolution/conv2d.h"
+#include "nn/layers/one_dimensional.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+/// The values of `padding` for sequences.
+enum class SequenceBorder { valid, same, causal };
+
+}  // namespace
+
+template <>
+inline const EnumNames<SequenceBorder> names_of<SequenceBorder> = {
+    {SequenceBorder::valid, "valid"}, {SequenceBorder::same, "same"}, {SequenceBorder::causal, "causal"}};
+
+namespace {
+
+Border border_of(SequenceBorder border) {
+  switch (border) {
+    case SequenceBorder::valid:
+      return Border::valid;
+    case SequenceBorder::same:
+      return Border::same;
+    case SequenceBorder::causal:
+      return Border::causal;
+  }
+  return Border::valid;
+}
+
+struct Conv1DOptions {
+  int64_t filters = 0, kernel_size = 0, strides = 1;
+  SequenceBorder padding = SequenceBorder::valid;
+  int64_t dilation_rate = 1;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+
+  static const Schema<Conv1DOptions>& schema() {
+    using O = Conv1DOptions;
+    static const auto schema =
+        Schema<O>("A convolution of sequences: [length, channels] to [length, filters].")
+            .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
+            .required("filters", &O::filters, "channels of the output", extent())
+            .required("kernel_size", &O::kernel_size, "extent of the kernel", extent())
+            .optional("strides", &O::strides, "steps of the kernel over the sequence", extent())
+            .optional(
+                "padding", &O::padding,
+                "'same' pads with zeros to ceil(extent / stride); 'causal' at the beginning only, so that no "
+                "output depends on later positions")
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent())
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("kernel_initializer", &O::kernel_initializer,
+                      "how the [length, channels, filters] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+    return schema;
+  }
+};
+
+}  // namespace
+
+void add_conv1d(Registry<Layer>& table) {
+  table.add_with("conv1d", Conv1DOptions::schema(), [](const Conv1DOptions& options, const ConfigNode&) {
+    return layer_of_sequences(make_conv2d({.filters = options.filters,
+                                           .kernel_size = Size2{1, options.kernel_size},
+                                           .strides = Size2{1, options.strides},
+                                           .padding = border_of(options.padding),
+                                           .dilation_rate = Size2{1, options.dilation_rate},
+                                           .activation = options.activation,
+                                           .use_bias = options.use_bias,
+                                           .kernel_initializer = options.kernel_initializer,
+                                           .bias_initializer = options.bias_initializer}));
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,89 @@
+// The layers conv2d and conv3d.
+#include "nn/layers/convolution/conv2d.h"
+
+#include <fmt/format.h>
+
+#include "nn/layers/activations/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/convolution/convolution.h"
+#include "nn/layers/space.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+template <class Size>
+const Schema<ConvOptions<Size>>& conv_schema() {
+  using O = ConvOptions<Size>;
+  using Of = Space<Size>;
+  static const auto schema =
+      Schema<O>(
+          fmt::format("A convolution of {0}s: [{1}, channels] to [{1}, filters].", Of::kName, Of::kAxes))
+          .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
+          .required("filters", &O::filters, "channels of the output", extent())
+          .required("kernel_size", &O::kernel_size, "extent of the kernel")
+          .optional("strides", &O::strides, fmt::format("steps of the kernel over the {}", Of::kName))
+          .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+          .optional("activation", &O::activation, "what follows")
+          .optional("use_bias", &O::use_bias, "add a bias")
+          .optional("kernel_initializer", &O::kernel_initializer,
+                    fmt::format("how the [{}, channels, filters] kernel begins", Of::kAxes))
+          .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+          .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+  return schema;
+}
+
+template <class Size>
+class Conv : public LayerWith<ConvOptions<Size>> {
+ public:
+  using LayerWith<ConvOptions<Size>>::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = Space<Size>::kInput(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", *input, report_error) ||
+        !fits(window(), "kernel_size", *input, report_error))
+      return {};
+    return {TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32}};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const Shape kernel(extents_with(options_.kernel_size, {inputs[0].shape.back(), options_.filters}));
+    std::vector<ParameterSpec> specs = {{"kernel", kernel, options_.kernel_initializer, {}}};
+    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    ConvolutionSpec spec = convolution_spec(window(), request, request.inputs[0].shape, options_.filters);
+    spec.bias = options_.use_bias;
+    return std::make_unique<PreparedConvolution>(request, spec);
+  }
+
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+
+ private:
+  using LayerWith<ConvOptions<Size>>::options_;
+
+  Window window() const {
+    return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_conv2d(const ConvOptions<Size2>& options) {
+  return std::make_shared<const Conv<Size2>>(options);
+}
+
+void add_conv2d(Registry<Layer>& table) {
+  table.add<Conv<Size2>>("conv2d", conv_schema<Size2>());
+}
+
+void add_conv3d(Registry<Layer>& table) {
+  table.add<Conv<Size3>>("conv3d", conv_schema<Size3>());
+}
+
+}  // namespace dtrain

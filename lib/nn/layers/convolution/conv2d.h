@@ -1,0 +1,30 @@
+// The options of conv2d and conv3d, and a function that creates conv2d for layers that are special cases of
+// it.
+#pragma once
+
+#include <memory>
+
+#include "nn/layer.h"
+#include "nn/layers/activations/activation_function.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+
+/// `Size` is Size2 for images, Size3 for volumes.
+template <class Size>
+struct ConvOptions {
+  int64_t filters = 0;
+  Size kernel_size;
+  Size strides;
+  Border padding = Border::valid;
+  Size dilation_rate;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+};
+
+/// Returns a conv2d layer with these options.
+std::shared_ptr<const Layer> make_conv2d(const ConvOptions<Size2>& options);
+
+}  // namespace dtrain

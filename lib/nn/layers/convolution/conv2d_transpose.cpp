@@ -1,0 +1,157 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/layers/activations/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/convolution/convolution.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct TransposeOptions {
+  int64_t filters = 0;
+  Size2 kernel_size;
+  Size2 strides;
+  Border padding = Border::valid;
+  std::optional<int64_t> output_padding;
+  Size2 dilation_rate;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+
+  static const Schema<TransposeOptions>& schema() {
+    using O = TransposeOptions;
+    static const auto schema =
+        Schema<O>("A transposed convolution, which enlarges images by its strides.")
+            .example("{filters: 16, kernel_size: 2, strides: 2}")
+            .required("filters", &O::filters, "channels of the output", extent())
+            .required("kernel_size", &O::kernel_size, "extent of the kernel")
+            .optional("strides", &O::strides, "how far neighbours of the input are apart in the output")
+            .optional("padding", &O::padding, "'same' gives strides times the input's extent")
+            .optional("output_padding", &O::output_padding,
+                      "pixels added at the bottom and right; less than the strides",
+                      at_least(std::optional<int64_t>(0)))
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("kernel_initializer", &O::kernel_initializer,
+                      "how the [height, width, filters, channels] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"})
+            .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
+              const int64_t stride = std::min(o.strides.height, o.strides.width);
+              if (o.output_padding && *o.output_padding >= stride)
+                diagnostics.error(
+                    *node.find("output_padding"),
+                    fmt::format("conv2d_transpose's output_padding: expected less than the strides {}, "
+                                "found {}",
+                                str(o.strides), *o.output_padding));
+            });
+    return schema;
+  }
+};
+
+/// Runs `convolution` with source and destination exchanged: the convolution's source is this layer's output.
+class PreparedTranspose : public PreparedLayer {
+ public:
+  PreparedTranspose(const LayerRequest& request, const ConvolutionSpec& spec, bool use_bias)
+      : ops_(request.ops),
+        use_bias_(use_bias),
+        by_data_(request.training && request.input_needs_gradient[0]),
+        by_filter_(trains_parameters(request)),
+        filters_(spec.channels),
+        pixels_(spec.batch * spec.height * spec.width),
+        convolution_(request.ops.convolution(spec)) {
+    requirements_.input_layouts = {convolution_->dst_layout()};
+    requirements_.output_layouts = {convolution_->src_layout()};
+    requirements_.scratch_bytes = convolution_->scratch_bytes();
+    requirements_.remarks = convolution_->remarks();
+    requirements_.backward_reads_inputs = by_filter_;
+    if (by_filter_ && use_bias) requirements_.bias = 1;
+  }
+
+  void forward(const LayerArguments& args) override {
+    convolution_->backward_data(args.input(), args.weights[0], args.output(), nullptr, args.scratch);
+    if (use_bias_) ops_.add_bias(args.output(), args.output(), args.weights[1], pixels_, filters_);
+  }
+
+  void backward(const LayerArguments& args) override {
+    if (by_filter_)
+      convolution_->backward_filter(args.diff_output(), args.input(), args.diff_parameters[0], nullptr,
+                                    args.scratch);
+    if (by_data_)
+      convolution_->forward(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], nullptr,
+                            args.scratch);
+  }
+
+ private:
+  Ops& ops_;
+  bool use_bias_, by_data_, by_filter_;
+  int64_t filters_, pixels_;
+  std::unique_ptr<Convolution> convolution_;
+};
+
+class Conv2DTranspose : public LayerWith<TransposeOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", *input, report_error)) return {};
+    const Shape& image = input->shape;
+    const Size3 size = spread(window());
+    const Shape output = {length(image[0], size.height, options_.strides.height),
+                          length(image[1], size.width, options_.strides.width), options_.filters};
+    // For some paddings, the convolution of an image of the output's size would not have the input's size.
+    if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
+      report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
+                               options_.output_padding.value_or(0), str(options_.kernel_size),
+                               str(options_.strides), image.str()));
+      return {};
+    }
+    return {TensorSpec{{}, output, DType::float32}};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const auto [height, width] = options_.kernel_size;
+    std::vector<ParameterSpec> specs = {
+        {"kernel", {height, width, options_.filters, inputs[0].shape[2]}, options_.kernel_initializer, {}}};
+    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    ConvolutionSpec spec =
+        convolution_spec(window(), request, request.output().shape, request.inputs[0].shape[2]);
+    spec.plain_only = true;      // add_bias() needs rows of channels
+    spec.needs_diff_src = true;  // forward is the convolution's backward_data, also at inference
+    spec.training = true;
+    return std::make_unique<PreparedTranspose>(request, spec, options_.use_bias);
+  }
+
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
+
+ private:
+  Window window() const {
+    return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
+  }
+
+  /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel.
+  int64_t length(int64_t input, int64_t size, int64_t stride) const {
+    const bool same = options_.padding == Border::same;
+    if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));
+    return (input - 1) * stride + size - (same ? size / 2 * 2 : 0) + *options_.output_padding;
+  }
+};
+
+}  // namespace
+
+void add_conv2d_transpose(Registry<Layer>& table) {
+  table.add<Conv2DTranspose>("conv2d_transpose", TransposeOptions::schema());
+}
+
+}  // namespace dtrain

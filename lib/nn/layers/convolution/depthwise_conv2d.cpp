@@ -1,0 +1,90 @@
+#include "nn/layers/activations/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/convolution/convolution.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct DepthwiseOptions {
+  Size2 kernel_size;
+  Size2 strides;
+  Border padding = Border::valid;
+  int64_t depth_multiplier = 1;
+  Size2 dilation_rate;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Configured<Initializer> depthwise_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+
+  static const Schema<DepthwiseOptions>& schema() {
+    using O = DepthwiseOptions;
+    static const auto schema =
+        Schema<O>("A convolution of every channel by itself, with depth_multiplier kernels each.")
+            .example("{kernel_size: 3, padding: same, use_bias: false}")
+            .required("kernel_size", &O::kernel_size, "extent of the kernel")
+            .optional("strides", &O::strides, "steps of the kernel over the image")
+            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+            .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
+                      extent())
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("depthwise_initializer", &O::depthwise_initializer,
+                      "how the [height, width, channels, depth_multiplier] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "depthwise_initializer", "bias_initializer"});
+    return schema;
+  }
+};
+
+class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", *input, report_error) ||
+        !fits(window(), "kernel_size", *input, report_error))
+      return {};
+    return {TensorSpec{{}, window_positions(window(), input->shape, filters(inputs)), DType::float32}};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const auto [height, width] = options_.kernel_size;
+    std::vector<ParameterSpec> specs = {{"depthwise_kernel",
+                                         {height, width, inputs[0].shape[2], options_.depth_multiplier},
+                                         options_.depthwise_initializer,
+                                         {}}};
+    if (options_.use_bias) specs.push_back({"bias", {filters(inputs)}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    ConvolutionSpec spec =
+        convolution_spec(window(), request, request.inputs[0].shape, filters(request.inputs));
+    spec.depthwise = true;
+    spec.bias = options_.use_bias;
+    return std::make_unique<PreparedConvolution>(request, spec);
+  }
+
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+
+ private:
+  Window window() const {
+    return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
+  }
+  int64_t filters(std::span<const TensorSpec> inputs) const {
+    return inputs[0].shape[2] * options_.depth_multiplier;
+  }
+};
+
+}  // namespace
+
+void add_depthwise_conv2d(Registry<Layer>& table) {
+  table.add<DepthwiseConv2D>("depthwise_conv2d", DepthwiseOptions::schema());
+}
+
+}  // namespace dtrain

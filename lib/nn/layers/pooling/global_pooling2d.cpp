@@ -1,0 +1,74 @@
+// Global pooling of images and volumes.
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/pooling/pooling.h"
+#include "nn/layers/space.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+template <class Size>
+struct GlobalPoolingOptions {
+  bool keepdims = false;
+
+  static const Schema<GlobalPoolingOptions>& schema() {
+    static const auto schema =
+        Schema<GlobalPoolingOptions>("The largest, or the mean, of a whole image, each channel by itself.")
+            .optional("keepdims", &GlobalPoolingOptions::keepdims, "the output is an image of 1x1");
+    return schema;
+  }
+};
+
+template <class Size>
+class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
+ public:
+  GlobalPooling(PoolingSpec::Kind kind, const GlobalPoolingOptions<Size>& options)
+      : LayerWith<GlobalPoolingOptions<Size>>(options), kind_(kind) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = Space<Size>::kInput(inputs, report_error);
+    if (!input) return {};
+    const int64_t channels = input->shape.back();
+    const Shape pixel(extents_with(Size(), {channels}));
+    return {TensorSpec{{}, this->options_.keepdims ? pixel : Shape{channels}, DType::float32}};
+  }
+
+  /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    const Size3 extents = extents_of(request.inputs[0].shape);
+    const Size2 all{extents.depth * extents.height, extents.width};  // stacks the planes of a volume
+    return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
+                                             Shape(extents_with(all, {request.inputs[0].shape.back()})),
+                                             Layout::plain);
+  }
+
+ private:
+  PoolingSpec::Kind kind_;
+};
+
+template <class Size>
+void add_global_poolings(Registry<Layer>& table, const std::string& axes) {
+  using Options = GlobalPoolingOptions<Size>;
+  const auto of = [](PoolingSpec::Kind kind) {
+    return [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
+      return std::make_shared<const GlobalPooling<Size>>(kind, options);
+    };
+  };
+  table.add_with("global_max_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::max));
+  table.add_with("global_average_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::average));
+}
+
+}  // namespace
+
+void add_global_pooling2d(Registry<Layer>& table) {
+  add_global_poolings<Size2>(table, "2d");
+}
+
+void add_global_pooling3d(Registry<Layer>& table) {
+  add_global_poolings<Size3>(table, "3d");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,91 @@
+// Pooling of images and volumes.
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/pooling/pooling.h"
+#include "nn/layers/space.h"
+#include "nn/layers/table.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+namespace {
+
+/// The default pool_size: 2 along each axis.
+template <class Size>
+constexpr Size kPairs{2, 2, 2};
+template <>
+constexpr Size2 kPairs<Size2>{2, 2};
+
+template <class Size>
+struct PoolingOptions {
+  Size pool_size = kPairs<Size>;
+  std::optional<Size> strides;
+  Border padding = Border::valid;
+
+  static const Schema<PoolingOptions>& schema() {
+    using O = PoolingOptions;
+    static const auto schema =
+        Schema<O>(fmt::format("The largest, or the mean, of every window of {} {}, each channel by itself.",
+                              Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
+            .example("{pool_size: 2, strides: 2}")
+            .optional("pool_size", &O::pool_size, "extent of the window")
+            .optional("strides", &O::strides,
+                      fmt::format("steps of the window over the {}; pool_size if null", Space<Size>::kName))
+            .optional(
+                "padding", &O::padding,
+                "with 'same', windows may extend beyond the border; there are ceil(extent / stride) windows");
+    return schema;
+  }
+};
+
+template <class Size>
+class WindowPooling : public LayerWith<PoolingOptions<Size>> {
+ public:
+  WindowPooling(PoolingSpec::Kind kind, const PoolingOptions<Size>& options)
+      : LayerWith<PoolingOptions<Size>>(options), kind_(kind) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = Space<Size>::kInput(inputs, report_error);
+    if (!input || !fits(window(), "pool_size", *input, report_error)) return {};
+    return {TensorSpec{{}, window_positions(window(), input->shape, input->shape.back()), DType::float32}};
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedPooling>(request, kind_, window(), request.inputs[0].shape,
+                                             request.input_layouts[0]);
+  }
+
+ private:
+  using LayerWith<PoolingOptions<Size>>::options_;
+
+  Window window() const {
+    return {options_.pool_size, options_.strides.value_or(options_.pool_size), {}, options_.padding};
+  }
+
+  PoolingSpec::Kind kind_;
+};
+
+template <class Size>
+void add_poolings(Registry<Layer>& table, const std::string& axes) {
+  using Options = PoolingOptions<Size>;
+  const auto of = [](PoolingSpec::Kind kind) {
+    return [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
+      return std::make_shared<const WindowPooling<Size>>(kind, options);
+    };
+  };
+  table.add_with("max_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::max));
+  table.add_with("average_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::average));
+}
+
+}  // namespace
+
+void add_pooling2d(Registry<Layer>& table) {
+  add_poolings<Size2>(table, "2d");
+}
+
+void add_pooling3d(Registry<Layer>& table) {
+  add_poolings<Size3>(table, "3d");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,93 @@
+#include "nn/layers/common.h"
+#include "nn/layers/reshaping/strided.h"
+#include "nn/layers/table.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+namespace {
+
+enum class Interpolation { nearest, bilinear };
+
+}  // namespace
+
+template <>
+inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::nearest, "nearest"},
+                                                                 {Interpolation::bilinear, "bilinear"}};
+
+namespace {
+
+struct UpSamplingOptions {
+  Size2 size{2, 2};
+  Interpolation interpolation = Interpolation::nearest;
+
+  static const Schema<UpSamplingOptions>& schema() {
+    using O = UpSamplingOptions;
+    static const auto schema =
+        Schema<O>("Images that are larger by whole factors: each pixel several times, or interpolated.")
+            .example("{size: 2}")
+            .optional("size", &O::size, "factors by which the height and the width grow")
+            .optional("interpolation", &O::interpolation,
+                      "'bilinear' interpolates between the middles of the pixels")
+            .positional("size");
+    return schema;
+  }
+};
+
+class PreparedBilinear : public PreparedLayer {
+ public:
+  PreparedBilinear(const LayerRequest& request, const Size2& size)
+      : ops_(request.ops),
+        spec_{.batch = request.batch,
+              .height = request.inputs[0].shape[0],
+              .width = request.inputs[0].shape[1],
+              .channels = request.inputs[0].shape[2],
+              .times_down = size.height,
+              .times_across = size.width} {}
+
+  void forward(const LayerArguments& args) override {
+    ops_.upsample_bilinear(spec_, args.input(), args.output());
+  }
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0]) ops_.upsample_bilinear_backward(spec_, args.diff_output(), args.diff_inputs[0]);
+  }
+
+ private:
+  Ops& ops_;
+  BilinearSpec spec_;
+};
+
+class UpSampling2D : public LayerWith<UpSamplingOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input) return {};
+    const auto [rows, columns] = options_.size;
+    constexpr int64_t kMost = int64_t{1} << 30;
+    if (rows > kMost / input->shape[0] || columns > kMost / input->shape[1]) {
+      report_error("the output would have more than 2^30 rows or columns");
+      return {};
+    }
+    return {
+        TensorSpec{{}, {input->shape[0] * rows, input->shape[1] * columns, input->shape[2]}, DType::float32}};
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    if (options_.interpolation == Interpolation::bilinear)
+      return std::make_unique<PreparedBilinear>(request, options_.size);
+    const Shape& image = request.inputs[0].shape;
+    const auto [down, across] = options_.size;
+    const auto [forward, backward] = repeated(request.batch * image[0], image[1], image[2], down, across);
+    return std::make_unique<PreparedStridedSum>(request, forward, backward);
+  }
+};
+
+}  // namespace
+
+void add_upsampling2d(Registry<Layer>& table) {
+  table.add<UpSampling2D>("upsampling2d", UpSamplingOptions::schema());
+}
+
+}  // namespace dtrain

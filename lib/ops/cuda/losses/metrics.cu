@@ -1,0 +1,169 @@
+// Metrics: top-k and counts over rows. Metrics of single elements are computed as losses without a gradient.
+#include <algorithm>
+
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/losses/elementwise_loss.h"
+#include "ops/cuda/read_ahead.h"
+#include "ops/cuda/reductions/groups.h"
+#include "ops/math/counts.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// The elements of a row as floats.
+template <class T>
+struct Row {
+  const T* values;
+  __device__ float operator()(int64_t c) const { return to_float(values[c]); }
+};
+
+/// Returns 1 if class k is among the best `top` classes (see MetricSpec::k), else 0. Returns 0 if the class
+/// does not exist or its score is NaN.
+template <int N, class T, class Group>
+__device__ double top_k_row(const Group& group, const T* p, int64_t k, int top, int64_t columns) {
+  if (k < 0 || k >= columns) return 0.0;
+  const float score = to_float(p[k]);
+  int32_t better = 0;
+  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
+    float values[N];
+    load<N>(p + c, values);
+#pragma unroll
+    for (int i = 0; i < N; ++i) better += values[i] > score || (values[i] == score && c + i < k) ? 1 : 0;
+  }
+  better = group.reduce(better, Add{});
+  return score == score && better < top ? 1.0 : 0.0;
+}
+
+template <class Group, int N, class T>
+__global__ void __launch_bounds__(Group::kMostThreads, 1)
+    top_k_kernel(MetricSpec spec, const T* prediction, const void* target, RowWeights weights, int64_t rows,
+                 int64_t columns, Total total) {
+  const Group group;
+  double sum = 0;
+  for (int64_t r = group.index(); r < rows; r += group.count()) {
+    const int64_t k =
+        spec.kind == MetricSpec::Kind::sparse_top_k
+            ? static_cast<const int32_t*>(target)[r]
+            : math::argmax(group, Row<float>{static_cast<const float*>(target) + r * columns}, columns);
+    const double hit = top_k_row<N>(group, prediction + r * columns, k, spec.k, columns);
+    if (group.rank() == 0) sum += static_cast<double>(weights.of(r)) * hit;
+  }
+  leave(total, sum);
+}
+
+/// How rows are divided into pieces: row r belongs to piece r % pieces. One group counts the rows of a piece
+/// in order. Piece i adds to sums + i * stride. If stride is 0, all pieces add to the same sums; otherwise
+/// the kernel first clears each piece's `stride` sums.
+struct CountPieces {
+  double* sums;
+  int64_t pieces, stride;
+};
+
+constexpr int kCountThreads = 256;
+
+template <class Group, class T>
+__global__ void __launch_bounds__(kCountThreads, 1)
+    count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, CountPieces to,
+                 int64_t rows, int64_t columns) {
+  const Group group;
+  for (int64_t piece = group.index(); piece < to.pieces; piece += group.count()) {
+    double* const sums = to.sums + piece * to.stride;
+    for (int64_t i = group.rank(); i < to.stride; i += group.size()) sums[i] = 0.0;
+    for (int64_t r = piece; r < rows; r += to.pieces) {
+      group.sync();  // so that earlier rows add to a sum first
+      const double weight = static_cast<double>(weights.of(r));
+      math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
+                      [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
+    }
+  }
+}
+
+/// sums[i] += the sum over pieces of partial sum i.
+__global__ void add_pieces_kernel(CountPieces from, double* sums) {
+  const WarpGroup group;
+  for (int64_t i = group.index(); i < from.stride; i += group.count()) {
+    double sum = 0.0;
+    for (int64_t piece = group.rank(); piece < from.pieces; piece += group.size())
+      sum += from.sums[piece * from.stride + i];
+    sum = group.reduce(sum, Add{});
+    if (group.rank() == 0) sums[i] += sum;
+  }
+}
+
+__global__ void __launch_bounds__(kTotalThreads) sum_kernel(const float* src, int64_t n, Total total) {
+  double sum = 0;
+  for (int64_t i = thread_index(); i < n; i += thread_count()) sum += static_cast<double>(src[i]);
+  leave(total, sum);
+}
+
+}  // namespace
+
+void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
+  using Kind = MetricSpec::Kind;
+  const int64_t rows = args.rows, columns = args.columns;
+  if (rows <= 0) return;
+  Total sum{.total = args.sums, .partials = partials()};
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    const auto* p = static_cast<const T*>(args.prediction);
+    if (spec.kind == Kind::mean_absolute_error || spec.kind == Kind::binary_accuracy) {
+      sum.divisor = static_cast<double>(columns);
+      const ElementArrays<T> arrays{
+          .prediction = p, .target = args.target.f32(), .weights = args.weights, .columns = columns};
+      if (spec.kind == Kind::binary_accuracy) {
+        launch_elements(context_, math::BinaryAccuracy{spec.threshold}, arrays, rows * columns, sum);
+      } else {
+        launch_elements(context_, math::AbsoluteError{}, arrays, rows * columns, sum);
+      }
+      return;
+    }
+    const bool vectors = columns % kVector<T> == 0 && aligned_16(p) &&
+                         (spec.kind == Kind::sparse_top_k || aligned_16(args.target.f32()));
+    with_width<T>(vectors, [&](auto width) {
+      with_group(rows, columns, kPartials, [&](auto group, unsigned blocks, unsigned threads) {
+        launch(top_k_kernel<decltype(group), decltype(width)::value, T>, blocks, threads, stream(), spec, p,
+               args.target.data, args.weights, rows, columns, sum);
+        finish(sum, blocks, stream());
+      });
+    });
+  });
+}
+
+/// Sums of whole numbers have the same bits in any order, so all rows add to them concurrently. Sums of
+/// weights, of squares and of fractions of a row's answers depend on the order. If they must be
+/// deterministic, they are computed in pieces, whose number depends only on the number of rows and of sums.
+void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
+  constexpr int64_t kMostPieces = 1024;
+  if (args.rows <= 0) return;
+  const int64_t sums = spec.sums(args.columns), most_blocks = int64_t{8} * context_.multiprocessors();
+  const bool shares = spec.kind == CountSpec::Kind::answers && args.columns > 1;
+  const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression && !shares;
+  CountPieces to{args.sums, args.rows, 0};
+  if (math_.deterministic && !whole_numbers) {
+    to.pieces = std::min({std::max<int64_t>(kPartials / sums, 1), kMostPieces, args.rows});
+    if (to.pieces > 1) to = {partials(), to.pieces, sums};
+  }
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    with_group_or_thread(to.pieces, args.columns, most_blocks,
+                         [&](auto group, unsigned blocks, unsigned threads) {
+                           launch(count_kernel<decltype(group), T>, blocks * threads / kCountThreads,
+                                  kCountThreads, stream(), spec, static_cast<const T*>(args.prediction),
+                                  args.target.data, args.weights, to, args.rows, args.columns);
+                         });
+  });
+  if (to.stride == 0) return;
+  const unsigned blocks = blocks_for(sums * kWarp, kCountThreads, context_.multiprocessors());
+  launch(add_pieces_kernel, blocks, kCountThreads, stream(), to, args.sums);
+}
+
+void CudaOps::add_sum(const float* src, double* total, int64_t n) {
+  constexpr int kThreads = 256;
+  if (n <= 0) return;
+  const Total sum{.total = total, .partials = partials()};
+  const unsigned blocks = blocks_for(n, kThreads, context_.multiprocessors());
+  launch(sum_kernel, blocks, kThreads, stream(), src, n, sum);
+  finish(sum, blocks, stream());
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,246 @@
+// Two sums per channel over the rows of [rows, channels], in a fixed order.
+//
+// A thread sums its rows in float32. The threads of a block also combine their values in float32, because
+// float64 is slow on many GPUs. One thread per channel then writes the block's two sums in float64 to
+// `partials`, [row blocks, channels, 2]. The last block of each tile of channels to arrive adds the partial
+// sums and uses them; if there are many, a separate kernel does (sum_in_order).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "ops/cuda/launch.h"
+#include "ops/cuda/read_ahead.h"
+#include "ops/cuda/reductions/reduce.h"
+
+namespace dtrain::cuda {
+
+/// How blocks of kTileThreads threads share rows and channels. `across` threads (a power of 2, at most a
+/// warp) cover the channels of a tile, N channels each; the threads after them take further rows. blockIdx.x
+/// counts tiles of channels, blockIdx.y row blocks.
+struct Tiling {
+  int64_t rows, channels;
+  int across;
+  unsigned tiles, row_blocks;
+  bool last_block_finishes;  // otherwise a separate kernel does
+
+  dim3 grid() const { return {tiles, row_blocks}; }
+};
+
+/// Threads per block, and minimum blocks per multiprocessor (__launch_bounds__): with 4 blocks, kernels with
+/// 8 channels per thread spill registers.
+inline constexpr int kTileThreads = 256, kTileBlocks = 3;
+
+/// Maximum number of tiles if the last block of each tile finishes the sums; `arrived` has one block counter
+/// per tile.
+inline constexpr int kMostArrivals = 1024;
+
+/// Returns the tiling for N channels per thread. There are enough row blocks that a thread sums at most
+/// kMostRows rows in float32 and that the device is busy, but for small arrays few enough that the last block
+/// has little to add.
+inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocessors) {
+  constexpr int64_t kFewRows = 4, kSomeRows = 32, kMostRows = 256, kMostBlocks = 65535;
+  constexpr int64_t kFewPartials = 16 * kTileThreads;  // partial sums of a tile that its last block can add
+  const int64_t vectors = (channels + N - 1) / N;
+  const int64_t across = std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(vectors, kWarp)));
+  const int64_t down = kTileThreads / across, tiles = (vectors + across - 1) / across;
+  const auto blocks = [&](int64_t rows_each) { return (rows + down * rows_each - 1) / (down * rows_each); };
+  const int64_t busy = (kTileBlocks * multiprocessors + tiles - 1) / tiles;
+  const int64_t wanted = std::max(std::min(blocks(kFewRows), busy), blocks(kMostRows));
+  const int64_t few = std::min(wanted, kFewPartials / (across * N));
+  const bool last_block_finishes = few >= blocks(kSomeRows) && tiles <= kMostArrivals;
+  const int64_t row_blocks = std::clamp<int64_t>(last_block_finishes ? few : wanted, 1, kMostBlocks);
+  return {rows,
+          channels,
+          static_cast<int>(across),
+          static_cast<unsigned>(tiles),
+          static_cast<unsigned>(row_blocks),
+          last_block_finishes};
+}
+
+/// This thread's channels [channel, channel + N) and rows.
+struct TilePlace {
+  int64_t channel, row, stride;
+  bool any;  // false if the thread has no channels or no rows
+};
+
+template <int N>
+__device__ TilePlace place_in(const Tiling& tiling) {
+  const int x = static_cast<int>(threadIdx.x) % tiling.across,
+            y = static_cast<int>(threadIdx.x) / tiling.across;
+  const int64_t down = kTileThreads / tiling.across;
+  const int64_t channel = (int64_t{blockIdx.x} * tiling.across + x) * N, row = blockIdx.y * down + y;
+  return {channel, row, gridDim.y * down, channel < tiling.channels && row < tiling.rows};
+}
+
+/// Two sums of a channel.
+struct SumPair {
+  double first, second;
+};
+
+/// Moments of N channels: the number of values per channel, the means as sums of two floats (mean + rest),
+/// and the sums of squared distances from the mean.
+template <int N>
+struct ChannelMoments {
+  float count, mean[N], rest[N], squares[N];
+
+  /// Combines like math::Moments::add, but in float32: it uses the distance of the means, which is small even
+  /// if the means are large.
+  __device__ void add(const ChannelMoments& other) {
+    if (count == 0.0f) {
+      *this = other;
+      return;
+    }
+    const float total = count + other.count, share = other.count / total, weight = count * share;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const float distance = (other.mean[i] - mean[i]) + (other.rest[i] - rest[i]);
+      squares[i] += other.squares[i] + distance * distance * weight;
+      set_mean(i, mean[i], rest[i] + distance * share);
+    }
+    count = total;
+  }
+  /// Sets the mean of channel i to a + b: mean[i] is the rounded sum, rest[i] its rounding error (D. Knuth's
+  /// TwoSum).
+  __device__ void set_mean(int i, float a, float b) {
+    const float sum = a + b, added = sum - a;
+    rest[i] = (a - (sum - added)) + (b - added);
+    mean[i] = sum;
+  }
+  __device__ ChannelMoments<1> channel(int i) const {
+    return {count, {mean[i]}, {rest[i]}, {squares[i]}};
+  }
+  /// Returns the sums of the distances from `origin` and of their squares.
+  __device__ SumPair sums(float origin) const {
+    const double n = static_cast<double>(count);
+    const double offset =
+        (static_cast<double>(mean[0]) - static_cast<double>(origin)) + static_cast<double>(rest[0]);
+    return {n * offset, static_cast<double>(squares[0]) + n * offset * offset};
+  }
+};
+
+/// Gradient sums of N channels: the sums of the gradients, and of their products with x - mean.
+template <int N>
+struct ChannelGradients {
+  float gradients[N], products[N];
+
+  __device__ void add(const ChannelGradients& other) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      gradients[i] += other.gradients[i];
+      products[i] += other.products[i];
+    }
+  }
+  __device__ ChannelGradients<1> channel(int i) const {
+    return {{gradients[i]}, {products[i]}};
+  }
+  __device__ SumPair sums(float) const {
+    return {static_cast<double>(gradients[0]), static_cast<double>(products[0])};
+  }
+};
+
+/// Returns the value of the lane whose index is this lane's XOR `distance`. Value consists of floats.
+template <class Value>
+__device__ Value shuffled(const Value& value, int distance) {
+  constexpr int kFloats = static_cast<int>(sizeof(Value) / sizeof(float));
+  Value other;
+#pragma unroll
+  for (int i = 0; i < kFloats; ++i) {
+    reinterpret_cast<float*>(&other)[i] =
+        __shfl_xor_sync(kAllLanes, reinterpret_cast<const float*>(&value)[i], distance);
+  }
+  return other;
+}
+
+/// Writes the block's sums to `partials`. All threads call it; `mine` holds this thread's values for its N
+/// channels, origin(channel) returns the value that a channel's sums are relative to.
+template <int N, template <int> class Values, class Origin>
+__device__ void leave_channel_sums(Values<N> mine, const Tiling& tiling, double* partials,
+                                   const Origin& origin) {
+  constexpr int kWarps = kTileThreads / kWarp;
+  __shared__ Values<N> of_warps[kWarps][kWarp];
+  // Lanes a multiple of `across` apart have the same channels.
+  for (int distance = kWarp / 2; distance >= tiling.across; distance /= 2) mine.add(shuffled(mine, distance));
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  if (lane < tiling.across) of_warps[warp][lane] = mine;
+  __syncthreads();
+  const int width = tiling.across * N;
+  for (int c = static_cast<int>(threadIdx.x); c < width; c += kTileThreads) {
+    const int64_t channel = int64_t{blockIdx.x} * width + c;
+    if (channel >= tiling.channels) continue;
+    Values<1> whole = of_warps[0][c / N].channel(c % N);
+    for (int w = 1; w < kWarps; ++w) whole.add(of_warps[w][c / N].channel(c % N));
+    const SumPair sums = whole.sums(origin(channel));
+    reinterpret_cast<double2*>(partials)[blockIdx.y * tiling.channels + channel] = {sums.first, sums.second};
+  }
+}
+
+/// Adds the partial sums of the `width` channels from `first` on, and calls finish(channel, sums) in one
+/// thread per channel. All kThreads threads of the block call it; width is a power of two, at most kThreads.
+template <int kThreads, class Finish>
+__device__ void sum_in_order(const Tiling& tiling, const double* partials, int64_t first, int width,
+                             const Finish& finish) {
+  __shared__ double of_parts[kThreads][2];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int c = thread % width, part = thread / width, parts = kThreads / width;
+  const int64_t channel = first + c;
+  const bool any = channel < tiling.channels;
+  SumPair sums{};
+  const auto add = [&](double a, double b) {
+    sums.first += a;
+    sums.second += b;
+  };
+  read_ahead<4>(
+      part, any ? tiling.row_blocks : 0, parts,
+      // Bypasses the L1 cache, because other multiprocessors wrote the values while this kernel ran.
+      [&](int64_t b) {
+        return __ldcg(reinterpret_cast<const double2*>(partials) + (b * tiling.channels + channel));
+      },
+      [&](int64_t, const double2& partial) { add(partial.x, partial.y); });
+  of_parts[thread][0] = sums.first;
+  of_parts[thread][1] = sums.second;
+  __syncthreads();
+  if (part != 0 || !any) return;
+  for (int p = 1; p < parts; ++p) add(of_parts[p * width + c][0], of_parts[p * width + c][1]);
+  finish(channel, sums);
+}
+
+/// Ends a kernel that wrote partial sums: the last block of a tile finishes the tile's channels. All threads
+/// call it. `arrived` has one counter per tile, zero before and after the kernel; if it is null, a separate
+/// kernel finishes the sums.
+template <int N, class Finish>
+__device__ void finish_if_last(const Tiling& tiling, const double* partials, unsigned* arrived,
+                               const Finish& finish) {
+  if (!arrived) return;
+  __shared__ bool last;
+  __threadfence();  // makes this thread's sums visible before its block is counted
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(arrived + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  const int width = tiling.across * N;
+  sum_in_order<kTileThreads>(tiling, partials, int64_t{blockIdx.x} * width, width, finish);
+}
+
+/// Threads per block of finish_kernel: kWarp channels per block, kWarp threads per channel.
+inline constexpr int kFinishThreads = kWarp * kWarp;
+template <class Finish>
+__global__ void __launch_bounds__(kFinishThreads, 1)
+    finish_kernel(Tiling tiling, const double* partials, Finish finish) {
+  sum_in_order<kFinishThreads>(tiling, partials, int64_t{blockIdx.x} * kWarp, kWarp, finish);
+}
+
+/// Enqueues the sum kernel through launch_kernel(arrived) and, if its last blocks do not finish the sums,
+/// finish_kernel.
+template <class Finish, class Launch>
+void launch_sums(const Tiling& tiling, double* partials, unsigned* arrived, const Finish& finish,
+                 cudaStream_t stream, const Launch& launch_kernel) {
+  launch_kernel(tiling.last_block_finishes ? arrived : nullptr);
+  if (tiling.last_block_finishes) return;
+  const auto blocks = static_cast<unsigned>((tiling.channels + kWarp - 1) / kWarp);
+  launch(finish_kernel<Finish>, blocks, kFinishThreads, stream, tiling, partials, finish);
+}
+
+}  // namespace dtrain::cuda
