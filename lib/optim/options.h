@@ -13,16 +13,13 @@ struct OptimizerOptions {
   double weight_decay = 0;
 };
 
-/// An optimizer with its options. Steps use the learning rate unchanged.
+/// An optimizer with its options.
 template <class Options>
 class OptimizerWith : public Optimizer {
  public:
   explicit OptimizerWith(Options options) : options_(std::move(options)) {}
   const Schedule& learning_rate() const override { return *options_.learning_rate; }
-  StepNumbers numbers(int64_t step, double learning_rate) const override {
-    return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
-            static_cast<float>(learning_rate * options_.weight_decay), static_cast<float>(learning_rate)};
-  }
+  double weight_decay() const override { return options_.weight_decay; }
   /// Returns null if there is a weight decay. In an .h5 file Keras 2 looks up an optimizer by class name
   /// among TensorFlow 2.10's classes, which have no weight decay. It finds the newer classes only under names
   /// such as "Custom>AdamW" and with an option (is_legacy_optimizer) that Keras 3 rejects.
