@@ -21,13 +21,6 @@ class AdamWith : public OptimizerWith<Options> {
     const Options& o = this->options_;
     return math::Adam{o.beta_1, o.beta_2, static_cast<float>(o.epsilon)};
   }
-
- protected:
-  std::string keras_class() const override { return "Adam"; }
-  Json keras_options() const override {
-    const Options& o = this->options_;
-    return Json::object().set("beta_1", o.beta_1).set("beta_2", o.beta_2).set("epsilon", o.epsilon);
-  }
 };
 
 template <class Options>

@@ -31,9 +31,6 @@ class Optimizer {
             .learning_rate = learning_rate,
             .decay = static_cast<float>(learning_rate * weight_decay())};
   }
-  /// Returns Keras's {class_name, config} for the checkpoint's training_config, in a form that Keras 2 and 3
-  /// both read, or null if there is none. `schedule` is the state of the learning rate schedule.
-  virtual Json keras_config(const RunLength& run, const Json& schedule) const = 0;
 };
 
 template <>

@@ -28,16 +28,6 @@ class Rmsprop : public OptimizerWith<RmspropOptions> {
     return has_momentum ? rule_of<false, true>() : rule_of<false, false>();
   }
 
- protected:
-  std::string keras_class() const override { return "RMSprop"; }
-  Json keras_options() const override {
-    return Json::object()
-        .set("rho", options_.rho)
-        .set("momentum", options_.momentum)
-        .set("epsilon", options_.epsilon)
-        .set("centered", options_.centered);
-  }
-
  private:
   template <bool kCentered, bool kMomentum>
   OptimizerRule rule_of() const {

@@ -24,12 +24,6 @@ class Sgd : public OptimizerWith<SgdOptions> {
     if (options_.nesterov) return math::Nesterov{momentum};
     return math::Momentum{momentum};
   }
-
- protected:
-  std::string keras_class() const override { return "SGD"; }
-  Json keras_options() const override {
-    return Json::object().set("momentum", options_.momentum).set("nesterov", options_.nesterov);
-  }
 };
 
 }  // namespace
