@@ -1,7 +1,6 @@
 #include "engine/update.h"
 
 #include <algorithm>
-#include <array>
 
 #include "ops/math/pairwise.h"
 
@@ -71,26 +70,18 @@ Range Update::trained(Range range) const {
   return overlap(range, {0, layout_.trained()});
 }
 
-void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
-                          const OptimizerRule& rule, const float* gradient, Range range,
-                          const GroupRule& group) const {
-  constexpr size_t kMost = 3;  // maximum number of slots of a rule
-  float* slots[kMost] = {};
-  const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
-  for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i, range.begin);
-  ops.update(rule, {.state = state,
-                    .group = group,
-                    .weights = memory.values(range.begin),
-                    .gradient = gradient,
-                    .slots = {slots, count},
-                    .weights_copy = memory.copy(range.begin),
-                    .n = range.size()});
+/// Returns the slots from element `begin` of the layout, without the average of the weights.
+Update::Slots Update::slots_at(const ParameterMemory& memory, int64_t begin) const {
+  Slots slots;
+  slots.count = slots_.size() - (options_.average_decay ? 1 : 0);
+  for (size_t i = 0; i < slots.count; ++i) slots.at[i] = memory.slot(i, begin);
+  return slots;
 }
 
 void Update::update_average(Ops& ops, const StepState* state, const ParameterMemory& memory,
                             Range range) const {
   if (range.size() == 0) return;
-  ops.update(MovingAverageRule{*options_.average_decay},
+  ops.update(math::MovingAverage{*options_.average_decay},
              {.state = state,
               .weights = memory.slot(slots_.size() - 1, range.begin),
               .gradient = memory.values(range.begin),
@@ -115,11 +106,13 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
     const Range mine = overlap(range, group.range);
     if (mine.size() == 0) continue;
     float* const its = gradient + (mine.begin - range.begin);
+    Slots slots = slots_at(memory, mine.begin);
+    slots.at[slots.count++] = its;  // the direction
     ops.update(rule_, {.state = state,
                        .group = group.rule,
                        .weights = memory.values(mine.begin),
                        .gradient = its,
-                       .slots = std::array{memory.slot(0, mine.begin), memory.slot(1, mine.begin), its},
+                       .slots = slots.span(),
                        .n = mine.size()});
   }
   std::vector<std::span<const float>> arrays;
@@ -135,15 +128,20 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
 void Update::apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                               const float* directions, Range range, const double* squares) const {
   const Range mine = trained(range);
-  std::vector<TrustRatioRule::Part> parts;
+  std::vector<ParameterPart> parts;
   for (const Parameter& parameter : parameters_) {
     const Range part = overlap(mine, parameter.range);
     if (part.size() > 0) parts.push_back({part.size(), parameter.learning_rate_factor});
     if (parts.empty()) squares += 2;  // the parameter ends before the range
   }
   if (parts.empty()) return;
-  update_group(ops, state, memory, TrustRatioRule{parts, squares}, directions + (mine.begin - range.begin),
-               mine, {});
+  ops.apply_directions(parts, squares,
+                       {.state = state,
+                        .weights = memory.values(mine.begin),
+                        .gradient = directions + (mine.begin - range.begin),
+                        .slots = {},
+                        .weights_copy = memory.copy(mine.begin),
+                        .n = mine.size()});
 }
 
 void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
@@ -151,19 +149,27 @@ void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memo
   if (needs_directions()) {
     apply_directions(ops, state, memory, gradient, range, squares);
   } else {
-    for (const Group& group : groups_)
-      if (const Range mine = overlap(range, group.range); mine.size() > 0)
-        update_group(ops, state, memory, rule_, gradient + (mine.begin - range.begin), mine, group.rule);
+    for (const Group& group : groups_) {
+      const Range mine = overlap(range, group.range);
+      if (mine.size() == 0) continue;
+      ops.update(rule_, {.state = state,
+                         .group = group.rule,
+                         .weights = memory.values(mine.begin),
+                         .gradient = gradient + (mine.begin - range.begin),
+                         .slots = slots_at(memory, mine.begin).span(),
+                         .weights_copy = memory.copy(mine.begin),
+                         .n = mine.size()});
+    }
   }
   if (options_.average_decay) update_average(ops, state, memory, trained(range));
   for (const Statistics& statistics : statistics_) {
     const Range mine = overlap(range, statistics.range);
     if (mine.size() > 0)
-      ops.update(MovingAverageRule{statistics.momentum}, {.state = state,
-                                                          .weights = memory.values(mine.begin),
-                                                          .gradient = gradient + (mine.begin - range.begin),
-                                                          .slots = {},
-                                                          .n = mine.size()});
+      ops.update(math::MovingAverage{statistics.momentum}, {.state = state,
+                                                            .weights = memory.values(mine.begin),
+                                                            .gradient = gradient + (mine.begin - range.begin),
+                                                            .slots = {},
+                                                            .n = mine.size()});
   }
 }
 

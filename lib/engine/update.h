@@ -1,6 +1,7 @@
 // Updates parameters from gradients, independent of the memory that holds them.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -50,9 +51,9 @@ class Update {
   /// The part of `range` over which the norm is computed.
   Range trained(Range range) const;
 
-  /// Whether the rule uses norms of whole parameters (LAMB). The update then has two phases,
-  /// find_directions() and apply(); between them, the ranks' partial sums of squares must be added.
-  bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
+  /// Whether the rule uses norms of whole parameters (RuleTraits::finds_direction). The update then has two
+  /// phases, find_directions() and apply(); between them, the ranks' partial sums of squares must be added.
+  bool needs_directions() const { return traits_of(rule_).finds_direction; }
   /// The number of sums of squares that apply() reads if needs_directions(): two per trained parameter, of
   /// the parameter and of its direction.
   size_t squares() const { return 2 * parameters_.size(); }
@@ -85,9 +86,13 @@ class Update {
 
   void add_trained(const std::map<std::string, int64_t>& slots_since);
   void add_statistics();
-  void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
-                    const OptimizerRule& rule, const float* gradient, Range range,
-                    const GroupRule& group) const;
+  /// The rule's slots in memory.
+  struct Slots {
+    std::array<float*, kMostSlots> at = {};
+    size_t count = 0;
+    std::span<float* const> span() const { return {at.data(), count}; }
+  };
+  Slots slots_at(const ParameterMemory& memory, int64_t begin) const;
   void apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                         const float* directions, Range range, const double* squares) const;
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;

@@ -19,10 +19,11 @@ namespace dtrain {
 struct HeadMetric {
   std::string name;  // name in reports
   std::shared_ptr<const Metric> metric;
-  int64_t sums = 1;           // number of sums that it accumulates
-  bool weighted = false;      // whether its rows are weighted, if there are row weights
-  std::string computes = {};  // kind and options without the name: equal for metrics that differ only in
-                              // their names
+  int64_t sums = 1;            // number of sums that it accumulates
+  bool weighted = false;       // whether its rows are weighted, if there are row weights
+  std::string computes = {};   // kind and options without the name: equal for metrics that differ only in
+                               // their names
+  ConfigNode configured = {};  // {kind: options} with all defaults; null for a metric that is not configured
 };
 
 /// The loss and metrics of one of the model's outputs.
@@ -34,6 +35,8 @@ struct Head {
   /// The column of row weights, which all heads share; nullopt if all rows have the same weight. A sample has
   /// one weight for all of its rows, or one for each row.
   std::optional<TensorSpec> weights = {};
+
+  ConfigNode configured_loss = {};  // {kind: options} with all defaults; null without a loss
 
   /// Returns how the loss interprets the output's numbers.
   Scores scores() const { return loss ? loss->takes() : Scores::any; }

@@ -52,9 +52,6 @@ class Loss {
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
   /// Adds the weighted sum over the rows to the total, without the factor weight().
   virtual void run(Ops& ops, const LossArguments& args) const = 0;
-  /// Returns Keras's {class_name, config} for the checkpoint's training_config; null if Keras has no such
-  /// loss.
-  virtual Json keras_config() const = 0;
 };
 
 /// A metric of an output. It accumulates sums over rows, which are added over microbatches, replicas, steps
@@ -98,9 +95,6 @@ class Metric {
   /// Returns the version of the sums' meaning. Increase it when the meaning changes but not the number of
   /// sums: a checkpoint written within an epoch may hold sums of an earlier version.
   virtual int sums_version() const { return 1; }
-  /// Returns Keras's {class_name, config} of the metric for such an output and target; null if Keras has
-  /// none.
-  virtual Json keras_config(const TensorSpec& output, const TensorSpec& target) const = 0;
 };
 
 /// Returns a metric whose result is an array with one object per class: {class, support, precision, recall,

@@ -17,6 +17,7 @@
 #include "base/philox.h"
 #include "base/view.h"
 #include "device/device.h"
+#include "ops/math/optimizers.h"
 #include "ops/merging.h"
 #include "ops/prelu.h"
 #include "ops/specs.h"
@@ -215,7 +216,7 @@ struct UpdateArguments {
   GroupRule group = {};           ///< settings of these elements' parameter group
   float* weights;                 ///< updated in place
   const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
-  std::span<float* const> slots;  ///< in the order of the rule's comment
+  std::span<float* const> slots;  ///< in the order of the rule's functor
   void* weights_copy = nullptr;   ///< written, in the compute type; null if that is float32
   int64_t n;
 };
@@ -355,6 +356,11 @@ class Ops {
                                      StepState* state) = 0;
   /// Updates weights and slots by the rule; does nothing if state->gradient.skip is not 0.
   virtual void update(const OptimizerRule& rule, const UpdateArguments& args) = 0;
+  /// The second phase of a rule with RuleTraits::finds_direction: updates consecutive parts of parameters by
+  /// math::TrustRatio. args.gradient is the direction; args.slots and args.group are ignored. squares:
+  /// [parts][2], the sums of squares of the whole parameter and of its direction. `parts` is in host memory.
+  virtual void apply_directions(std::span<const ParameterPart> parts, const double* squares,
+                                const UpdateArguments& args) = 0;
 };
 
 std::unique_ptr<Ops> make_cpu_ops(Context& context);

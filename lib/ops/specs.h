@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
-#include <variant>
 
 #include "base/host_device.h"
 #include "base/view.h"
@@ -278,60 +276,13 @@ struct RowList {
   }
 };
 
-// Optimizer rules, as in Keras: the settings that do not change from step to step.
-
-struct SgdRule {  // slots: velocity, if momentum is not 0
-  float momentum;
-  bool nesterov;
-};
-struct RmspropRule {  // slots: mean square; mean gradient if centered; momentum if it is not 0
-  float rho, momentum, epsilon;
-  bool centered;
-};
-struct AdagradRule {  // slots: accumulator
-  float epsilon;
-};
-struct AdamRule {  // slots: m, v. w -= rate * m / (sqrt(v) + epsilon), where rate = learning_rate *
-                   // sqrt(1 - beta_2^t) / (1 - beta_1^t)
-  float beta_1, beta_2, epsilon;
-};
-struct LionRule {  // slots: m
-  float beta_1, beta_2;
-};
-/// First half of LAMB's step: applies weight decay, updates the slots and writes the direction, but does not
-/// apply the direction to the weights.
-struct LambRule {  // slots: m, v, and the destination of the direction, which may be the gradient's memory
-  float beta_1, beta_2, epsilon;
-};
-/// Second half of LAMB's step. Its "gradient" is the direction d that LambRule wrote: w -= rate * |w| / |d| *
-/// d, or rate * d if a norm is 0. The norms are those of whole parameters; the elements of a call are
-/// consecutive parts of parameters. It has no slots and no decay, does not scale the direction, and ignores
-/// the call's GroupRule.
-struct TrustRatioRule {
-  struct Part {
-    int64_t n;
-    float learning_rate_factor;
-  };
-  std::span<const Part> parts;  // in host memory
-  const double* squares;        // in device memory, [parts][2]: the sums of squares of the whole w and d
-};
-/// state = momentum * state + (1 - momentum) * gradient, for the moving statistics of batch normalisation. It
-/// has no slots, rate or decay.
-struct MovingAverageRule {
-  float momentum;
-};
-using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, LionRule, LambRule,
-                                   TrustRatioRule, MovingAverageRule>;
-
 /// Per-step scalars that the host uploads before each step.
 struct StepNumbers {
   uint64_t step = 0;  ///< global, from 0
-  float rate = 0;     ///< learning rate; Adam's includes its bias corrections
+  double learning_rate = 0;
   float decay = 0;    ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
-  float learning_rate = 0;
-  float samples = 1;                       ///< in the global batch
-  int64_t first = 0;                       ///< number of the batch's first sample, in the order of the epoch
-  float mean_scale = 1, square_scale = 1;  ///< LAMB's bias corrections of its slots
+  float samples = 1;  ///< in the global batch
+  int64_t first = 0;  ///< number of the batch's first sample, in the order of the epoch
 };
 
 /// Update settings of one parameter group.
@@ -342,6 +293,12 @@ struct GroupRule {
   float clip_value = INFINITY;  ///< limit of the absolute value of a gradient's element
   uint64_t slots_since = 0;     ///< number of steps done before the group's slots were created
   bool operator==(const GroupRule&) const = default;
+};
+
+/// Consecutive elements of one parameter in a flat buffer.
+struct ParameterPart {
+  int64_t n;
+  float learning_rate_factor;
 };
 
 /// Gradient scale factors. Each step updates them on the device, for itself and for the next step.
@@ -360,7 +317,7 @@ struct StepState {
 
 /// The scalars of one step for one parameter group, as computed by math::update_numbers().
 struct UpdateNumbers {
-  float rate = 0, decay = 0;
+  float decay = 0;
   float gradient_scale = 1;
   float clip_value = INFINITY;
 };

@@ -17,21 +17,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
   std::vector<Slot> slots() const override {
     return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
   }
-  OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
-  /// Returns null with a schedule: Keras 2 and 3 have no common form for it.
-  Json keras_config(const RunLength& run, const Json& schedule) const override {
-    return learning_rate().keras_config(run, schedule).is_number()
-               ? OptimizerWith::keras_config(run, schedule)
-               : Json();
-  }
-
- protected:
-  std::string keras_class() const override { return "Adagrad"; }
-  Json keras_options() const override {
-    return Json::object()
-        .set("initial_accumulator_value", options_.initial_accumulator_value)
-        .set("epsilon", options_.epsilon);
-  }
+  OptimizerRule rule() const override { return math::Adagrad{static_cast<float>(options_.epsilon)}; }
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The parts that adam and adamw share: everything except the default weight decay.
 #pragma once
 
-#include "ops/math/optimizers.h"
 #include "optim/options.h"
 
 namespace dtrain {
@@ -13,8 +12,6 @@ struct AdamOptions : OptimizerOptions {
   double epsilon = 1e-7;
 };
 
-/// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form before section
-/// 2.1: epsilon is added to the root without bias correction.
 template <class Options>
 class AdamWith : public OptimizerWith<Options> {
  public:
@@ -22,22 +19,7 @@ class AdamWith : public OptimizerWith<Options> {
   std::vector<Optimizer::Slot> slots() const override { return {{"momentum"}, {"velocity"}}; }
   OptimizerRule rule() const override {
     const Options& o = this->options_;
-    return AdamRule{static_cast<float>(o.beta_1), static_cast<float>(o.beta_2),
-                    static_cast<float>(o.epsilon)};
-  }
-  StepNumbers numbers(int64_t step, double learning_rate) const override {
-    const Options& o = this->options_;
-    StepNumbers numbers = OptimizerWith<Options>::numbers(step, learning_rate);
-    numbers.rate = static_cast<float>(
-        math::Adam::corrected(learning_rate, o.beta_1, o.beta_2, static_cast<double>(step + 1)));
-    return numbers;
-  }
-
- protected:
-  std::string keras_class() const override { return "Adam"; }
-  Json keras_options() const override {
-    const Options& o = this->options_;
-    return Json::object().set("beta_1", o.beta_1).set("beta_2", o.beta_2).set("epsilon", o.epsilon);
+    return math::Adam{o.beta_1, o.beta_2, static_cast<float>(o.epsilon)};
   }
 };
 

@@ -14,7 +14,6 @@ class Constant : public Schedule {
  public:
   explicit Constant(const ConstantOptions& options) : value_(options.value) {}
   double at(int64_t, const RunLength&, const Json&) const override { return value_; }
-  Json keras_config(const RunLength&, const Json&) const override { return value_; }
 
  private:
   double value_;

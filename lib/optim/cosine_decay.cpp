@@ -33,20 +33,6 @@ class CosineDecay : public Schedule {
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
-  /// Keras's initial_learning_rate is the rate of step 0, with or without a warm-up.
-  Json keras_config(const RunLength& run, const Json&) const override {
-    const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
-                  steps = decay_steps(length, run, warmup_steps);
-    Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
-    if (warmup_steps == 0)
-      config.set("initial_learning_rate", initial);
-    else
-      config.set("initial_learning_rate", warmup_initial)
-          .set("warmup_target", initial)
-          .set("warmup_steps", warmup_steps);
-    return keras_schedule("CosineDecay", std::move(config));
-  }
 
  private:
   CosineDecayOptions options_;

@@ -23,15 +23,6 @@ class ExponentialDecay : public Schedule {
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
-  Json keras_config(const RunLength& run, const Json&) const override {
-    return keras_schedule(
-        "ExponentialDecay",
-        Json::object()
-            .set("initial_learning_rate", options_.initial)
-            .set("decay_steps", options_.decay_steps.steps_at_least_one(run.steps_per_epoch))
-            .set("decay_rate", options_.decay_rate)
-            .set("staircase", options_.staircase));
-  }
 
  private:
   ExponentialDecayOptions options_;

@@ -23,15 +23,6 @@ class InverseTimeDecay : public Schedule {
     if (options_.staircase) time = std::floor(time);
     return options_.initial / (1 + options_.decay_rate * time);
   }
-  Json keras_config(const RunLength& run, const Json&) const override {
-    return keras_schedule(
-        "InverseTimeDecay",
-        Json::object()
-            .set("initial_learning_rate", options_.initial)
-            .set("decay_steps", options_.decay_steps.steps_at_least_one(run.steps_per_epoch))
-            .set("decay_rate", options_.decay_rate)
-            .set("staircase", options_.staircase));
-  }
 
  private:
   InverseTimeDecayOptions options_;

@@ -1,4 +1,3 @@
-#include "ops/math/optimizers.h"
 #include "optim/adam_options.h"
 #include "optim/table.h"
 
@@ -6,21 +5,13 @@ namespace dtrain {
 
 namespace {
 
-/// Not an AdamWith: the rate is the plain learning rate, and the rule reads both bias corrections.
 class Lamb : public OptimizerWith<AdamOptions> {
  public:
   using OptimizerWith::OptimizerWith;
   std::vector<Slot> slots() const override { return {{"momentum"}, {"velocity"}}; }
   OptimizerRule rule() const override {
-    return LambRule{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2),
-                    static_cast<float>(options_.epsilon)};
-  }
-  StepNumbers numbers(int64_t step, double learning_rate) const override {
-    StepNumbers numbers = OptimizerWith::numbers(step, learning_rate);
-    const auto steps = static_cast<double>(step + 1);
-    numbers.mean_scale = math::LambDirection::correction(static_cast<float>(options_.beta_1), steps);
-    numbers.square_scale = math::LambDirection::correction(static_cast<float>(options_.beta_2), steps);
-    return numbers;
+    return math::Lamb{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2),
+                      static_cast<float>(options_.epsilon)};
   }
 };
 

@@ -19,8 +19,8 @@ class LinearWarmup : public Schedule {
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
   double at(int64_t step, const RunLength& run, const Json& state) const override {
     const int64_t steps = options_.steps.steps(run.steps_per_epoch);
-    if (step >= steps) return options_.then->at(step - steps, run_after(run), state);
-    const double target = options_.then->at(0, run_after(run), state);
+    if (step >= steps) return options_.then->at(step - steps, run_after(options_.steps, run), state);
+    const double target = options_.then->at(0, run_after(options_.steps, run), state);
     return options_.initial +
            (target - options_.initial) * static_cast<double>(step) / static_cast<double>(steps);
   }
@@ -28,18 +28,8 @@ class LinearWarmup : public Schedule {
     return options_.then->after_epoch(std::move(state), metric, message);
   }
   std::string monitor() const override { return options_.then->monitor(); }
-  /// Returns the schedule after the warm-up: Keras has a warm-up only before a cosine.
-  Json keras_config(const RunLength& run, const Json& state) const override {
-    return options_.then->keras_config(run_after(run), state);
-  }
 
  private:
-  /// Returns the length of the run without the warm-up, as the following schedule sees it.
-  RunLength run_after(const RunLength& run) const {
-    const int64_t steps = options_.steps.steps(run.steps_per_epoch);
-    return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};
-  }
-
   LinearWarmupOptions options_;
 };
 

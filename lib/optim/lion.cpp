@@ -16,7 +16,7 @@ class Lion : public OptimizerWith<LionOptions> {
   using OptimizerWith::OptimizerWith;
   std::vector<Slot> slots() const override { return {{"momentum"}}; }
   OptimizerRule rule() const override {
-    return LionRule{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2)};
+    return math::Lion{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2)};
   }
 };
 

@@ -36,11 +36,6 @@ class OneCycle : public Schedule {
     if (now < top) return cosine_between(initial, max, now / top);
     return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);
   }
-  /// Returns the lowest rate: Keras has no such schedule, so training that continues in Keras uses this
-  /// constant rate.
-  Json keras_config(const RunLength&, const Json&) const override {
-    return options_.max / options_.div_factor / options_.final_div_factor;
-  }
 
  private:
   OneCycleOptions options_;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/registry.h"
-#include "ops/specs.h"
+#include "ops/math/optimizers.h"
 #include "optim/schedule.h"
 
 namespace dtrain {
@@ -21,13 +21,16 @@ class Optimizer {
   };
   virtual std::vector<Slot> slots() const = 0;
   virtual const Schedule& learning_rate() const = 0;
-  /// Returns the update rule. It expects the slots in the order of slots().
+  virtual double weight_decay() const = 0;
+  /// Returns the update rule. It expects the slots in the order of slots(), followed by the direction if it
+  /// finds one.
   virtual OptimizerRule rule() const = 0;
-  /// Returns the scalars for the rule in step `step` (from 0) at this learning rate.
-  virtual StepNumbers numbers(int64_t step, double learning_rate) const = 0;
-  /// Returns Keras's {class_name, config} for the checkpoint's training_config, in a form that Keras 2 and 3
-  /// both read, or null if there is none. `schedule` is the state of the learning rate schedule.
-  virtual Json keras_config(const RunLength& run, const Json& schedule) const = 0;
+  /// Returns the scalars of step `step` (from 0) at this learning rate.
+  StepNumbers numbers(int64_t step, double learning_rate) const {
+    return {.step = static_cast<uint64_t>(step),
+            .learning_rate = learning_rate,
+            .decay = static_cast<float>(learning_rate * weight_decay())};
+  }
 };
 
 template <>

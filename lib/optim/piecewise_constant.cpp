@@ -20,28 +20,13 @@ class PiecewiseConstant : public Schedule {
   double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& boundaries = options_.boundaries;
     const auto is_passed = [&](const StepCount& boundary) {
-      return last_step(boundary, run.steps_per_epoch) < step;
+      return last_step_of_value(boundary, run.steps_per_epoch) < step;
     };
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
     return options_.values[static_cast<size_t>(next - boundaries.begin())];
   }
-  Json keras_config(const RunLength& run, const Json&) const override {
-    Json boundaries = Json::array();
-    for (const StepCount& boundary : options_.boundaries)
-      boundaries.push(last_step(boundary, run.steps_per_epoch));
-    return keras_schedule("PiecewiseConstantDecay",
-                          Json::object()
-                              .set("boundaries", std::move(boundaries))
-                              .set("values", Json::Array(options_.values.begin(), options_.values.end())));
-  }
 
  private:
-  /// Returns the last step of a value. A boundary in epochs is the end of an epoch: the next value starts one
-  /// step later.
-  static int64_t last_step(const StepCount& boundary, int64_t steps_per_epoch) {
-    return boundary.steps(steps_per_epoch) - (boundary.in_epochs ? 1 : 0);
-  }
-
   PiecewiseConstantOptions options_;
 };
 

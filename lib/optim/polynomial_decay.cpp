@@ -26,14 +26,6 @@ class PolynomialDecay : public Schedule {
     if (cycle) steps *= std::max(1.0, std::ceil(now / steps));
     return (initial - end) * std::pow(1 - std::min(now, steps) / steps, power) + end;
   }
-  Json keras_config(const RunLength& run, const Json&) const override {
-    return keras_schedule("PolynomialDecay", Json::object()
-                                                 .set("initial_learning_rate", options_.initial)
-                                                 .set("decay_steps", decay_steps(options_.steps, run))
-                                                 .set("end_learning_rate", options_.end)
-                                                 .set("power", options_.power)
-                                                 .set("cycle", options_.cycle));
-  }
 
  private:
   PolynomialDecayOptions options_;

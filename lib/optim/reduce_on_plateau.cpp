@@ -57,10 +57,6 @@ class ReduceOnPlateau : public Schedule {
     return rate(PlateauState::from(state));
   }
   std::string monitor() const override { return options_.monitor; }
-  /// Returns the current rate: in Keras this is a callback, which leaves the rate in the optimizer.
-  Json keras_config(const RunLength&, const Json& state) const override {
-    return rate(PlateauState::from(state));
-  }
 
   Json after_epoch(Json json, const MetricLookup& metric, std::string& message) const override {
     const std::optional<MonitoredNumber> number = metric(options_.monitor);

@@ -2,14 +2,6 @@
 
 namespace dtrain {
 
-Json keras_schedule(const std::string& class_name, Json config) {
-  return Json::object()
-      .set("module", "keras.optimizers.schedules")
-      .set("class_name", class_name)
-      .set("config", std::move(config))
-      .set("registered_name", Json());
-}
-
 template <>
 const Registry<Schedule>& registry<Schedule>() {
   static const Registry<Schedule> kTable = [] {

@@ -23,18 +23,17 @@ class Rmsprop : public OptimizerWith<RmspropOptions> {
     return slots;
   }
   OptimizerRule rule() const override {
-    return RmspropRule{static_cast<float>(options_.rho), static_cast<float>(options_.momentum),
-                       static_cast<float>(options_.epsilon), options_.centered};
+    const bool has_momentum = options_.momentum != 0;
+    if (options_.centered) return has_momentum ? rule_of<true, true>() : rule_of<true, false>();
+    return has_momentum ? rule_of<false, true>() : rule_of<false, false>();
   }
 
- protected:
-  std::string keras_class() const override { return "RMSprop"; }
-  Json keras_options() const override {
-    return Json::object()
-        .set("rho", options_.rho)
-        .set("momentum", options_.momentum)
-        .set("epsilon", options_.epsilon)
-        .set("centered", options_.centered);
+ private:
+  template <bool kCentered, bool kMomentum>
+  OptimizerRule rule_of() const {
+    return math::Rmsprop<kCentered, kMomentum>{static_cast<float>(options_.rho),
+                                               static_cast<float>(options_.momentum),
+                                               static_cast<float>(options_.epsilon)};
   }
 };
 

@@ -30,13 +30,7 @@ class Schedule {
   /// Returns the metric that the schedule monitors (reduce_on_plateau), to be checked before the run; "" for
   /// none.
   virtual std::string monitor() const { return ""; }
-  /// Returns the learning_rate of a Keras optimizer: a number, or the {module, class_name, config} of a
-  /// schedule, which counts steps.
-  virtual Json keras_config(const RunLength& run, const Json& state) const = 0;
 };
-
-/// Returns the config of a schedule in keras.optimizers.schedules.
-Json keras_schedule(const std::string& class_name, Json config);
 
 template <>
 const Registry<Schedule>& registry<Schedule>();

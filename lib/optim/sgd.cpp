@@ -19,13 +19,10 @@ class Sgd : public OptimizerWith<SgdOptions> {
     return {{"momentum"}};
   }
   OptimizerRule rule() const override {
-    return SgdRule{static_cast<float>(options_.momentum), options_.nesterov};
-  }
-
- protected:
-  std::string keras_class() const override { return "SGD"; }
-  Json keras_options() const override {
-    return Json::object().set("momentum", options_.momentum).set("nesterov", options_.nesterov);
+    if (options_.momentum == 0) return math::Sgd{};
+    const auto momentum = static_cast<float>(options_.momentum);
+    if (options_.nesterov) return math::Nesterov{momentum};
+    return math::Momentum{momentum};
   }
 };
 

@@ -27,6 +27,15 @@ int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_
   return std::max<int64_t>(run.steps - begin, 1);
 }
 
+int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch) {
+  return boundary.steps(steps_per_epoch) - (boundary.in_epochs ? 1 : 0);
+}
+
+RunLength run_after(const StepCount& warmup, const RunLength& run) {
+  const int64_t steps = warmup.steps(run.steps_per_epoch);
+  return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};
+}
+
 bool Codec<StepCount>::parse(const ConfigNode& node, const std::string& where, StepCount& out,
                              Diagnostics& diagnostics) {
   const auto fail = [&] {

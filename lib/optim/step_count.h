@@ -21,6 +21,13 @@ struct StepCount {
 /// Returns the length of a decay in steps, at least 1. `auto` means from step `begin` to the end of the run.
 int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);
 
+/// Returns the last step of a value that lasts to `boundary`. A boundary in epochs is the end of an epoch:
+/// the next value starts one step later.
+int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch);
+
+/// Returns the length of the run without its first steps, as a schedule after a warm-up sees it.
+RunLength run_after(const StepCount& warmup, const RunLength& run);
+
 template <>
 struct Codec<StepCount> {
   static bool parse(const ConfigNode& node, const std::string& where, StepCount& out,

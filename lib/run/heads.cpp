@@ -214,6 +214,7 @@ class HeadBuilder {
     if (loss && output.spec)
       target_ = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
     head_ = {output.value, loss.value, {}, target_.value_or(TensorSpec{})};
+    head_.configured_loss = loss.resolved;
     if (!prefix_.empty()) head_.target.name = prefix_.substr(0, prefix_.size() - 1);
     config_.total_names.push_back(prefix_ + "loss");
   }
@@ -230,6 +231,7 @@ class HeadBuilder {
     const Configured<Metric>& written = as_written.kind;
     const Mark& mark = as_written.mark;
     HeadMetric metric{name_of_metric(written), written.value, 1, weighted};
+    metric.configured = written.resolved;
     if (const std::string problem = name_problem(prefix_, metric.name); !problem.empty())
       diagnostics_.error(as_written.name_mark, "name: " + problem);
     const auto is_there = [&] {

@@ -1,14 +1,14 @@
 #include "train/exported_training.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "config/schema.h"
 #include "interop/keras/export/graph_layers.h"
-#include "run/keras_training.h"
+#include "interop/training_formats.h"
 #include "run/learning_rate.h"
+#include "train/keras_training.h"
 
 namespace dtrain {
 
@@ -25,13 +25,6 @@ Json in_module(Json object, const char* module) {
   return object;
 }
 
-/// Returns whether Keras has this schedule, given by dtrain's name.
-bool is_kerass_schedule(const std::string& kind) {
-  constexpr std::array<std::string_view, 5> kSchedules{
-      "exponential_decay", "inverse_time_decay", "cosine_decay", "polynomial_decay", "piecewise_constant"};
-  return std::find(kSchedules.begin(), kSchedules.end(), kind) != kSchedules.end();
-}
-
 struct KerasOptimizer {
   Json config;
   std::optional<float> learning_rate;  // nullopt for a schedule
@@ -40,13 +33,6 @@ struct KerasOptimizer {
 /// Returns the Keras 3 optimizer, whose options have the same names. `rate`: learning rate of the next step.
 KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& length, const Json& schedule,
                                  double rate, std::string& warning) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 7> kClasses{{{"sgd", "SGD"},
-                                                                              {"rmsprop", "RMSprop"},
-                                                                              {"adagrad", "Adagrad"},
-                                                                              {"adam", "Adam"},
-                                                                              {"adamw", "AdamW"},
-                                                                              {"lion", "Lion"},
-                                                                              {"lamb", "Lamb"}}};
   const Configured<Optimizer>& optimizer = config.train.optimizer;
   KerasOptimizer result;
   Json options = Json::object().set("name", optimizer.name);
@@ -56,24 +42,21 @@ KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& lengt
     const bool is_off = key == "weight_decay" && value.is_number() && value.as_double() == 0;
     options.set(key, is_off ? Json() : value.is_number() ? Json(value.as_double()) : value);
   }
-  const Json& kind = written.at("learning_rate");
-  const std::string name = kind.is_object()   ? kind.entries().front().first
-                           : kind.is_string() ? kind.as_string()
-                                              : "";
-  if (is_kerass_schedule(name)) {
-    options.set("learning_rate", in_module(optimizer->learning_rate().keras_config(length, schedule),
-                                           "keras.optimizers.schedules"));
+  const Configured<Schedule> rates = schedule_of(optimizer);
+  if (!schedule_formats(rates.name).keras_class.empty()) {
+    options.set("learning_rate",
+                in_module(keras_learning_rate(rates, length, schedule), "keras.optimizers.schedules"));
   } else {
-    if (name != "constant" && !kind.is_number())
-      warning = fmt::format("Keras has no schedule {}: its learning rate stays {}", name, rate);
+    if (rates.name != "constant")
+      warning = fmt::format("Keras has no schedule {}: its learning rate stays {}", rates.name, rate);
     result.learning_rate = static_cast<float>(rate);
     options.set("learning_rate", rate);
   }
   if (config.train.clip_norm) options.set("global_clipnorm", *config.train.clip_norm);
   if (config.train.clip_value) options.set("clipvalue", *config.train.clip_value);
-  const auto found = std::find_if(kClasses.begin(), kClasses.end(),
-                                  [&](const auto& one) { return one.first == optimizer.name; });
-  result.config = in_module(Json::object().set("class_name", found->second).set("config", std::move(options)),
+  result.config = in_module(Json::object()
+                                .set("class_name", optimizer_formats(optimizer.name).keras_class)
+                                .set("config", std::move(options)),
                             "keras.optimizers");
   return result;
 }
@@ -98,12 +81,8 @@ std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
     for (const ParameterSpec& parameter : node.parameters)
       if (node.trains(parameter)) weights.push_back(node.name + "/" + parameter.name);
   }
-  std::vector<std::string> slots;
-  for (const Optimizer::Slot& slot : run.config.train.optimizer->slots()) slots.push_back(slot.name);
-  const std::string& name = run.config.train.optimizer.name;
-  // Keras's RMSprop creates its momentum before the average gradient.
-  if (name == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
-  const bool by_weight = name == "adam" || name == "adamw" || name == "lamb";
+  const Configured<Optimizer>& optimizer = run.config.train.optimizer;
+  const std::vector<std::string> slots = keras_slots(optimizer);
   std::vector<ArrayRef> ordered;
   const auto add = [&](const std::string& slot, const std::string& weight) {
     const ArrayRef* array = run.checkpoint.slot(slot, weight);
@@ -112,7 +91,7 @@ std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
           fmt::format("{}: expected the slot '{}' of '{}', found none", run.checkpoint.path(), slot, weight));
     ordered.push_back(*array);
   };
-  if (by_weight)
+  if (optimizer_formats(optimizer.name).is_by_weight)
     for (const std::string& weight : weights)
       for (const std::string& slot : slots) add(slot, weight);
   else

@@ -15,10 +15,10 @@
 #include "checkpoint/directory_lock.h"
 #include "config/load/load.h"
 #include "interop/keras/export/model_config.h"
-#include "run/keras_training.h"
 #include "run/placement.h"
 #include "run/record/training_state.h"
 #include "run/run_config_parser.h"
+#include "train/keras_training.h"
 
 namespace dtrain {
 

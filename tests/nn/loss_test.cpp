@@ -237,11 +237,4 @@ TEST_CASE("what losses want of their targets") {
   CHECK(target_of("mean_squared_error", {"y", {}})->shape == Shape{});
 }
 
-TEST_CASE("losses that Keras would compute otherwise are not told it") {
-  CHECK(parse<Loss>("sparse_categorical_crossentropy: {label_smoothing: 0.1}")->keras_config().is_null());
-  CHECK(parse<Metric>("sparse_categorical_crossentropy: {label_smoothing: 0.1}")
-            ->keras_config({"y", {4}}, {"t", {}, DType::int32})
-            .is_null());
-}
-
 }  // namespace dtrain

@@ -313,32 +313,6 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
 }
 
-TEST_CASE("metrics that Keras would compute otherwise are not told it") {
-  const TensorSpec one{"y", {1}}, four{"y", {4}};
-  const auto told = [](const std::string& metric, const std::string& loss, const TensorSpec& output) {
-    return !parse<Metric>(metric)->for_loss(*parse<Loss>(loss))->keras_config(output, output).is_null();
-  };
-  const std::string logits = "binary_crossentropy: {from_logits: true}",
-                    softmax_logits = "categorical_crossentropy: {from_logits: true}";
-  for (const char* metric : {"precision", "recall", "f1_score", "binary_accuracy", "accuracy"}) {
-    CAPTURE(metric);
-    CHECK(told(metric, "binary_crossentropy", one));
-    CHECK(!told(metric, logits, one));
-  }
-  CHECK(told("auc", logits, one));
-  CHECK(told("auc", "categorical_crossentropy", four));
-  CHECK(!told("auc", softmax_logits, four));
-  CHECK(!told("precision", softmax_logits, four));
-  CHECK(told("f1_score", softmax_logits, four));
-  CHECK(told("accuracy", softmax_logits, four));
-  CHECK(parse<Metric>("f1_score")
-            ->for_loss(*parse<Loss>("binary_crossentropy"))
-            ->keras_config(four, four)
-            .at("config")
-            .at("threshold")
-            .as_double() == 0.5);
-}
-
 TEST_CASE("metrics say where output or target do not suit") {
   const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;

@@ -15,13 +15,13 @@ constexpr GradientRule kBoth{.clip_norm = 2, .dynamic_scaling = true};
 /// Returns the scale that follows `before`, for a gradient with this sum of squares.
 GradientScale scale_after(const Device& device, const GradientRule& rule, double squares,
                           const GradientScale& before = {}) {
-  const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
+  const StepNumbers now{.step = 5, .learning_rate = 0.5, .decay = 0.25f};
   const auto state = device.array(std::vector<StepState>{{now, before}});
   const auto own_squares = device.array(Doubles{squares});
   device.ops().update_gradient_scale(rule, own_squares.data(), nullptr, state.data());
   const StepState after = state.read()[0];
   CHECK(after.now.step == now.step);
-  CHECK(after.now.rate == now.rate);
+  CHECK(after.now.learning_rate == now.learning_rate);
   CHECK(after.now.decay == now.decay);
   return after.gradient;
 }
@@ -115,14 +115,14 @@ DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host bet
   const auto own_gradient = device.array(gradient);
   const auto weights = device.array(Floats(4, 1));
   const auto squares = device.array(Doubles{NAN});
-  const auto state = device.array(std::vector<StepState>{{.now = {.rate = 0.5f}, .gradient = {}}});
+  const auto state = device.array(std::vector<StepState>{{.now = {.learning_rate = 0.5}, .gradient = {}}});
   device.ops().sum_of_squares(own_gradient.data(), squares.data(), 4);
   device.ops().update_gradient_scale(kClips, squares.data(), nullptr, state.data());
-  device.ops().update(SgdRule{0, false}, {.state = state.data(),
-                                          .weights = weights.data(),
-                                          .gradient = own_gradient.data(),
-                                          .slots = {},
-                                          .n = 4});
+  device.ops().update(math::Sgd{}, {.state = state.data(),
+                                    .weights = weights.data(),
+                                    .gradient = own_gradient.data(),
+                                    .slots = {},
+                                    .n = 4});
   check_close(weights.read(), Doubles{1 - 0.5 * 3 * 0.4, 1 - 0.5 * 4 * 0.4, 1, 1}, 1e-6);
 }
 

@@ -33,19 +33,17 @@ void move_slots_of_adam(Element& e, double g) {
   e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
 }
 
-/// The rate includes the bias corrections for all steps; slots created later need other corrections.
+/// The bias corrections count the steps since the slots were created.
 Case adam(const char* name, int slots_since) {
   return {.name = name,
-          .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+          .rule = math::Adam{.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-4f},
           .rate = 0.01f,
           .slots = 2,
           .reference =
               [slots_since](Element& e, double g) {
-                const auto correction = [](int steps) {
-                  return std::sqrt(1 - std::pow(0.99, steps)) / (1 - std::pow(0.9, steps));
-                };
+                const int steps = kSteps - slots_since;
                 move_slots_of_adam(e, g);
-                e.w -= 0.01 * correction(kSteps - slots_since) / correction(kSteps) * e.s[0] /
+                e.w -= 0.01 * std::sqrt(1 - std::pow(0.99, steps)) / (1 - std::pow(0.9, steps)) * e.s[0] /
                        (std::sqrt(e.s[1]) + 1e-4);
               },
           .slots_since = static_cast<uint64_t>(slots_since)};
@@ -54,7 +52,7 @@ Case adam(const char* name, int slots_since) {
 /// The last slot holds the direction.
 Case lamb(const char* name, int slots_since) {
   return {.name = name,
-          .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+          .rule = math::Lamb{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
           .rate = 5,
           .slots = 3,
           .reference =
@@ -69,12 +67,12 @@ Case lamb(const char* name, int slots_since) {
 
 const std::vector<Case> kCases = {
     {.name = "sgd",
-     .rule = SgdRule{.momentum = 0, .nesterov = false},
+     .rule = math::Sgd{},
      .rate = 0.1f,
      .slots = 0,
      .reference = [](Element& e, double g) { e.w -= 0.1 * g; }},
     {.name = "momentum",
-     .rule = SgdRule{.momentum = 0.9f, .nesterov = false},
+     .rule = math::Momentum{.momentum = 0.9f},
      .rate = 0.1f,
      .slots = 1,
      .reference =
@@ -83,7 +81,7 @@ const std::vector<Case> kCases = {
            e.w += e.s[0];
          }},
     {.name = "nesterov",
-     .rule = SgdRule{.momentum = 0.9f, .nesterov = true},
+     .rule = math::Nesterov{.momentum = 0.9f},
      .rate = 0.1f,
      .slots = 1,
      .reference =
@@ -92,7 +90,7 @@ const std::vector<Case> kCases = {
            e.w += 0.9 * e.s[0] - 0.1 * g;
          }},
     {.name = "rmsprop",
-     .rule = RmspropRule{.rho = 0.9f, .momentum = 0, .epsilon = 1e-4f, .centered = false},
+     .rule = math::Rmsprop<false, false>{.rho = 0.9f, .momentum = 0, .epsilon = 1e-4f},
      .rate = 0.01f,
      .slots = 1,
      .reference =
@@ -101,7 +99,7 @@ const std::vector<Case> kCases = {
            e.w -= 0.01 * g / std::sqrt(e.s[0] + 1e-4);
          }},
     {.name = "rmsprop with momentum",
-     .rule = RmspropRule{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-4f, .centered = false},
+     .rule = math::Rmsprop<false, true>{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-4f},
      .rate = 0.01f,
      .slots = 2,
      .reference =
@@ -111,7 +109,7 @@ const std::vector<Case> kCases = {
            e.w -= e.s[1];
          }},
     {.name = "centered rmsprop with momentum",
-     .rule = RmspropRule{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-2f, .centered = true},
+     .rule = math::Rmsprop<true, true>{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-2f},
      .rate = 0.01f,
      .slots = 3,
      .reference =
@@ -122,7 +120,7 @@ const std::vector<Case> kCases = {
            e.w -= e.s[2];
          }},
     {.name = "centered rmsprop",
-     .rule = RmspropRule{.rho = 0.9f, .momentum = 0, .epsilon = 1e-2f, .centered = true},
+     .rule = math::Rmsprop<true, false>{.rho = 0.9f, .momentum = 0, .epsilon = 1e-2f},
      .rate = 0.01f,
      .slots = 2,
      .reference =
@@ -132,7 +130,7 @@ const std::vector<Case> kCases = {
            e.w -= 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
          }},
     {.name = "adagrad",
-     .rule = AdagradRule{.epsilon = 1e-4f},
+     .rule = math::Adagrad{.epsilon = 1e-4f},
      .rate = 0.1f,
      .slots = 1,
      .reference =
@@ -143,7 +141,7 @@ const std::vector<Case> kCases = {
     adam("adam", 0),
     adam("adam whose slots began with step 5", 5),
     {.name = "lion",
-     .rule = LionRule{.beta_1 = 0.9f, .beta_2 = 0.99f},
+     .rule = math::Lion{.beta_1 = 0.9f, .beta_2 = 0.99f},
      .rate = 0.01f,
      .slots = 1,
      .reference =
@@ -155,7 +153,7 @@ const std::vector<Case> kCases = {
     lamb("lamb's direction", 0),
     lamb("lamb's direction, whose slots began with step 5", 5),
     {.name = "moving average",
-     .rule = MovingAverageRule{.momentum = 0.99f},
+     .rule = math::MovingAverage{.momentum = 0.99f},
      .rate = 5,
      .slots = 0,
      .reference = [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
@@ -177,16 +175,26 @@ struct Trained {
 
   /// The copy in the compute type is a separate array only if that type is not float32.
   void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
+    run(state, gradient, group,
+        [&](const UpdateArguments& args) { device.ops().update(optimizer.rule, args); });
+  }
+  void apply_directions(const StepState& state, const Floats& direction, std::span<const ParameterPart> parts,
+                        const double* squares, const GroupRule& group = {}) {
+    run(state, direction, group,
+        [&](const UpdateArguments& args) { device.ops().apply_directions(parts, squares, args); });
+  }
+  template <class Use>
+  void run(const StepState& state, const Floats& gradient, const GroupRule& group, Use&& use) {
     const auto own_state = device.array(std::vector<StepState>{state});
     const auto own_gradient = device.array(gradient);
     const bool copies = device.math.type != DType::float32;
-    device.ops().update(optimizer.rule, {.state = own_state.data(),
-                                         .group = group,
-                                         .weights = weights.data(),
-                                         .gradient = own_gradient.data(),
-                                         .slots = pointers,
-                                         .weights_copy = copies ? copy.data() : nullptr,
-                                         .n = n});
+    use(UpdateArguments{.state = own_state.data(),
+                        .group = group,
+                        .weights = weights.data(),
+                        .gradient = own_gradient.data(),
+                        .slots = pointers,
+                        .weights_copy = copies ? copy.data() : nullptr,
+                        .n = n});
     if (copies) CHECK(copy.read() == device.kept(weights.read()));
   }
 
@@ -200,12 +208,7 @@ struct Trained {
 };
 
 StepState state_of(const Case& optimizer) {
-  const auto scale = [](double beta) { return static_cast<float>(1 / (1 - std::pow(beta, kSteps))); };
-  return {.now = {.step = kSteps - 1,
-                  .rate = optimizer.rate,
-                  .decay = 0.001f,
-                  .mean_scale = scale(0.9),
-                  .square_scale = scale(0.99)},
+  return {.now = {.step = kSteps - 1, .learning_rate = static_cast<double>(optimizer.rate), .decay = 0.001f},
           .gradient = {.loss_scale = 16, .gradient_scale = 0.5f, .good_steps = 3, .skip = 0}};
 }
 
@@ -243,7 +246,8 @@ DEVICE_TEST_CASE("optimizer steps") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
     // Moving averages are not scaled and do not decay.
-    const bool average = std::holds_alternative<MovingAverageRule>(optimizer.rule);
+    const bool average = !traits_of(optimizer.rule).of_gradient;
+    CHECK(static_cast<size_t>(traits_of(optimizer.rule).slots) == optimizer.slots);
     const StepState state = state_of(optimizer);
     const double scale = average ? 1 : static_cast<double>(state.gradient.gradient_scale),
                  decay = average ? 0 : static_cast<double>(state.now.decay);
@@ -274,8 +278,7 @@ DEVICE_TEST_CASE("optimizer steps") {
 
 DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and clips each element") {
   const Case& sgd = kCases[0];
-  StepState state = state_of(sgd);
-  state.now.learning_rate = sgd.rate;
+  const StepState state = state_of(sgd);
   const GroupRule group{
       .learning_rate_factor = 0.5f, .own_weight_decay = true, .weight_decay = 0.1f, .clip_value = 0.25f};
   for (const int64_t n : {1, 37, 20011}) {
@@ -296,18 +299,13 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
 }
 
 DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as the rate says") {
-  const StepState state{.now = {.rate = 0.5f, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
-  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // ignored by the rule
+  const StepState state{.now = {.learning_rate = 0.5, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
+  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // ignored
   const auto moved_by = [&](double weight_squares, double direction_squares) {
     const auto squares = device.array(Doubles{weight_squares, direction_squares});
-    const TrustRatioRule::Part part{.n = 2, .learning_rate_factor = 0.5f};
-    const Case trust{.name = "trust ratio",
-                     .rule = TrustRatioRule{{&part, 1}, squares.data()},
-                     .rate = 0.5f,
-                     .slots = 0,
-                     .reference = {}};
-    Trained trained(device, trust, {1.0f, -2.0f});
-    trained.step(state, {0.5f, 2.0f}, group);
+    const ParameterPart part{.n = 2, .learning_rate_factor = 0.5f};
+    Trained trained(device, kCases[0], {1.0f, -2.0f});
+    trained.apply_directions(state, {0.5f, 2.0f}, {&part, 1}, squares.data(), group);
     return trained.weights.read();
   };
   check_close(moved_by(9, 4), Doubles{1 - 0.25 * 1.5 * 0.5, -2 - 0.25 * 1.5 * 2}, 1e-6);
@@ -316,10 +314,10 @@ DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as
 }
 
 DEVICE_TEST_CASE("steps by the trust ratios of many parameters") {
-  const StepState state{.now = {.rate = 0.5f}, .gradient = {}};
+  const StepState state{.now = {.learning_rate = 0.5}, .gradient = {}};
   for (const bool odd : {false, true}) {
     CAPTURE(odd);
-    std::vector<TrustRatioRule::Part> parts;
+    std::vector<ParameterPart> parts;
     Doubles squares, expected;
     int64_t n = 0;
     for (int64_t i = 0; i < 450; ++i) {
@@ -339,13 +337,8 @@ DEVICE_TEST_CASE("steps by the trust ratios of many parameters") {
       }
     }
     const auto own_squares = device.array(squares);
-    const Case trust{.name = "trust ratios",
-                     .rule = TrustRatioRule{parts, own_squares.data()},
-                     .rate = 0.5f,
-                     .slots = 0,
-                     .reference = {}};
-    Trained trained(device, trust, initial);
-    trained.step(state, direction);
+    Trained trained(device, kCases[0], initial);
+    trained.apply_directions(state, direction, parts, own_squares.data());
     check_close(trained.weights.read(), expected, 2e-6);
   }
 }

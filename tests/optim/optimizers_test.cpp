@@ -45,28 +45,25 @@ TEST_CASE("defaults are Keras's") {
   CHECK(rate("sgd") == 0.01);
   for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) CHECK(rate(name) == 0.001);
 
-  const auto sgd = std::get<SgdRule>(parse("sgd")->rule());
-  CHECK(sgd.momentum == 0);
-  CHECK_FALSE(sgd.nesterov);
-  const auto rmsprop = std::get<RmspropRule>(parse("rmsprop")->rule());
+  CHECK(std::holds_alternative<math::Sgd>(parse("sgd")->rule()));
+  const auto rmsprop = std::get<math::Rmsprop<false, false>>(parse("rmsprop")->rule());
   CHECK(rmsprop.rho == 0.9f);
   CHECK(rmsprop.momentum == 0);
   CHECK(rmsprop.epsilon == 1e-7f);
-  CHECK_FALSE(rmsprop.centered);
-  CHECK(std::get<AdagradRule>(parse("adagrad")->rule()).epsilon == 1e-7f);
+  CHECK(std::get<math::Adagrad>(parse("adagrad")->rule()).epsilon == 1e-7f);
   for (const char* name : {"adam", "adamw"}) {
-    const auto adam = std::get<AdamRule>(parse(name)->rule());
-    CHECK(adam.beta_1 == 0.9f);
-    CHECK(adam.beta_2 == 0.999f);
+    const auto adam = std::get<math::Adam>(parse(name)->rule());
+    CHECK(adam.beta_1 == 0.9);
+    CHECK(adam.beta_2 == 0.999);
     CHECK(adam.epsilon == 1e-7f);
   }
 }
 
 TEST_CASE("lion's and lamb's defaults are Keras's, too") {
-  const auto lion = std::get<LionRule>(parse("lion")->rule());
+  const auto lion = std::get<math::Lion>(parse("lion")->rule());
   CHECK(lion.beta_1 == 0.9f);
   CHECK(lion.beta_2 == 0.99f);
-  const auto lamb = std::get<LambRule>(parse("lamb")->rule());
+  const auto lamb = std::get<math::Lamb>(parse("lamb")->rule());
   CHECK(lamb.beta_1 == 0.9f);
   CHECK(lamb.beta_2 == 0.999f);
   CHECK(lamb.epsilon == 1e-7f);
@@ -87,23 +84,42 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
 }
 
-TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1") {
+TEST_CASE("adam's rate is corrected for the bias of step t of the slots, which counts from 1") {
   const auto adam = parse("{adam: {beta_1: 0.8, beta_2: 0.99}}");
-  for (const int64_t t : {1, 2, 10, 100'000}) {
-    const double expected = 0.002 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.8, t));
-    CHECK(static_cast<double>(adam->numbers(t - 1, 0.002).rate) == doctest::Approx(expected).epsilon(1e-6));
-  }
+  const auto rule = std::get<math::Adam>(adam->rule());
+  for (const int64_t t : {1, 2, 10, 100'000})
+    for (const uint64_t since : {0, 5}) {
+      const double expected = 0.002 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.8, t));
+      const StepState state{adam->numbers(t - 1 + static_cast<int64_t>(since), 0.002), {}};
+      CHECK(rule.begin(state, {.slots_since = since}).rate == static_cast<float>(expected));
+      const float half = rule.begin(state, {.learning_rate_factor = 0.5f, .slots_since = since}).rate;
+      CHECK(half == 0.5f * static_cast<float>(expected));
+    }
 }
 
-TEST_CASE("lamb's two corrections are those of step t, and its rate is the learning rate") {
+TEST_CASE("lamb's two corrections are those of step t of the slots") {
   const auto lamb = parse("{lamb: {beta_1: 0.75, beta_2: 0.96875}}");
-  for (const int64_t t : {1, 2, 10, 100'000}) {
-    const StepNumbers numbers = lamb->numbers(t - 1, 0.5);
-    CHECK(numbers.rate == 0.5f);
-    CHECK(static_cast<double>(numbers.mean_scale) ==
-          doctest::Approx(1 / (1 - std::pow(0.75, t))).epsilon(1e-6));
-    CHECK(static_cast<double>(numbers.square_scale) ==
-          doctest::Approx(1 / (1 - std::pow(0.96875, t))).epsilon(1e-6));
+  const auto rule = std::get<math::Lamb>(lamb->rule());
+  for (const int64_t t : {1, 2, 10, 100'000})
+    for (const uint64_t since : {0, 5}) {
+      const StepState state{lamb->numbers(t - 1 + static_cast<int64_t>(since), 0.5), {}};
+      const auto step = rule.begin(state, {.slots_since = since});
+      CHECK(step.mean_scale == static_cast<float>(1 / (1 - std::pow(0.75, t))));
+      CHECK(step.square_scale == static_cast<float>(1 / (1 - std::pow(0.96875, t))));
+    }
+}
+
+TEST_CASE("a rule has as many slots as its optimizer, and the direction") {
+  for (const char* yaml :
+       {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}", "rmsprop",
+        "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
+        "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "lion", "lamb"}) {
+    CAPTURE(yaml);
+    const auto optimizer = parse(yaml);
+    const RuleTraits traits = traits_of(optimizer->rule());
+    CHECK(static_cast<size_t>(traits.slots - (traits.finds_direction ? 1 : 0)) == optimizer->slots().size());
+    CHECK(traits.of_gradient);
+    CHECK(traits.finds_direction == (optimizer.name == "lamb"));
   }
 }
 
@@ -113,8 +129,7 @@ TEST_CASE("rate and decay reach every step") {
     const StepNumbers numbers = parse(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);
     CHECK(numbers.step == 3);
     CHECK(numbers.decay == 0.125f);
-    CHECK(numbers.learning_rate == 0.25f);
-    if (!std::string(name).starts_with("adam")) CHECK(numbers.rate == 0.25f);
+    CHECK(numbers.learning_rate == 0.25);
     const float by_default = std::string(name) == "adamw" ? 0.25f * 0.004f : 0.0f;
     CHECK(static_cast<double>(parse(name)->numbers(0, 0.25).decay) ==
           doctest::Approx(static_cast<double>(by_default)));

@@ -1,5 +1,5 @@
 // The training_config that a checkpoint stores for Keras.
-#include "run/keras_training.h"
+#include "train/keras_training.h"
 
 #include "runs.h"
 

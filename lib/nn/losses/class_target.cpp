@@ -4,11 +4,6 @@
 
 namespace dtrain {
 
-Json keras_loss(const std::string& class_name, const std::string& name, Json config) {
-  config.set("reduction", "sum_over_batch_size").set("name", name);
-  return Json::object().set("class_name", class_name).set("config", std::move(config));
-}
-
 std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error) {
   if (output.dtype == DType::float32) return TensorSpec{{}, output.shape, DType::float32};
   report_error(

@@ -1,4 +1,4 @@
-// Helpers of losses: requirements on targets and Keras's JSON form.
+// Helpers of losses: requirements on targets.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,6 @@
 #include "nn/layer.h"
 
 namespace dtrain {
-
-/// Returns Keras's JSON form of a loss that is a mean over the whole batch; `config` holds the options of its
-/// class.
-Json keras_loss(const std::string& class_name, const std::string& name, Json config = Json::object());
 
 /// Returns the target spec of class numbers for rows of scores: int32, the output's shape without its last
 /// axis. Reports an error and returns nullopt if the output is a scalar or not float32.

@@ -39,17 +39,6 @@ class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
   }
 
   void run(Ops& ops, const LossArguments& args) const override { ops.cross_entropy_loss(spec(), args); }
-
-  Json keras_config() const override {
-    Json config = Json::object().set("from_logits", spec().from_logits);
-    if (spec().sparse && spec().label_smoothing != 0)
-      return {};  // Keras has no label smoothing for sparse targets
-    if (spec().sparse)
-      return keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config);
-    if (spec().label_smoothing != 0)
-      config.set("label_smoothing", static_cast<double>(spec().label_smoothing));
-    return keras_loss("CategoricalCrossentropy", "categorical_crossentropy", config);
-  }
 };
 
 }  // namespace

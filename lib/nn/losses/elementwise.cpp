@@ -98,44 +98,6 @@ std::shared_ptr<const Loss> ElementwiseLoss::before(const Layer& activation) con
   return std::make_shared<const ElementwiseLoss>(spec, weight_);
 }
 
-Json ElementwiseLoss::keras_config() const {
-  Json config = Json::object();
-  if (is_of_two_classes()) {
-    config.set("from_logits", spec_.from_logits);
-    if (spec_.label_smoothing != 0) config.set("label_smoothing", static_cast<double>(spec_.label_smoothing));
-  }
-  switch (spec_.kind) {
-    case ElementwiseKind::binary_crossentropy:
-      return keras_loss("BinaryCrossentropy", "binary_crossentropy", config);
-    case ElementwiseKind::binary_focal_crossentropy:
-      config.set("apply_class_balancing", spec_.balances_classes)
-          .set("alpha", static_cast<double>(spec_.alpha))
-          .set("gamma", static_cast<double>(spec_.gamma));
-      return keras_loss("BinaryFocalCrossentropy", "binary_focal_crossentropy", config);
-    case ElementwiseKind::mean_squared_error:
-      return keras_loss("MeanSquaredError", "mean_squared_error");
-    case ElementwiseKind::mean_absolute_error:
-      return keras_loss("MeanAbsoluteError", "mean_absolute_error");
-    case ElementwiseKind::huber:
-      return keras_loss("Huber", "huber_loss", config.set("delta", static_cast<double>(spec_.delta)));
-    case ElementwiseKind::mean_absolute_percentage_error:
-      return keras_loss("MeanAbsolutePercentageError", "mean_absolute_percentage_error");
-    case ElementwiseKind::mean_squared_logarithmic_error:
-      return keras_loss("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error");
-    case ElementwiseKind::hinge:
-      return keras_loss("Hinge", "hinge");
-    case ElementwiseKind::squared_hinge:
-      return keras_loss("SquaredHinge", "squared_hinge");
-    case ElementwiseKind::poisson:
-      return keras_loss("Poisson", "poisson");
-    case ElementwiseKind::log_cosh:
-      return keras_loss("LogCosh", "log_cosh");
-    case ElementwiseKind::kl_divergence:
-      return keras_loss("KLDivergence", "kl_divergence");
-  }
-  throw std::logic_error("a loss that Keras has no name for");
-}
-
 void add_elementwise_losses(Registry<Loss>& table) {
   table.add_with("binary_crossentropy",
                  binary_schema<BinaryOptions>(

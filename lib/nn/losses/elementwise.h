@@ -22,7 +22,6 @@ class ElementwiseLoss : public Loss {
   bool is_probability(const Layer& activation) const override;
   std::shared_ptr<const Loss> before(const Layer& activation) const override;
   void run(Ops& ops, const LossArguments& args) const override { ops.elementwise_loss(spec_, args); }
-  Json keras_config() const override;
 
  private:
   /// Returns whether the output is the probability (or logit) of one of two classes.

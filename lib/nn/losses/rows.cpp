@@ -26,7 +26,6 @@ class CosineSimilarityLoss : public Loss {
   void run(Ops& ops, const LossArguments& args) const override {
     ops.row_loss({.kind = RowLossSpec::Kind::cosine_similarity}, args);
   }
-  Json keras_config() const override { return keras_loss("CosineSimilarity", "cosine_similarity"); }
 
  private:
   double weight_;
@@ -42,15 +41,6 @@ class FocalCrossEntropy final : public SoftmaxLoss<FocalCrossEntropy, RowLossSpe
   }
   std::optional<Bounds> target_bounds(const TensorSpec&) const override { return Bounds{0, 1}; }
   void run(Ops& ops, const LossArguments& args) const override { ops.row_loss(spec(), args); }
-
-  Json keras_config() const override {
-    return keras_loss("CategoricalFocalCrossentropy", "categorical_focal_crossentropy",
-                      Json::object()
-                          .set("alpha", static_cast<double>(spec().alpha))
-                          .set("gamma", static_cast<double>(spec().gamma))
-                          .set("from_logits", spec().from_logits)
-                          .set("label_smoothing", static_cast<double>(spec().label_smoothing)));
-  }
 };
 
 }  // namespace

@@ -48,12 +48,6 @@ class TopK : public Metric {
            "categorical_accuracy";
   }
 
-  Json keras_config(const TensorSpec&, const TensorSpec& target) const override {
-    const std::string sparse = is_sparse(target.dtype) ? "Sparse" : "";
-    if (k_ == 1) return keras_metric(sparse + "CategoricalAccuracy");
-    return keras_metric(sparse + "TopKCategoricalAccuracy", Json::object().set("k", k_));
-  }
-
  private:
   bool is_sparse(DType dtype) const {
     return target_ == Target::either ? dtype == DType::int32 : target_ == Target::sparse;
@@ -88,12 +82,6 @@ class BinaryAccuracy : public Metric {
 
   bool larger_is_better() const override { return true; }
 
-  Json keras_config(const TensorSpec& output, const TensorSpec&) const override {
-    if (reading_.is_logits(output.shape.columns())) return {};  // Keras expects probabilities
-    const double threshold = static_cast<double>(static_cast<float>(threshold_));
-    return keras_metric("BinaryAccuracy", Json::object().set("threshold", threshold));
-  }
-
  private:
   double threshold_;
   ScoreReading reading_;
@@ -124,10 +112,6 @@ class Accuracy : public Metric {
   std::string chosen_kind(const TensorSpec& output, const TensorSpec& target) const override {
     const Metric& picked = pick(output.shape.columns(), target.dtype);
     return &picked == &binary_ ? "binary_accuracy" : picked.chosen_kind(output, target);
-  }
-
-  Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    return pick(output.shape.columns(), target.dtype).keras_config(output, target);
   }
 
  private:

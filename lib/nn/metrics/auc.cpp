@@ -123,19 +123,6 @@ class Auc : public ScoredMetric<Auc> {
     return 2;
   }  // version 1 had buckets of equal width in the logit, -16 to 16
 
-  Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (target.dtype == DType::int32) return {};  // Keras expects targets of 0 and 1 for each class
-    const CountSpec::Scores scores = spec(output.shape.columns(), target.dtype).scores;
-    if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras only supports logits of a sigmoid
-    Json config = Json::object()
-                      .set("num_thresholds", options_.num_thresholds.value_or(kKerasThresholds))
-                      .set("curve", Codec<Curve>::write(options_.curve).text())
-                      .set("multi_label", options_.multi_label.value_or(false))
-                      .set("from_logits", scores == CountSpec::Scores::sigmoid_logits);
-    if (options_.multi_label.value_or(false)) config.set("num_labels", output.shape.columns());
-    return keras_metric("AUC", std::move(config));
-  }
-
  protected:
   CountSpec spec(int64_t columns, DType target) const override {
     const bool sparse = target == DType::int32;
@@ -147,8 +134,6 @@ class Auc : public ScoredMetric<Auc> {
   }
 
  private:
-  static constexpr int64_t kKerasThresholds = 4096;  // Keras's buckets have equal widths in the probability
-
   int64_t buckets(int64_t columns) const {
     return options_.num_thresholds.value_or(default_buckets(columns));
   }

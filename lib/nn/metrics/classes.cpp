@@ -16,9 +16,8 @@ struct ClassOptions {
 /// Precision, recall or F1 score. The threshold applies to columns that are independent yes/no predictions.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
-  /// The metric's Keras class and how its scores are computed.
+  /// How the metric's scores are computed.
   struct Kind {
-    std::string keras_class;
     std::string threshold_option;
     ScoreOfCounts score;
     bool by_threshold;  // columns with float targets are yes/no predictions, independent of the loss
@@ -40,23 +39,6 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   }
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     return average_of(sums, kind_.score, options_.average);
-  }
-  Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (target.dtype == DType::int32) return {};  // Keras expects targets of 0 and 1 for each class
-    const bool by_threshold = spec(output.shape.columns(), target.dtype).by_threshold;
-    if (by_threshold && reading().is_logits(output.shape.columns()))
-      return {};  // Keras expects probabilities
-    const double threshold = options_.threshold.value_or(0.5);
-    const bool macro = options_.average != Average::micro;
-    Json config = Json::object();
-    if (kind_.keras_class == "F1Score") {
-      if (options_.average != Average::none)
-        config.set("average", Codec<Average>::write(options_.average).text());
-      if (by_threshold) config.set("threshold", threshold);
-      return keras_metric("F1Score", std::move(config));
-    }
-    if (macro && output.shape.columns() > 1) return {};  // Keras only has micro averages
-    return keras_metric(kind_.keras_class, config.set("thresholds", threshold));
   }
 
  protected:
@@ -116,8 +98,7 @@ void add_class_metrics(Registry<Metric>& table) {
   constexpr auto kAverage =
       "average over classes: from the total counts (micro), the mean (macro), the mean weighted by the "
       "classes' rows (weighted), or one number per class (none)";
-  const auto precision_like = [&](const std::string& name, const std::string& keras_class,
-                                  ScoreOfCounts score, const std::string& doc) {
+  const auto precision_like = [&](const std::string& name, ScoreOfCounts score, const std::string& doc) {
     table.add_with(name,
                    Schema<PrecisionOptions>(doc)
                        .example("{average: macro}")
@@ -127,13 +108,12 @@ void add_class_metrics(Registry<Metric>& table) {
                        .optional("name", &PrecisionOptions::name, kMetricName),
                    [=](const PrecisionOptions& options, const ConfigNode&) {
                      return std::make_shared<const ClassMetric>(
-                         ClassMetric::Kind{keras_class, "thresholds", score, true},
+                         ClassMetric::Kind{"thresholds", score, true},
                          ClassOptions{options.name, options.average, options.thresholds});
                    });
   };
-  precision_like("precision", "Precision", &ClassCounts::precision,
-                 "The fraction of predictions that are correct.");
-  precision_like("recall", "Recall", &ClassCounts::recall, "The fraction of targets that are predicted.");
+  precision_like("precision", &ClassCounts::precision, "The fraction of predictions that are correct.");
+  precision_like("recall", &ClassCounts::recall, "The fraction of targets that are predicted.");
   table.add_with("f1_score",
                  Schema<ClassOptions>("The harmonic mean of precision and recall.")
                      .example("{average: macro}")
@@ -143,7 +123,7 @@ void add_class_metrics(Registry<Metric>& table) {
                      .optional("name", &ClassOptions::name, kMetricName),
                  [](const ClassOptions& options, const ConfigNode&) {
                    return std::make_shared<const ClassMetric>(
-                       ClassMetric::Kind{"F1Score", "threshold", &ClassCounts::f1, false}, options);
+                       ClassMetric::Kind{"threshold", &ClassCounts::f1, false}, options);
                  });
 }
 

@@ -53,7 +53,6 @@ class ConfusionMatrix : public ConfusionMetric<ConfusionMatrix> {
     }
     return matrix;
   }
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override { return {}; }
 };
 
 class MeanIou : public ConfusionMetric<MeanIou> {
@@ -70,13 +69,6 @@ class MeanIou : public ConfusionMetric<MeanIou> {
       }
     return average_of(counts, &ClassCounts::iou, Average::macro);
   }
-  Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (output.shape.columns() == 1) return {};  // Keras would interpret the output as a class number
-    return keras_metric("MeanIoU", Json::object()
-                                       .set("num_classes", output.shape.columns())
-                                       .set("sparse_y_true", target.dtype == DType::int32)
-                                       .set("sparse_y_pred", false));
-  }
 };
 
 class ClassReport : public ScoredMetric<ClassReport> {
@@ -92,7 +84,6 @@ class ClassReport : public ScoredMetric<ClassReport> {
     for (size_t c = 0; c < sums.size() / 3; ++c) report.push(row_of(c, counts_of(sums, c)));
     return report;
   }
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override { return {}; }
 
  protected:
   CountSpec spec(int64_t columns, DType target) const override {

@@ -24,10 +24,6 @@ class MeanAbsoluteError : public Metric {
 
   bool larger_is_better() const override { return false; }
   int unit_power() const override { return 1; }
-
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
-    return keras_metric("MeanAbsoluteError");
-  }
 };
 
 /// A loss reported as a metric.
@@ -35,11 +31,8 @@ class MeanOfLoss : public Metric {
  public:
   using Finish = double (*)(double mean);
   /// `finish` computes the metric from the mean of the loss.
-  MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish, int unit_power = 0)
-      : loss_(std::move(loss)),
-        keras_class_(std::move(keras_class)),
-        finish_(finish),
-        unit_power_(unit_power) {}
+  MeanOfLoss(std::shared_ptr<const Loss> loss, Finish finish, int unit_power = 0)
+      : loss_(std::move(loss)), finish_(finish), unit_power_(unit_power) {}
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
@@ -65,18 +58,8 @@ class MeanOfLoss : public Metric {
   /// Smaller losses are better; `finish` may reverse the order.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
-    const Json of_loss = loss_->keras_config();
-    if (of_loss.is_null()) return {};
-    Json config = Json::object();
-    for (const char* key : {"from_logits", "label_smoothing"})
-      if (const Json* value = of_loss.at("config").find(key)) config.set(key, *value);
-    return keras_metric(keras_class_, std::move(config));
-  }
-
  private:
   std::shared_ptr<const Loss> loss_;
-  std::string keras_class_;
   Finish finish_;
   int unit_power_;
 };
@@ -93,17 +76,14 @@ double as_it_is(double mean) {
 /// A cross-entropy. If `from_logits` is not given, it is taken from the output's loss.
 class CrossEntropyMetric : public MeanOfLoss {
  public:
-  CrossEntropyMetric(std::string loss, std::string keras_class, const CrossEntropyMetricOptions& options)
-      : MeanOfLoss(loss_of(loss, options), keras_class, as_it_is),
-        name_(std::move(loss)),
-        class_(std::move(keras_class)),
-        options_(options) {}
+  CrossEntropyMetric(std::string loss, const CrossEntropyMetricOptions& options)
+      : MeanOfLoss(loss_of(loss, options), as_it_is), name_(std::move(loss)), options_(options) {}
 
   std::shared_ptr<const Metric> for_loss(const Loss& loss) const override {
     if (options_.from_logits) return nullptr;
     CrossEntropyMetricOptions options = options_;
     options.from_logits = loss.takes() == Scores::sigmoid_logits || loss.takes() == Scores::softmax_logits;
-    return std::make_shared<const CrossEntropyMetric>(name_, class_, options);
+    return std::make_shared<const CrossEntropyMetric>(name_, options);
   }
 
  private:
@@ -119,7 +99,7 @@ class CrossEntropyMetric : public MeanOfLoss {
         .value;
   }
 
-  std::string name_, class_;
+  std::string name_;
   CrossEntropyMetricOptions options_;
 };
 
@@ -132,35 +112,30 @@ Json Metric::result(std::span<const double> sums, double weight, const TensorSpe
 void add_mean_errors(Registry<Metric>& table) {
   table.add<MeanAbsoluteError>("mean_absolute_error",
                                Schema<NoOptions>("The absolute difference from the target."));
-  const auto of = [&table](const std::string& name, const std::string& loss, const std::string& keras_class,
-                           const std::string& doc, MeanOfLoss::Finish finish = as_it_is, int unit_power = 0) {
+  const auto of = [&table](const std::string& name, const std::string& loss, const std::string& doc,
+                           MeanOfLoss::Finish finish = as_it_is, int unit_power = 0) {
     table.add_with(name, Schema<NoOptions>(doc), [=](const NoOptions&, const ConfigNode&) {
-      return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, keras_class, finish,
-                                                unit_power);
+      return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, finish, unit_power);
     });
   };
-  of("mean_squared_error", "mean_squared_error", "MeanSquaredError",
-     "The squared difference from the target.", as_it_is, 2);
+  of("mean_squared_error", "mean_squared_error", "The squared difference from the target.", as_it_is, 2);
   of(
-      "root_mean_squared_error", "mean_squared_error", "RootMeanSquaredError",
+      "root_mean_squared_error", "mean_squared_error",
       "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); },
       1);
-  of("mean_absolute_percentage_error", "mean_absolute_percentage_error", "MeanAbsolutePercentageError",
+  of("mean_absolute_percentage_error", "mean_absolute_percentage_error",
      "The absolute difference from the target in percent of it.");
-  of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
+  of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error",
      "The squared difference of log(1 + x) of output and target, which must not be negative.");
-  of("cosine_similarity", "cosine_similarity", "CosineSimilarity",
+  of("cosine_similarity", "cosine_similarity",
      "The cosine of the angle between output and target, along the last axis.",
      [](double mean) { return -mean; });
-  of("log_cosh", "log_cosh", "LogCoshError",
-     "The log of the hyperbolic cosine of the difference from the target.");
-  of("hinge", "hinge", "Hinge", "max(1 - target * output, 0).");
-  of("squared_hinge", "squared_hinge", "SquaredHinge", "The square of hinge.");
-  of("poisson", "poisson", "Poisson", "output - target * log(output).");
-  of("kl_divergence", "kl_divergence", "KLDivergence",
-     "target * log(target / output), summed over the last axis.");
-  const auto cross_entropy = [&table](const std::string& name, const std::string& keras_class,
-                                      const std::string& doc) {
+  of("log_cosh", "log_cosh", "The log of the hyperbolic cosine of the difference from the target.");
+  of("hinge", "hinge", "max(1 - target * output, 0).");
+  of("squared_hinge", "squared_hinge", "The square of hinge.");
+  of("poisson", "poisson", "output - target * log(output).");
+  of("kl_divergence", "kl_divergence", "target * log(target / output), summed over the last axis.");
+  const auto cross_entropy = [&table](const std::string& name, const std::string& doc) {
     table.add_with(
         name,
         Schema<CrossEntropyMetricOptions>(doc)
@@ -170,14 +145,12 @@ void add_mean_errors(Registry<Metric>& table) {
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
                       "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
-          return std::make_shared<const CrossEntropyMetric>(name, keras_class, options);
+          return std::make_shared<const CrossEntropyMetric>(name, options);
         });
   };
-  cross_entropy("binary_crossentropy", "BinaryCrossentropy", "The loss of this name, without weights.");
-  cross_entropy("categorical_crossentropy", "CategoricalCrossentropy",
-                "The loss of this name, without weights.");
-  cross_entropy("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy",
-                "The loss of this name, without weights.");
+  cross_entropy("binary_crossentropy", "The loss of this name, without weights.");
+  cross_entropy("categorical_crossentropy", "The loss of this name, without weights.");
+  cross_entropy("sparse_categorical_crossentropy", "The loss of this name, without weights.");
 }
 
 }  // namespace dtrain

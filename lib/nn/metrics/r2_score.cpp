@@ -51,13 +51,6 @@ class R2Score : public CountedMetric {
     return weights == 0 ? plain / static_cast<double>(columns) : sum / weights;
   }
 
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
-    Json config = Json::object();
-    config.set("class_aggregation",
-               average_ == ColumnAverage::none ? Json() : Json(Codec<ColumnAverage>::write(average_).text()));
-    return keras_metric("R2Score", std::move(config));
-  }
-
  protected:
   CountSpec spec(int64_t, DType) const override { return {.kind = CountSpec::Kind::regression}; }
 

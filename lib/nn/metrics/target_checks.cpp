@@ -19,10 +19,6 @@ bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target,
 
 }  // namespace
 
-Json keras_metric(const std::string& class_name, Json config) {
-  return Json::object().set("class_name", class_name).set("config", std::move(config));
-}
-
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error) {
   return equal(class_numbers_for(output, report_error), target, report_error);
 }

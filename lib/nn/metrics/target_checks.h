@@ -1,4 +1,4 @@
-// Helpers of metrics: checks of targets and Keras's JSON form.
+// Helpers of metrics: checks of targets.
 #pragma once
 
 #include <string>
@@ -12,7 +12,5 @@ namespace dtrain {
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
 /// Returns whether `target` holds floats in the shape of `output`; reports an error otherwise.
 bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
-/// Returns Keras's JSON form of a metric; `config` holds the options of its class.
-Json keras_metric(const std::string& class_name, Json config = Json::object());
 
 }  // namespace dtrain

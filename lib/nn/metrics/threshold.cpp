@@ -93,7 +93,6 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
     }
     return threshold_between(low, high);
   }
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override { return {}; }
 
  protected:
   CountSpec spec(int64_t columns, DType target) const override {
@@ -124,7 +123,6 @@ class ThresholdReport final : public ScoredMetric<ThresholdReport> {
         .set("recall", counts.recall())
         .set("f1_score", counts.f1());
   }
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override { return {}; }
 
  protected:
   CountSpec spec(int64_t columns, DType target) const override {

@@ -95,20 +95,22 @@ void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squar
 
 void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   if (args.state->gradient.skip) return;
-  const auto update = [&](const OptimizerRule& of, const GroupRule& group, int64_t first, int64_t n) {
-    each(n, [&](int64_t begin, int64_t end) {
-      kernels_.update(of, *args.state, group, args.weights, args.gradient, args.slots.data(), first + begin,
-                      first + end);
-    });
-  };
-  const auto* trust = std::get_if<TrustRatioRule>(&rule);
-  if (!trust) return update(rule, args.group, 0, args.n);
-  int64_t first = 0;
-  for (size_t i = 0; i < trust->parts.size(); ++i) {
-    const auto& [n, factor] = trust->parts[i];
-    update(TrustRatioRule{trust->parts.subspan(i), trust->squares + 2 * i}, {.learning_rate_factor = factor},
-           first, n);
-    first += n;
+  each(args.n, [&](int64_t begin, int64_t end) {
+    kernels_.update(rule, *args.state, args.group, args.weights, args.gradient, args.slots.data(), begin,
+                    end);
+  });
+}
+
+void CpuOps::apply_directions(std::span<const ParameterPart> parts, const double* squares,
+                              const UpdateArguments& args) {
+  UpdateArguments part = args;
+  for (const auto& [n, factor] : parts) {
+    part.group = {.learning_rate_factor = factor};
+    part.n = n;
+    update(math::TrustRatio{squares}, part);
+    squares += 2;
+    part.weights += n;
+    part.gradient += n;
   }
 }
 

@@ -1,6 +1,6 @@
 // Kernels of optimizers: sums of squares, the gradient scale, and update rules over flat buffers.
 #include <algorithm>
-#include <type_traits>
+#include <span>
 
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/read_ahead.h"
@@ -151,23 +151,24 @@ template <class T>
 struct UpdateArrays {
   float* weights;
   const float* gradient;
-  float* slots[3];
+  float* slots[kMostSlots];
   T* copy;  // or null
 };
 
-template <int N, class T, class Rule>
-__device__ void update_some(const Rule& rule, const UpdateNumbers& numbers, const UpdateArrays<T>& arrays,
-                            int64_t i) {
-  constexpr int kSlots = Rule::kSlots;
-  float w[N], g[N], slots[3][N] = {};
+/// Updates N elements by a step of `Rule`.
+template <class Rule, int N, class T>
+__device__ void update_some(const typename Rule::Step& step, const UpdateNumbers& numbers,
+                            const UpdateArrays<T>& arrays, int64_t i) {
+  constexpr int kSlots = Rule::kTraits.slots;
+  float w[N], g[N], slots[kMostSlots][N] = {};
   load<N>(arrays.weights + i, w);
   load<N>(arrays.gradient + i, g);
 #pragma unroll
   for (int s = 0; s < kSlots; ++s) load<N>(arrays.slots[s] + i, slots[s]);
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    if constexpr (Rule::kOfGradient) w[k] -= numbers.decay * w[k];
-    rule(w[k], math::scaled<true>(g[k], numbers), slots[0][k], slots[1][k], slots[2][k]);
+    if constexpr (Rule::kTraits.of_gradient) w[k] -= numbers.decay * w[k];
+    step(w[k], math::scaled<true>(g[k], numbers), slots[0][k], slots[1][k], slots[2][k]);
   }
   store<N>(arrays.weights + i, w);
 #pragma unroll
@@ -175,19 +176,23 @@ __device__ void update_some(const Rule& rule, const UpdateNumbers& numbers, cons
   if (arrays.copy) store<N>(arrays.copy + i, w);
 }
 
+/// One thread of each block computes the step, whose bias corrections are in double precision.
 template <int N, class T, class Rule>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(Rule rule, const StepState* state, GroupRule group, UpdateArrays<T> arrays, int64_t n) {
   if (state->gradient.skip) return;
   const UpdateNumbers numbers = math::update_numbers<Rule>(*state, group);
-  math::begin_step(rule, numbers, *state, group);
+  __shared__ typename Rule::Step begun;
+  if (threadIdx.x == 0) begun = rule.begin(*state, group);
+  __syncthreads();
+  const typename Rule::Step step = begun;
   const int64_t vectors = n / N;
   for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
-    update_some<N>(rule, numbers, arrays, i * N);
+    update_some<Rule, N>(step, numbers, arrays, i * N);
   }
   if constexpr (N > 1) {
     for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) {
-      update_some<1>(rule, numbers, arrays, i);
+      update_some<Rule, 1>(step, numbers, arrays, i);
     }
   }
 }
@@ -208,47 +213,47 @@ __global__ void __launch_bounds__(kThreads)
     trust_ratio_kernel(const __grid_constant__ TrustTable table, const double* squares,
                        const StepState* state, UpdateArrays<T> arrays) {
   if (state->gradient.skip) return;
-  __shared__ float step;
+  __shared__ math::TrustRatio::Step begun;
   const auto block = static_cast<int>(blockIdx.x);
   const int part = table.blocks.array_of(block);
-  if (threadIdx.x == 0) {
-    math::TrustRatio rule{squares + 2 * part};
-    rule.begin(*state, {.learning_rate_factor = table.learning_rate_factor[part]});
-    step = rule.step;
-  }
+  if (threadIdx.x == 0)
+    begun = math::TrustRatio{squares + 2 * part}.begin(
+        *state, {.learning_rate_factor = table.learning_rate_factor[part]});
   __syncthreads();
-  const math::TrustRatio rule{nullptr, step};
+  const math::TrustRatio::Step step = begun;
   const int64_t first = table.begin[part] + (block - table.blocks.first[part]) * TrustTable::kPiece,
                 part_end = table.begin[part + 1];
   const int64_t end = first + TrustTable::kPiece < part_end ? first + TrustTable::kPiece : part_end;
   int64_t i = first + int64_t{threadIdx.x} * N;
-  for (; i + N <= end; i += int64_t{kThreads} * N) update_some<N>(rule, {}, arrays, i);
-  for (; i < end; ++i) update_some<1>(rule, {}, arrays, i);  // one thread, fewer than N elements
+  for (; i + N <= end; i += int64_t{kThreads} * N) update_some<math::TrustRatio, N>(step, {}, arrays, i);
+  for (; i < end; ++i)
+    update_some<math::TrustRatio, 1>(step, {}, arrays, i);  // one thread, fewer than N elements
 }
 
 /// Returns whether every part begins at a multiple of `elements`.
-bool parts_begin_at(const TrustRatioRule& rule, int64_t elements) {
-  if (rule.parts.empty()) return true;
-  return std::ranges::all_of(rule.parts.first(rule.parts.size() - 1),
+bool parts_begin_at(std::span<const ParameterPart> parts, int64_t elements) {
+  if (parts.empty()) return true;
+  return std::ranges::all_of(parts.first(parts.size() - 1),
                              [&](const auto& part) { return part.n % elements == 0; });
 }
 
 template <class T>
-void update_by_trust_ratios(const TrustRatioRule& rule, const StepState* state, const UpdateArrays<T>& arrays,
-                            bool vectors, cudaStream_t stream) {
+void update_by_trust_ratios(std::span<const ParameterPart> parts, const double* all_squares,
+                            const StepState* state, const UpdateArrays<T>& arrays, bool vectors,
+                            cudaStream_t stream) {
   int64_t begin = 0;
-  for (size_t done = 0; done < rule.parts.size();) {
+  for (size_t done = 0; done < parts.size();) {
     TrustTable table;
-    const double* const squares = rule.squares + 2 * done;
+    const double* const squares = all_squares + 2 * done;
     table.begin[0] = begin;
-    for (; done < rule.parts.size() && table.blocks.arrays < TrustTable::kMost; ++done) {
-      const auto& [n, factor] = rule.parts[done];
+    for (; done < parts.size() && table.blocks.arrays < TrustTable::kMost; ++done) {
+      const auto& [n, factor] = parts[done];
       table.learning_rate_factor[table.blocks.arrays] = factor;
       table.blocks.add((n + TrustTable::kPiece - 1) / TrustTable::kPiece);
       table.begin[table.blocks.arrays] = begin += n;
     }
     if (table.blocks.all() == 0) continue;
-    with_width<float>(vectors && parts_begin_at(rule, kVector<float>), [&](auto width) {
+    with_width<float>(vectors && parts_begin_at(parts, kVector<float>), [&](auto width) {
       launch(trust_ratio_kernel<decltype(width)::value, T>, static_cast<unsigned>(table.blocks.all()),
              kThreads, stream, table, squares, state, arrays);
     });
@@ -292,27 +297,46 @@ void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squa
   launch(gradient_scale_kernel, 1, 1, stream(), rule, squares, weights, state);
 }
 
-void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
-  const int64_t n = args.n;
-  if (n <= 0) return;
-  const auto slot = [&](size_t s) { return s < args.slots.size() ? args.slots[s] : nullptr; };
-  const auto start = [&]<class T>(T* typed_copy) {
-    const UpdateArrays<T> arrays{args.weights, args.gradient, {slot(0), slot(1), slot(2)}, typed_copy};
-    const bool vectors = all_aligned(args.weights, args.gradient, slot(0), slot(1), slot(2), typed_copy);
-    math::with_rule(rule, [&](auto of) {
-      if constexpr (std::is_same_v<decltype(of), math::TrustRatio>) {
-        update_by_trust_ratios(std::get<TrustRatioRule>(rule), args.state, arrays, vectors, stream());
-      } else {
-        with_width<float>(vectors, [&](auto width) {
-          constexpr int N = decltype(width)::value;
-          launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
-                 stream(), of, args.state, args.group, arrays, n);
-        });
-      }
-    });
+namespace {
+
+/// Calls use(arrays, vectors), where `vectors` tells whether all arrays are aligned for vectors. `type` is
+/// the compute type.
+template <class Use>
+void with_update_arrays(DType type, const UpdateArguments& args, Use&& use) {
+  const auto start = [&]<class T>(T* copy) {
+    UpdateArrays<T> arrays{args.weights, args.gradient, {}, copy};
+    bool vectors = all_aligned(args.weights, args.gradient, copy);
+    for (size_t i = 0; i < args.slots.size(); ++i) {
+      arrays.slots[i] = args.slots[i];
+      vectors = vectors && all_aligned(args.slots[i]);
+    }
+    use(arrays, vectors);
   };
   if (!args.weights_copy) return start(static_cast<float*>(nullptr));
-  with_type(math_.type, [&](auto type) { start(static_cast<decltype(type)*>(args.weights_copy)); });
+  with_type(type, [&](auto typed) { start(static_cast<decltype(typed)*>(args.weights_copy)); });
+}
+
+}  // namespace
+
+void CudaOps::update(const OptimizerRule& any_rule, const UpdateArguments& args) {
+  const int64_t n = args.n;
+  if (n <= 0) return;
+  with_update_arrays(math_.type, args, [&]<class T>(const UpdateArrays<T>& arrays, bool vectors) {
+    math::with_rule(any_rule, [&]<class Rule>(const Rule& rule) {
+      with_width<float>(vectors, [&](auto width) {
+        constexpr int N = decltype(width)::value;
+        launch(update_kernel<N, T, Rule>, many_blocks(n / N, context_.multiprocessors()), kThreads, stream(),
+               rule, args.state, args.group, arrays, n);
+      });
+    });
+  });
+}
+
+void CudaOps::apply_directions(std::span<const ParameterPart> parts, const double* squares,
+                               const UpdateArguments& args) {
+  with_update_arrays(math_.type, args, [&](const auto& arrays, bool vectors) {
+    update_by_trust_ratios(parts, squares, args.state, arrays, vectors, stream());
+  });
 }
 
 }  // namespace dtrain::cuda

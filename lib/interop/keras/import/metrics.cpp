@@ -11,6 +11,7 @@
 
 #include "interop/keras/files/json.h"
 #include "interop/keras/import/serialized.h"
+#include "interop/training_formats.h"
 
 namespace dtrain {
 
@@ -32,7 +33,7 @@ bool is_equal(const Json& a, const Json& b) {
   return a.dump() == b.dump();
 }
 
-/// Returns an option of a keras_config(); null (the pointer) if there is none.
+/// Returns an option of a keras_metric(); null (the pointer) if there is none.
 const Json* option_in(const Json& keras_config, const std::string& key) {
   return keras_config.is_object() ? keras_config.at("config").find(key) : nullptr;
 }
@@ -70,7 +71,7 @@ class MetricReader {
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
       kind = "binary_accuracy";  // for any number of columns
     const Configured<Metric> usual = registry<Metric>().make(kind);
-    const Json usual_config = in_keras(*usual);
+    const Json usual_config = in_keras(usual);
     const std::string name = own_name(object);
     KindOptions options(registry<Metric>(), kind, usual.resolved);
     if (options.has("name") && !name.empty() && name != kind) options.add("name", Json(name));
@@ -99,7 +100,7 @@ class MetricReader {
     std::string why;
     if (!metric->check(output_.spec, *target_, [&](const std::string& message) { why = message; }))
       return leave_out(object, why);
-    const Json in_keras_too = in_keras(*metric);
+    const Json in_keras_too = in_keras(metric);
     if (in_keras_too.is_null())
       return leave_out(object, "dtrain counts it in another way for such an output");
     for (const auto& [key, value] : others)
@@ -113,9 +114,8 @@ class MetricReader {
 
   /// Returns Keras's config of the metric, adapted to the output's loss; null if Keras has no metric with the
   /// same result.
-  Json in_keras(const Metric& metric) const {
-    const std::shared_ptr<const Metric> as_it_is = metric.for_loss(*output_.loss);
-    return (as_it_is ? *as_it_is : metric).keras_config(output_.spec, *target_);
+  Json in_keras(const Configured<Metric>& metric) const {
+    return keras_metric(metric.resolved, output_.loss.value.get(), output_.spec, *target_);
   }
 
   /// Returns the metric's name without the output's name before it, which Keras 2 writes to .h5 files.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/training_formats.h"
 
 namespace dtrain {
 
@@ -30,20 +31,11 @@ void add_trained(const KerasModel& model, const ImportedModel& imported, const N
   }
 }
 
-/// Returns the names of the slots in Keras's order, which exported_training.cpp also uses.
-std::vector<std::string> slots_in_kerass_order(const Configured<Optimizer>& optimizer) {
-  std::vector<std::string> slots;
-  for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
-  if (optimizer.name == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
-  return slots;
-}
-
 /// Returns whether the number of arrays fits the number of weights and slots. Keras 2 also stores unused
 /// arrays: a momentum for SGD without momentum, and vhat for Adam without amsgrad (Keras 2.0 to 2.3).
-bool is_whole(size_t arrays, const std::string& optimizer, size_t slots, size_t weights) {
-  if (arrays == slots * weights) return true;
-  const size_t unread = optimizer == "sgd" && slots == 0 ? 1 : optimizer == "adam" ? 3 : 0;
-  return unread != 0 && arrays == unread * weights;
+bool is_whole(size_t arrays, const OptimizerFormats& optimizer, size_t slots, size_t weights) {
+  const size_t more = optimizer.slots_with_unread;
+  return arrays == slots * weights || (more > slots && arrays == more * weights);
 }
 
 KerasWeight slot_array(const KerasWeight& array, const std::string& slot, const TrainedWeight& weight,
@@ -78,9 +70,9 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
   const auto first_slot = std::find_if(arrays.begin(), arrays.end(),
                                        [](const KerasWeight& array) { return array.shape.rank() > 0; });
   const auto first = static_cast<size_t>(first_slot - arrays.begin());
-  const std::vector<std::string> slots = slots_in_kerass_order(optimizer);
-  if (arrays.empty() || first > 2 ||
-      !is_whole(arrays.size() - first, optimizer.name, slots.size(), trained.size()))
+  const OptimizerFormats& formats = optimizer_formats(optimizer.name);
+  const std::vector<std::string> slots = keras_slots(optimizer);
+  if (arrays.empty() || first > 2 || !is_whole(arrays.size() - first, formats, slots.size(), trained.size()))
     return std::nullopt;
   OptimizerState state;
   if (first > 0) {
@@ -94,8 +86,7 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
           "the optimizer's number of steps ('{}'): expected a number from 0, found {}", steps.name, count));
     state.iteration = static_cast<int64_t>(count);
   }
-  const bool by_weight =
-      is_since_2_11 && (optimizer.name == "adam" || optimizer.name == "adamw" || optimizer.name == "lamb");
+  const bool by_weight = is_since_2_11 && formats.is_by_weight;
   for (size_t s = 0; s < slots.size(); ++s)
     for (size_t w = 0; w < trained.size(); ++w) {
       const size_t at = by_weight ? w * slots.size() + s : s * trained.size() + w;

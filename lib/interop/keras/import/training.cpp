@@ -11,19 +11,13 @@
 #include "interop/keras/files/json.h"
 #include "interop/keras/import/metrics.h"
 #include "interop/keras/import/serialized.h"
+#include "interop/training_formats.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
 namespace dtrain {
 
 namespace {
-
-/// Names of schedule options: {Keras's, dtrain's}.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kScheduleOptions{
-    {{"initial_learning_rate", "initial"},
-     {"end_learning_rate", "end"},
-     {"decay_steps", "steps"},
-     {"warmup_target", "initial"}}};
 
 bool has_value(const Json& value, double number) {
   return value.is_number() && value.as_double() == number;
@@ -209,13 +203,12 @@ class TrainingReader {
     KindOptions options(registry<Schedule>(), kind);
     bool is_known = !kind.empty();
     const bool warms_up = value_at(object.options, "warmup_target") != nullptr;
+    const auto renamed = is_known ? schedule_formats(kind).renamed : decltype(ScheduleFormats::renamed)();
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "name" || value.is_null()) continue;
-      const auto renamed =
-          std::find_if(kScheduleOptions.begin(), kScheduleOptions.end(),
-                       [&, name = std::string_view(key)](const auto& one) { return one.first == name; });
-      std::string own =
-          renamed == kScheduleOptions.end() || options.has(key) ? key : std::string(renamed->second);
+      std::string own = key;
+      for (const auto& [keras, here] : renamed)
+        if (keras == key) own = here;
       if (key == "initial_learning_rate" && warms_up) own = "warmup_initial";
       is_known = is_known && options.has(own);
       options.add(own, value);

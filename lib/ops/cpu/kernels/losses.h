@@ -252,10 +252,9 @@ double sum_of_squares(const float* src, int64_t n) {
   return sum.total();
 }
 
-template <bool kClips, class Rule>
-void update_by(Rule rule, const UpdateNumbers& numbers, float* weights, const float* gradient,
+template <bool kClips, int kSlots, class Step>
+void update_by(const Step step, const UpdateNumbers& numbers, float* weights, const float* gradient,
                float* const* slots, int64_t begin, int64_t end) {
-  constexpr int kSlots = Rule::kSlots;
   float* const slot0 = kSlots > 0 ? slots[0] : nullptr;
   float* const slot1 = kSlots > 1 ? slots[1] : nullptr;
   float* const slot2 = kSlots > 2 ? slots[2] : nullptr;
@@ -267,7 +266,7 @@ void update_by(Rule rule, const UpdateNumbers& numbers, float* weights, const fl
     if constexpr (kSlots > 2) s2 = slot2[i];
     float w = weights[i];
     w -= numbers.decay * w;
-    rule(w, math::scaled<kClips>(gradient[i], numbers), s0, s1, s2);
+    step(w, math::scaled<kClips>(gradient[i], numbers), s0, s1, s2);
     weights[i] = w;
     if constexpr (kSlots > 0) slot0[i] = s0;
     if constexpr (kSlots > 1) slot1[i] = s1;
@@ -275,15 +274,15 @@ void update_by(Rule rule, const UpdateNumbers& numbers, float* weights, const fl
   }
 }
 
-void update(const OptimizerRule& options, const StepState& state, const GroupRule& group, float* weights,
+void update(const OptimizerRule& any_rule, const StepState& state, const GroupRule& group, float* weights,
             const float* gradient, float* const* slots, int64_t begin, int64_t end) {
-  math::with_rule(options, [&](auto rule) {
-    const UpdateNumbers numbers = math::update_numbers<decltype(rule)>(state, group);
-    math::begin_step(rule, numbers, state, group);
+  math::with_rule(any_rule, [&]<class Rule>(const Rule& rule) {
+    const UpdateNumbers numbers = math::update_numbers<Rule>(state, group);
+    const auto step = rule.begin(state, group);
     if (numbers.clip_value < INFINITY)
-      update_by<true>(rule, numbers, weights, gradient, slots, begin, end);
+      update_by<true, Rule::kTraits.slots>(step, numbers, weights, gradient, slots, begin, end);
     else
-      update_by<false>(rule, numbers, weights, gradient, slots, begin, end);
+      update_by<false, Rule::kTraits.slots>(step, numbers, weights, gradient, slots, begin, end);
   });
 }
 

@@ -1,7 +1,8 @@
-#include "run/keras_training.h"
+#include "train/keras_training.h"
 
 #include <algorithm>
 
+#include "interop/training_formats.h"
 #include "run/learning_rate.h"
 
 namespace dtrain {
@@ -13,8 +14,8 @@ Json metrics_of(const RunConfig& config, const Head& head, bool weighted) {
   const TensorSpec& output = config.graph.spec(head.output);
   Json metrics = Json::array();
   for (const HeadMetric& of_head : head.metrics) {
-    if (of_head.weighted != weighted) continue;
-    Json metric = of_head.metric->keras_config(output, head.target);
+    if (of_head.weighted != weighted || of_head.configured.is_null()) continue;
+    Json metric = keras_metric(of_head.configured, head.loss.get(), output, head.target);
     if (metric.is_null()) continue;
     Json options = metric.at("config");
     metric.set("config", std::move(options.set("name", of_head.name)));
@@ -33,8 +34,9 @@ bool has_weighted_metrics(const RunConfig& config) {
 /// Returns whether Keras's losses are the same means as dtrain's. For weighted rows, Keras divides by the
 /// number of rows and dtrain by the sum of their weights.
 bool has_kerass_losses(const RunConfig& config) {
-  return std::none_of(config.heads.begin(), config.heads.end(),
-                      [](const Head& head) { return head.weights || head.loss->keras_config().is_null(); });
+  return std::none_of(config.heads.begin(), config.heads.end(), [](const Head& head) {
+    return head.weights || keras_loss(head.configured_loss).is_null();
+  });
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ Json keras_outputs(const RunConfig& config) {
   Json losses = Json::array(), metrics = Json::array(), weighted = Json::array(), weights = Json::array();
   bool has_loss_weights = false;
   for (const Head& head : config.heads) {
-    losses.push(head.loss->keras_config());
+    losses.push(keras_loss(head.configured_loss));
     metrics.push(metrics_of(config, head, false));
     weighted.push(metrics_of(config, head, true));
     weights.push(head.loss->weight());
@@ -61,7 +63,7 @@ Json keras_outputs(const RunConfig& config) {
 }
 
 Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
-  Json optimizer = config.train.optimizer->keras_config(run_length(config, steps_per_epoch), schedule);
+  Json optimizer = keras_optimizer(config.train.optimizer, run_length(config, steps_per_epoch), schedule);
   Json training = keras_outputs(config);
   if (optimizer.is_null() || training.is_null()) return {};
   const auto add_option = [&](const char* name, std::optional<double> value) {

@@ -1,0 +1,68 @@
+#include "config/schema.h"
+#include "interop/training_formats.h"
+
+namespace dtrain {
+
+namespace {
+
+const std::vector<OptimizerFormats>& all_optimizer_formats() {
+  static const std::vector<OptimizerFormats> rows{
+      {.kind = "sgd", .keras_class = "SGD", .common_class = "SGD", .slots_with_unread = 1},
+      {.kind = "rmsprop", .keras_class = "RMSprop", .common_class = "RMSprop", .swaps_last_slots = true},
+      {.kind = "adagrad", .keras_class = "Adagrad", .common_class = "Adagrad", .has_only_numbers = true},
+      {.kind = "adam",
+       .keras_class = "Adam",
+       .common_class = "Adam",
+       .is_by_weight = true,
+       .slots_with_unread = 3},  // with vhat
+      {.kind = "adamw", .keras_class = "AdamW", .common_class = "Adam", .is_by_weight = true},
+      {.kind = "lion", .keras_class = "Lion"},
+      {.kind = "lamb", .keras_class = "Lamb", .is_by_weight = true},
+  };
+  return rows;
+}
+
+}  // namespace
+
+Json KindSettings::value(std::string_view option) const {
+  const ConfigNode* node = options_.is_mapping() ? options_.find(option) : nullptr;
+  return node ? to_json(*node) : Json();
+}
+
+const OptimizerFormats& optimizer_formats(std::string_view kind) {
+  return row_of_kind(all_optimizer_formats(), kind);
+}
+
+Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer) {
+  Diagnostics diagnostics;
+  Configured<Schedule> schedule =
+      registry<Schedule>().parse(KindSettings(optimizer.resolved).node("learning_rate"), diagnostics);
+  diagnostics.throw_if_errors();
+  return schedule;
+}
+
+/// There is no common form with a weight decay. In an .h5 file Keras 2 looks up an optimizer by class name
+/// among TensorFlow 2.10's classes, which have no weight decay. It finds the newer classes only under names
+/// such as "Custom>AdamW" and with an option (is_legacy_optimizer) that Keras 3 rejects.
+Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state) {
+  const OptimizerFormats& row = optimizer_formats(optimizer.name);
+  if (optimizer->weight_decay() != 0 || row.common_class.empty()) return {};
+  const Json rate = keras_learning_rate(schedule_of(optimizer), run, state);
+  if (row.has_only_numbers && !rate.is_number()) return {};
+  Json config = Json::object();
+  const Json options = to_json(KindSettings(optimizer.resolved).options());
+  for (const auto& [key, value] : options.entries())
+    if (key != "learning_rate" && key != "weight_decay")  // Keras 3 rejects a momentum that is the integer 0
+      config.set(key, value.is_number() ? Json(value.as_double()) : value);
+  config.set("learning_rate", rate);
+  return Json::object().set("class_name", row.common_class).set("config", std::move(config));
+}
+
+std::vector<std::string> keras_slots(const Configured<Optimizer>& optimizer) {
+  std::vector<std::string> slots;
+  for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
+  if (optimizer_formats(optimizer.name).swaps_last_slots && slots.size() == 3) std::swap(slots[1], slots[2]);
+  return slots;
+}
+
+}  // namespace dtrain
