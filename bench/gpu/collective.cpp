@@ -41,7 +41,7 @@ class Step {
     }
     if (group) group->join();
     const std::array slots{momentum_.f32(), velocity_.f32()};
-    bench_.ops().update(AdamRule{0.9f, 0.999f, 1e-7f}, {.state = static_cast<const StepState*>(state_.data()),
+    bench_.ops().update(math::Adam{0.9, 0.999, 1e-7f}, {.state = static_cast<const StepState*>(state_.data()),
                                                         .weights = weights_.f32(),
                                                         .gradient = gradient_.f32(),
                                                         .slots = slots,

@@ -17,10 +17,10 @@ void measure_update(Json& rows, const GpuMath& math) {
   const Buffer copy = copies ? bench.room(kParameters) : Buffer();
   const Buffer state = bench.context().allocate(sizeof(StepState));
   StepState host;
-  host.now.rate = 1e-4f;
+  host.now.learning_rate = 1e-4;
   bench.context().copy_to_device(state.data(), &host, sizeof host);
   const std::array slots{momentum.f32(), velocity.f32()};
-  const OptimizerRule adam = AdamRule{0.9f, 0.999f, 1e-7f};
+  const OptimizerRule adam = math::Adam{0.9, 0.999, 1e-7f};
   const double seconds = bench.seconds([&] {
     bench.ops().update(adam, {.state = static_cast<const StepState*>(state.data()),
                               .weights = weights.f32(),
