@@ -137,7 +137,7 @@ void Checkpointing::save_if_needed() {
   for (const auto best = state_.best;;) {
     start(&arrays, false);
     try {
-      background_.wait();
+      writer_.wait();
       return finish(true);
     } catch (...) {
       finish(false);
@@ -173,7 +173,7 @@ bool Checkpointing::hold() {
 }
 
 void Checkpointing::poll() {
-  if (task_ && background_.done()) wait();
+  if (task_ && writer_.idle()) wait();
   if (task_ || !held_.filled || !may_save_best()) return;
   last_save_ = Clock::now();
   if (attempt([&] { check_directory(); })) start(nullptr, false);
@@ -195,7 +195,7 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
   if (arrays) complete_state();
   ended_ = last_save_;
   if (writes_files_)
-    return background_.start([this, work = checkpoint_task(arrays)] {
+    return writer_.submit([this, work = checkpoint_task(arrays)] {
       work();
       ended_ = Clock::now();
     });
@@ -207,7 +207,7 @@ void Checkpointing::wait() {
   bool written = false;
   std::exception_ptr failure;
   try {
-    written = attempt([&] { background_.wait(); });
+    written = attempt([&] { writer_.wait(); });
   } catch (...) {
     failure = std::current_exception();
   }

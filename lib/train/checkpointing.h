@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "engine/replicas.h"
 #include "run/record/metrics_table.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
 #include "run/run_config.h"
-#include "train/background.h"
 #include "train/observer.h"
 
 namespace dtrain {
@@ -125,8 +125,8 @@ class Checkpointing {
   MetricsTable table_;         // metrics.csv rows of the history
   double longest_save_ = 0;    // seconds
   Clock::time_point last_save_;
-  Clock::time_point ended_;  // when the last save ended; set by its thread, read after waiting for it
-  Background background_;    // the last member: it reads the others
+  Clock::time_point ended_;         // when the last save ended; set by its thread, read after waiting for it
+  ThreadPool writer_{"saving", 1};  // the last member: its task reads the others
 };
 
 }  // namespace dtrain

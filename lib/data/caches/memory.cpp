@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <future>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/caches/cache.h"
+#include "data/loader/parallel.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -60,15 +59,11 @@ class MemoryCache : public Cache {
         column.read(row_numbers(first, count), dst + offset);
       });
     };
-    const size_t wanted = std::min<size_t>(bytes / kBytesWorthAThread, std::thread::hardware_concurrency());
-    const auto threads = static_cast<int64_t>(std::max<size_t>(wanted, 1));
-    std::vector<std::future<void>> parts;
-    for (int64_t i = 1; i < threads; ++i)
-      // A deferred part runs on this thread, if the system cannot start another one.
-      parts.push_back(std::async(std::launch::async | std::launch::deferred, copy,
-                                 from + (to - from) * i / threads, from + (to - from) * (i + 1) / threads));
-    copy(from, from + (to - from) / threads);
-    for (auto& part : parts) part.get();
+    const size_t wanted = std::min(bytes / kBytesWorthAThread, available_cores().size());
+    const auto parts = static_cast<int64_t>(std::max<size_t>(wanted, 1));
+    run_blocks(parts, [&](int64_t i) {
+      copy(from + (to - from) * i / parts, from + (to - from) * (i + 1) / parts);
+    });
     return std::make_shared<MemoryColumn>(column.spec(), to - from, data);
   }
 

@@ -15,6 +15,13 @@ struct MappedRegion;
 /// more (it was truncated, or the disk fails), access would end the process with SIGBUS. Instead, the missing
 /// part reads as zeros and check() throws. Readers must therefore call check() before they use what they
 /// read.
+///
+/// The handler of SIGBUS is needed because nothing else protects a mapping of a file that another process can
+/// truncate, or that is on a failing disk: neither locks, nor MAP_POPULATE, nor MAP_PRIVATE does. The files
+/// are mapped for two reasons. Delimited text may be larger than the memory, which mapped pages do not take
+/// from the process. Caches serve small rows in random order: an epoch of a million rows of 80 bytes takes
+/// about ten times as long if each row is read by offset (measured on 2 cores: 2.1 s for .npy with
+/// `cache: none`, 0.2 s with `cache: {file: ...}`).
 class MappedFile {
  public:
   /// Throws Error if the file cannot be mapped.

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
-#include <thread>
-#include <vector>
 
-#include "base/threads.h"
+#include "base/thread_pool.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -29,13 +28,10 @@ void run_blocks(int64_t count, const std::function<void(int64_t)>& work) {
     }
   };
   const auto threads = std::min<int64_t>(static_cast<int64_t>(available_cores().size()), count);
-  std::vector<std::thread> others;
-  try {
-    while (static_cast<int64_t>(others.size()) + 1 < threads) others.push_back(start_thread("reading", run));
-  } catch (...) {  // fewer threads are only slower
-  }
+  ThreadPool others("reading", std::max<int64_t>(threads - 1, 0), 0);
+  for (int64_t i = 0; i < others.size(); ++i) others.submit(std::ref(run));
   run();
-  for (std::thread& thread : others) thread.join();
+  others.wait();
   if (error) std::rethrow_exception(error);
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "base/stopwatch.h"
-#include "base/threads.h"
 #include "data/columns/column.h"
 #include "device/device.h"
 
@@ -49,13 +50,6 @@ int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
 
 }  // namespace
 
-/// A part of a batch that one thread reads.
-struct Prefetcher::Block {
-  Slot* slot = nullptr;
-  int64_t first = 0;  // in the batch
-  Samples samples;
-};
-
 /// Reusable memory for one batch.
 class Prefetcher::Slot final : public Batch {
  public:
@@ -74,17 +68,17 @@ class Prefetcher::Slot final : public Batch {
     error_ = nullptr;
     for (View& view : views_) view.shape[0] = size;
   }
-  /// Reads the samples of `block`. Called without the lock.
-  void fill(const Dataset& dataset, const Block& block) const {
-    dataset.read(block.samples, views_of(block.first, static_cast<int64_t>(block.samples.size())));
+  /// Reads `samples` into the rows from `first`. Called without the lock.
+  void fill(const Dataset& dataset, int64_t first, const Samples& samples) const {
+    dataset.read(samples, views_of(first, static_cast<int64_t>(samples.size())));
   }
-  /// Marks the block as read, or as failed with `error`. Of several errors, keeps that of the first block in
-  /// the batch.
-  void finish(const Block& block, std::exception_ptr error) {
-    unread_ -= static_cast<int64_t>(block.samples.size());
-    if (!error || (error_ && error_at_ < block.first)) return;
+  /// Marks `count` rows from `first` as read, or as failed with `error`. Of several errors, keeps that of the
+  /// first rows.
+  void finish(int64_t first, int64_t count, std::exception_ptr error) {
+    unread_ -= count;
+    if (!error || (error_ && error_at_ < first)) return;
     error_ = std::move(error);
-    error_at_ = block.first;
+    error_at_ = first;
   }
   bool is_read() const { return unread_ == 0; }
   const std::exception_ptr& error() const { return error_; }
@@ -119,31 +113,11 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptio
     : dataset_(std::move(dataset)),
       batch_size_(options.batch_size),
       depth_(options.prefetch),
-      block_size_(samples_in_block(*dataset_)) {
-  const int64_t wanted = threads_of(*dataset_, options);
-  threads_.reserve(static_cast<size_t>(wanted));
-  while (static_cast<int64_t>(threads_.size()) < wanted && start_another()) continue;
-}
-
-/// Returns false if the system allows no more threads; fewer threads are only slower. Throws if there is none
-/// yet.
-bool Prefetcher::start_another() {
-  try {
-    threads_.push_back(start_thread("reading ahead", [this] { work(); }));
-    return true;
-  } catch (...) {
-    if (threads_.empty()) throw;
-    return false;
-  }
-}
+      block_size_(samples_in_block(*dataset_)),
+      pool_("reading ahead", threads_of(*dataset_, options)) {}
 
 Prefetcher::~Prefetcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  to_read_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  pool_.cancel();
 }
 
 ReadAheadMemory Prefetcher::memory(const Dataset& dataset, const LoaderOptions& options) {
@@ -153,26 +127,25 @@ ReadAheadMemory Prefetcher::memory(const Dataset& dataset, const LoaderOptions& 
 }
 
 void Prefetcher::begin(const Samples& order, int64_t first_step) {
-  std::unique_lock lock(mutex_);
-  steps_ = 0;  // stop reading the old order
-  was_read_.wait(lock, [&] { return reading_ == 0; });
+  pool_.cancel();  // stop reading the old order
   // Allocates memory here and not earlier, because memory plans made before may count it as free.
   while (static_cast<int64_t>(slots_.size()) < depth_ + 2)
     slots_.push_back(std::make_shared<Slot>(dataset_->columns(), std::min(batch_size_, dataset_->size())));
   order_ = order;
   steps_ = (static_cast<int64_t>(order.size()) + batch_size_ - 1) / batch_size_;
-  taken_ = given_ = first_step;
-  taken_samples_ = 0;
-  to_read_.notify_one();
+  given_ = first_step;
+  for (int64_t step = first_step; step < first_step + depth_; ++step) read_ahead(step);
 }
 
 std::shared_ptr<const Batch> Prefetcher::next() {
-  std::unique_lock lock(mutex_);
   if (given_ >= steps_) return nullptr;
-  was_read_.wait(lock, [&] { return given_ < taken_ && slot_of(given_).is_read(); });
-  if (slot_of(given_).error()) std::rethrow_exception(slot_of(given_).error());
-  const auto slot = slots_[static_cast<size_t>(given_++) % slots_.size()];
-  to_read_.notify_one();
+  const auto slot = slots_[static_cast<size_t>(given_) % slots_.size()];
+  {
+    std::unique_lock lock(mutex_);
+    was_read_.wait(lock, [&] { return slot->is_read(); });
+    if (slot->error()) std::rethrow_exception(slot->error());
+  }
+  read_ahead(given_++ + depth_);
   return slot;
 }
 
@@ -181,46 +154,36 @@ ReadSeconds Prefetcher::read_seconds() {
   return spent_;
 }
 
-Prefetcher::Block Prefetcher::take_block() {
-  const int64_t first = taken_ * batch_size_;
+/// Submits the blocks of a batch, if the epoch has this step.
+void Prefetcher::read_ahead(int64_t step) {
+  if (step >= steps_) return;
+  const int64_t first = step * batch_size_;
   const int64_t size = std::min(batch_size_, static_cast<int64_t>(order_.size()) - first);
-  Slot& slot = slot_of(taken_);
-  if (taken_samples_ == 0) slot.begin(size);
-  const int64_t count = std::min(block_size_, size - taken_samples_);
-  Block block{&slot, taken_samples_,
-              order_.part(static_cast<size_t>(first + taken_samples_), static_cast<size_t>(count))};
-  taken_samples_ += count;
-  if (taken_samples_ == size) {
-    ++taken_;
-    taken_samples_ = 0;
+  Slot& slot = *slots_[static_cast<size_t>(step) % slots_.size()];
+  slot.begin(size);
+  for (int64_t at = 0; at < size; at += block_size_) {
+    const int64_t count = std::min(block_size_, size - at);
+    pool_.submit([this, &slot, at,
+                  samples = order_.part(static_cast<size_t>(first + at), static_cast<size_t>(count))] {
+      read_block(slot, at, samples);
+    });
   }
-  return block;
 }
 
-void Prefetcher::work() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    to_read_.wait(lock, [&] { return stop_ || something_to_read(); });
-    if (stop_) return;
-    const Block block = take_block();
-    // Each thread wakes another one if there is more to read, so that little work wakes few threads.
-    if (something_to_read()) to_read_.notify_one();
-    ++reading_;
-    lock.unlock();
-    std::exception_ptr error;
-    const ReadSeconds spent = timed([&] {
-      try {
-        block.slot->fill(*dataset_, block);
-      } catch (...) {
-        error = std::current_exception();
-      }
-    });
-    lock.lock();
-    spent_ += spent;
-    --reading_;
-    block.slot->finish(block, std::move(error));
-    if (block.slot->is_read() || reading_ == 0) was_read_.notify_one();
-  }
+/// The task of a pool's thread.
+void Prefetcher::read_block(Slot& slot, int64_t first, const Samples& samples) {
+  std::exception_ptr error;
+  const ReadSeconds spent = timed([&] {
+    try {
+      slot.fill(*dataset_, first, samples);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  const std::lock_guard lock(mutex_);
+  spent_ += spent;
+  slot.finish(first, static_cast<int64_t>(samples.size()), std::move(error));
+  if (slot.is_read()) was_read_.notify_one();
 }
 
 }  // namespace dtrain

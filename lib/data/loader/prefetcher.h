@@ -3,19 +3,18 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "data/loader/batch.h"
 #include "data/loader/read_seconds.h"
 
 namespace dtrain {
 
-/// Used by one thread; any thread may read the batches that it returns. The threads of the pool take blocks
-/// of samples in the order in which they are needed: several threads fill the next batch together, then the
+/// Used by one thread; any thread may read the batches that it returns. The pool's tasks are blocks of
+/// samples in the order in which they are needed: several threads fill the next batch together, then the
 /// batch after it. Blocks do not depend on the number of threads, so the error that is reported does not
 /// either.
 class Prefetcher {
@@ -23,7 +22,7 @@ class Prefetcher {
   /// Keeps up to `options.prefetch` (at least 1) batches ready. Starts the threads, or as many as the system
   /// allows; throws Error if it allows none.
   Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
-  /// Waits for the blocks that are being read.
+  /// Waits for the blocks that are being read; drops those that wait.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -42,29 +41,21 @@ class Prefetcher {
 
  private:
   class Slot;
-  struct Block;
 
-  bool start_another();
-  void work();
-  bool something_to_read() const { return taken_ < steps_ && taken_ - given_ < depth_; }
-  Block take_block();
-  Slot& slot_of(int64_t step) { return *slots_[static_cast<size_t>(step) % slots_.size()]; }
+  void read_ahead(int64_t step);
+  void read_block(Slot& slot, int64_t first, const Samples& samples);
 
   const std::shared_ptr<const Dataset> dataset_;
   const int64_t batch_size_, depth_, block_size_;
   std::vector<std::shared_ptr<Slot>> slots_;  // depth_ batches that wait, and the two returned last
 
-  std::mutex mutex_;
-  std::condition_variable to_read_, was_read_;  // wake the pool; wake the thread in next() or begin()
   Samples order_;
-  int64_t steps_ = 0;          // of the epoch
-  int64_t taken_ = 0;          // first step with blocks not taken yet
-  int64_t taken_samples_ = 0;  // samples of that step taken so far
-  int64_t given_ = 0;          // step that next() returns next
-  int reading_ = 0;            // threads that are reading a block
+  int64_t steps_ = 0;                 // of the epoch
+  int64_t given_ = 0;                 // step that next() returns next
+  std::mutex mutex_;                  // for the progress of the slots that are being read, and for spent_
+  std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;  // the last member: they use all others
+  ThreadPool pool_;  // the last member: its tasks use all the others
 };
 
 }  // namespace dtrain

@@ -1,0 +1,56 @@
+// A pool of threads that run tasks.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dtrain {
+
+/// Threads that run tasks, started in the order of submit(). Used by one thread. A pool of one thread runs
+/// one task after the other in the background. The threads inherit the core binding of the thread that
+/// constructs the pool. (Threads that wait for each other, such as those of the replicas, need a Team:
+/// collective/team.h.)
+class ThreadPool {
+ public:
+  /// Starts `threads` threads, or as many as the system allows. Throws Error with the pool's purpose
+  /// ("reading ahead") if it allows fewer than `least`.
+  ThreadPool(const std::string& purpose, int64_t threads, int64_t least = 1);
+  /// Waits until all tasks have run. Their exceptions are lost.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// Number of threads.
+  int64_t size() const { return static_cast<int64_t>(threads_.size()); }
+  /// Adds a task. The pool must have a thread.
+  void submit(std::function<void()> task);
+  /// Returns true if all tasks have run, so that wait() would return at once.
+  bool idle();
+  /// Waits until all tasks have run (and their functions are destroyed). Then, if a task has thrown since the
+  /// last call, rethrows the first exception.
+  void wait();
+  /// Drops the tasks that have not started, and waits for the others.
+  void cancel();
+
+ private:
+  void serve();
+  void join();
+  bool has_finished() const { return tasks_.empty() && running_ == 0; }
+
+  std::mutex mutex_;
+  std::condition_variable changed_, finished_;  // wake the pool; wake the thread in wait() or cancel()
+  std::queue<std::function<void()>> tasks_;     // not started yet
+  int64_t running_ = 0;
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;  // the last member: they use all the others
+};
+
+}  // namespace dtrain
