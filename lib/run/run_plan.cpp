@@ -53,6 +53,7 @@ RunPlan plan_run(RunConfig config, World& world) {
 }
 
 RunPlan plan_training(RunConfig config, World& world) {
+  const auto begin = std::chrono::steady_clock::now();
   set_nccl_environment(config.train.deterministic);
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics);
@@ -62,7 +63,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   if (!config.train.deterministic && !config.strategy->open_options().empty())
     placement = place_by_measuring(config, world);
   settle(config, placement);
-  return {std::move(config), std::move(placement), world, diagnostics.warnings()};
+  return {std::move(config), std::move(placement), world, diagnostics.warnings(), begin};
 }
 
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy) {

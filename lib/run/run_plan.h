@@ -1,6 +1,7 @@
 // The plan of a run: its configuration and the devices that it uses, decided once for all later code.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct RunPlan {
   Placement placement;
   World& world;                            // the processes of the run; must outlive the plan
   std::vector<std::string> warnings = {};  // of the placement, as lines of Diagnostics::warnings()
+  /// When planning began; train.max_time counts from here.
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
 /// Places a run as place_replicas() does (run/placement.h). Automatic options of the strategy remain in the

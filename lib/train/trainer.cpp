@@ -25,8 +25,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     validation_ = open_loader(config_, *config_.dataset.validation, false, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Must be created before the replicas bind this thread to a core.
-  checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_,
-                                                   world_.writes_files());
+  checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
   replicas_ = std::make_unique<Replicas>(plan_);
   size_t kept = 0;
   int64_t samples = 0;

@@ -40,8 +40,7 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and puts the model on its devices. `plan`: by plan_training(). train.max_time counts from
-  /// here.
+  /// Opens the data and puts the model on its devices. `plan`: by plan_training().
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Initializes the weights, or loads those of model.weights.
@@ -128,7 +127,7 @@ class Trainer {
   double in_steps_ = 0;      // seconds
   double epoch_waited_ = 0,
          epoch_in_steps_ = 0;  // values of spent_.waiting and in_steps_ when this process began the epoch
-  Clock::time_point begin_ = Clock::now(), run_begin_ = begin_, lap_;
+  Clock::time_point begin_ = plan_.begin, run_begin_ = begin_, lap_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the replicas' memory
 };
 
