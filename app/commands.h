@@ -1,7 +1,9 @@
-// The subcommands. Each function adds one to the command line, which runs it after parsing.
+// The subcommands. Each function adds one to the command line, which runs it after parsing. `world`: the
+// processes that run the command together; must outlive the command line.
 #pragma once
 
 #include "cli/command_line.h"
+#include "collective/world.h"
 
 namespace dtrain {
 
@@ -9,12 +11,12 @@ namespace dtrain {
 struct Unequal {};
 
 void add_new(CommandLine& line);
-void add_fit(CommandLine& line);
-void add_resume(CommandLine& line);
-void add_evaluate(CommandLine& line);
-void add_predict(CommandLine& line);
+void add_fit(CommandLine& line, World& world);
+void add_resume(CommandLine& line, World& world);
+void add_evaluate(CommandLine& line, World& world);
+void add_predict(CommandLine& line, World& world);
 void add_export(CommandLine& line);
-void add_check(CommandLine& line);
+void add_check(CommandLine& line, World& world);
 void add_summary(CommandLine& line);
 void add_import(CommandLine& line);
 void add_inspect(CommandLine& line);

@@ -16,8 +16,8 @@
 #include "data/splits/data_identity.h"
 #include "print/evaluation_report.h"
 #include "run/heads.h"
-#include "run/placement.h"
 #include "run/row_weights.h"
+#include "run/run_plan.h"
 #include "run/thresholds.h"
 #include "runs/saved_model.h"
 #include "train/errors_in_units.h"
@@ -85,18 +85,21 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
 }
 
 /// Adds results that need each sample's prediction: errors in the data's units, and --errors.
-void look_at_predictions(const SavedRun& run, const std::shared_ptr<const Dataset>& data,
-                         const Loader& loader, const std::optional<int64_t>& worst_count,
-                         const std::atomic<int>& stop, Findings& found) {
-  ErrorsInUnits in_units(run.config);
+void look_at_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
+                         const std::shared_ptr<const Dataset>& data, const Loader& loader,
+                         const std::optional<int64_t>& worst_count, const std::atomic<int>& stop,
+                         Findings& found) {
+  const RunConfig& config = plan.config;
+  ErrorsInUnits in_units(config);
   std::optional<WorstSamples> worst;
   std::vector<PredictionVisitor*> visitors;
   if (in_units.needs_predictions()) visitors.push_back(&in_units);
-  if (worst_count) visitors.push_back(&worst.emplace(run.config, *data, static_cast<size_t>(*worst_count)));
+  if (worst_count) visitors.push_back(&worst.emplace(config, *data, static_cast<size_t>(*worst_count)));
   if (!visitors.empty()) {
-    const int64_t batch_size = std::min(run.config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
-    const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
-    if (!visit_predictions(run.config, *replicas, data, batch_size, visitors, [&] { return stop != 0; }))
+    const int64_t batch_size = std::min(config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
+    const auto replicas =
+        replicas_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
+    if (!visit_predictions(config, *replicas, data, batch_size, visitors, [&] { return stop != 0; }))
       throw Interrupted(stop, "stopped");
   }
   found.in_units = in_units.results(found.measures.numbers);
@@ -169,7 +172,7 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
   return data;
 }
 
-void evaluate(const EvaluateOptions& options) {
+void evaluate(const EvaluateOptions& options, World& world) {
   SavedRun run = load_saved_model(options);
   RunConfig& config = run.config;
   config.require_train(run.checkpoint.path());
@@ -177,20 +180,22 @@ void evaluate(const EvaluateOptions& options) {
   Findings found;
   if (options.per_class) found.tables = add_class_reports(config, options);
   found.thresholds = add_threshold_reports(run);
-  place_replicas(config);  // reports missing devices before the data are opened
+  const RunPlan plan = plan_run(config, world);  // reports missing devices before the data are opened
+  print_warnings(plan.warnings);
   const auto data = open_data(run, options, found);
   for (const std::string& warning : data->warnings()) print_warning(warning);
   const std::atomic<int>& stop = catch_signals().stop;
   Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   found.samples = loader.samples();
-  auto replicas = replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
+  auto replicas = replicas_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation,
+                                         config.train.batch_size, loader);
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
   replicas.reset();  // frees memory for the next replicas
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);
-  look_at_predictions(run, data, loader, options.errors, stop, found);
+  look_at_predictions(plan, run.checkpoint, data, loader, options.errors, stop, found);
   name_classes(found, config, data->facts());
   if (options.output.json)
     print_json(findings_as_json(run, data->facts(), found));
@@ -200,7 +205,7 @@ void evaluate(const EvaluateOptions& options) {
 
 }  // namespace
 
-void add_evaluate(CommandLine& line) {
+void add_evaluate(CommandLine& line, World& world) {
   Command command = line.add_command(
       "evaluate", "Compute loss and metrics of a trained model on a split or a labelled file");
   const auto options = std::make_shared<EvaluateOptions>();
@@ -225,7 +230,7 @@ void add_evaluate(CommandLine& line) {
       .at_least(1)
       .type_name("N");
   add_output_options(command, options->output);
-  command.callback([options] { evaluate(*options); });
+  command.callback([options, &world] { evaluate(*options, world); });
 }
 
 }  // namespace dtrain

@@ -18,6 +18,7 @@
 #include "config/diagnostics.h"
 #include "interop/onnx/export.h"
 #include "interop/torch/export.h"
+#include "run/placement.h"
 #include "runs/saved_model.h"
 #include "train/exported_run.h"
 #include "train/exported_training.h"
@@ -148,6 +149,7 @@ void export_model(const ExportOptions& options) {
   const ExportFormat& format = format_of(options);
   refuse_options_of_others(options, format);
   const SavedRun run = load_saved_model(options);
+  print_warnings(placement_warnings(run.config));
   check_output(options, run);
   const ExportedRun exported = exported_run(run, {.are_probabilities = options.outputs == "probabilities",
                                                   .with_preprocessing = options.with_preprocessing});

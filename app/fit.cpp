@@ -12,6 +12,7 @@
 #include "runs/run_folder.h"
 #include "runs/training.h"
 #include "sweep/sweep_plan.h"
+#include "train/continued_run.h"
 
 namespace dtrain {
 
@@ -49,7 +50,7 @@ RunConfig load_configuration(const FitOptions& options) {
   }
 }
 
-void fit(const FitOptions& options) {
+void fit(const FitOptions& options, World& world) {
   refuse_several_tasks();
   refuse_wrong_configuration(options.config);
   RunConfig config = load_configuration(options);
@@ -72,14 +73,15 @@ void fit(const FitOptions& options) {
           "the run (or give another directory: --output)",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
-    train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
+    if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);
+    train(plan_training(std::move(config), world), directory, checkpoint ? &*checkpoint : nullptr,
           options.overwrite ? Existing::clear : Existing::keep, options);
   });
 }
 
 }  // namespace
 
-void add_fit(CommandLine& line) {
+void add_fit(CommandLine& line, World& world) {
   Command command = line.add_command("fit", "Train a model from a configuration");
   const auto options = std::make_shared<FitOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
@@ -94,7 +96,7 @@ void add_fit(CommandLine& line) {
   add_training_options(command, *options);
   command.option("--output")
       .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if that contains a run)");
-  command.callback([options] { fit(*options); });
+  command.callback([options, &world] { fit(*options, world); });
 }
 
 }  // namespace dtrain

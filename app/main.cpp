@@ -26,9 +26,15 @@ void run(int argc, char** argv) {
   CommandLine line("dtrain", "Trains neural networks described by YAML files.");
   line.set_version(version_text,
                    "Show the version of this program and of the libraries that it was built with");
-  for (const auto add : {add_fit, add_resume, add_evaluate, add_predict, add_export, add_check, add_summary,
-                         add_inspect, add_import, add_diff, add_new, add_sweep, add_report, add_runs,
-                         add_gpus, add_schema, add_completion, add_help})
+  World& world = single_process();
+  add_fit(line, world);
+  add_resume(line, world);
+  add_evaluate(line, world);
+  add_predict(line, world);
+  add_export(line);
+  add_check(line, world);
+  for (const auto add : {add_summary, add_inspect, add_import, add_diff, add_new, add_sweep, add_report,
+                         add_runs, add_gpus, add_schema, add_completion, add_help})
     add(line);
   line.run(argc, argv);
 }

@@ -15,8 +15,8 @@
 #include "data/files/array_writer.h"
 #include "data/given_file.h"
 #include "print/prediction_table.h"
-#include "run/placement.h"
 #include "run/probabilities.h"
+#include "run/run_plan.h"
 #include "run/target_scale.h"
 #include "runs/saved_model.h"
 #include "train/sample_check.h"
@@ -249,7 +249,7 @@ void print_results(const PredictOptions& options, const SavedRun& run, const Pre
   }
 }
 
-void predict(const PredictOptions& options) {
+void predict(const PredictOptions& options, World& world) {
   if (options.output_file == kStandardStream && options.output.json)
     throw UserError("--json and --output -: both are for standard output; leave one of them out");
   SavedRun run = load_saved_model(options);
@@ -257,7 +257,8 @@ void predict(const PredictOptions& options) {
   const std::vector<std::string> paths = find_given_paths(options.inputs);
   if (options.output_file != kStandardStream) check_output(options, paths, run);
   if (!options.layers.empty()) choose_layers(config.graph, options.layers);
-  place_replicas(config);  // reports missing devices before the data are opened
+  const RunPlan plan = plan_run(config, world);  // reports missing devices before the data are opened
+  print_warnings(plan.warnings);
   const GivenFiles given = open_given_files(paths);
   const auto format = text_format_of(options, given.front().is_json_lines());
   const auto inputs = open_inputs(given, config.dataset, config.graph.input_specs(), options.text());
@@ -269,7 +270,8 @@ void predict(const PredictOptions& options) {
   Predictions predictions(run, !options.layers.empty(),
                           options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
   const auto writer = open_writer(options, format, predictions, *inputs);
-  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
+  const auto replicas =
+      replicas_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, batch_size, loader);
   predict_all(predictions, *replicas, loader, batch_size, *writer);
   if (!predictions.no_probability().empty()) print_warning(predictions.no_probability());
   print_results(options, run, predictions, loader.samples());
@@ -277,7 +279,7 @@ void predict(const PredictOptions& options) {
 
 }  // namespace
 
-void add_predict(CommandLine& line) {
+void add_predict(CommandLine& line, World& world) {
   Command command = line.add_command("predict", "Compute a trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
   add_model_options(command, *options, "predict");
@@ -317,7 +319,7 @@ void add_predict(CommandLine& line) {
       .type_name("N");
   add_text_options(command, *options);
   add_output_options(command, options->output);
-  command.callback([options] { predict(*options); });
+  command.callback([options, &world] { predict(*options, world); });
 }
 
 }  // namespace dtrain

@@ -7,8 +7,8 @@
 #include "cli/console.h"
 #include "cli/launcher.h"
 #include "commands.h"
-#include "run/placement.h"
 #include "runs/training.h"
+#include "train/continued_run.h"
 
 namespace dtrain {
 
@@ -40,7 +40,7 @@ RunDirectory directory_for(const ResumeOptions& options) {
   return directory;
 }
 
-void resume(const ResumeOptions& options) {
+void resume(const ResumeOptions& options, World& world) {
   refuse_several_tasks();
   const RunDirectory directory = directory_for(options);
   in_run_directory(directory, [&] {
@@ -48,14 +48,15 @@ void resume(const ResumeOptions& options) {
                                   options.best ? Which::best : Which::newest);
     run.config.require_train(run.checkpoint.path());
     run.config.require_dataset(run.checkpoint.path());
-    print_warnings(placement_warnings(run.config));
-    train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
+    RunPlan plan = plan_training(config_to_continue(std::move(run.config), run.checkpoint), world);
+    print_warnings(plan.warnings);
+    train(std::move(plan), directory, &run.checkpoint, Existing::keep, options);
   });
 }
 
 }  // namespace
 
-void add_resume(CommandLine& line) {
+void add_resume(CommandLine& line, World& world) {
   Command command = line.add_command("resume", "Continue training from a checkpoint to the configured end");
   const auto options = std::make_shared<ResumeOptions>();
   command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
@@ -63,7 +64,7 @@ void add_resume(CommandLine& line) {
   add_best_option(command, options->best);
   add_training_options(command, *options);
   command.option("--output").description("Continue in this directory instead of the run's own");
-  command.callback([options] { resume(*options); });
+  command.callback([options, &world] { resume(*options, world); });
 }
 
 }  // namespace dtrain

@@ -70,8 +70,9 @@ int cores_of(const RunConfig& config, const SweepOptions& options) {
 /// Adds the setting's runs: one per seed.
 void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
               std::vector<PlannedRun>& runs) {
+  const int cores = cores_of(config, options);
   for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
-    PlannedRun run{"", values, "", cores_of(config, options)};
+    PlannedRun run{"", values, "", cores};
     const std::string seed = std::to_string(config.seed + i);
     if (options.seeds) run.values.emplace_back(kSeed, seed);
     run.name = name_of_setting(run.values);

@@ -8,7 +8,9 @@
 
 namespace dtrain {
 
-ScheduleView view_schedule(const RunConfig& config, const Placement& placement, Replicas* replicas) {
+ScheduleView view_schedule(const RunPlan& plan, Replicas* replicas) {
+  const RunConfig& config = plan.config;
+  const Placement& placement = plan.placement;
   if (placement.schedule == PipelineSchedule::sequential)
     throw UserError(
         located(config.place({"strategy"}),

@@ -18,9 +18,9 @@ struct ScheduleView {
   bool measured = false;
 };
 
-/// Returns the schedule for a placement. If `replicas` is not null, measures the layers' times on them for a
+/// Returns the schedule of a plan. If `replicas` is not null, measures the layers' times on them for a
 /// second or two; else estimates them. Throws UserError if the strategy is not a pipeline.
-ScheduleView view_schedule(const RunConfig& config, const Placement& placement, Replicas* replicas);
+ScheduleView view_schedule(const RunPlan& plan, Replicas* replicas);
 
 /// Returns the schedule as a table at most `columns` characters wide.
 std::string schedule_text(const ScheduleView& view, int columns);

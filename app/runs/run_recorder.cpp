@@ -11,7 +11,6 @@
 #include "print/model_table.h"
 #include "report/report.h"
 #include "report/shown_samples.h"
-#include "run/placement.h"
 
 namespace dtrain {
 
@@ -54,8 +53,7 @@ Json& describe_run(Json& event, Trainer& trainer) {
     for (const std::string& name : names) list.push(name);
     classes.set(target, std::move(list));
   }
-  for (const DeviceId& device : config.strategy->place(workload_of(config)).devices())
-    devices.push(device.str());
+  for (const DeviceId& device : trainer.plan().placement.devices()) devices.push(device.str());
   samples.set("train", trainer.loader().samples());
   if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
   return event.set("devices", std::move(devices))

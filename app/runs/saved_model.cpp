@@ -10,7 +10,6 @@
 #include "cli/options.h"
 #include "cli/wrong_path.h"
 #include "data/readers/csv/text.h"
-#include "run/placement.h"
 #include "run/row_weights.h"
 #include "run/target_scale.h"
 
@@ -54,9 +53,7 @@ void add_text_options(Command& command, InputOptions& options) {
 SavedRun load_saved_model(const ModelOptions& options) {
   refuse_wrong_run(options.path, options.command);
   const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
-  SavedRun run = load_saved_run(options.path, options.sets, print_warning, which);
-  print_warnings(placement_warnings(run.config));
-  return run;
+  return load_saved_run(options.path, options.sets, print_warning, which);
 }
 
 std::string checkpoint_as_text(const SavedRun& run) {

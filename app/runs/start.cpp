@@ -7,15 +7,14 @@
 
 #include "base/text.h"
 #include "print/model_table.h"
-#include "run/placement.h"
 
 namespace dtrain {
 
 namespace {
 
 /// Returns e.g. "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
-std::string describe_devices(const RunConfig& config) {
-  const Placement placement = config.strategy->place(workload_of(config));
+std::string describe_devices(const RunPlan& plan) {
+  const Placement& placement = plan.placement;
   std::vector<std::string> names;
   bool any_cpu = false;
   for (const DeviceId& device : placement.devices()) {
@@ -25,7 +24,7 @@ std::string describe_devices(const RunConfig& config) {
   constexpr size_t kMost = 8;
   const size_t more = names.size() - std::min(names.size(), kMost);
   names.resize(names.size() - more);
-  std::string text = config.strategy.name;
+  std::string text = plan.config.strategy.name;
   if (placement.devices().size() > 1) text += ", " + placement_text(placement);
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
@@ -41,7 +40,7 @@ std::string describe_start(const Trainer& trainer, const RunDirectory& directory
   const TrainingState& state = trainer.state();
   const int64_t parameters = config.graph.count_parameters(true) + config.graph.count_parameters(false);
   std::string text = fmt::format("{}: {}; {}\n", config.name, format_plural(parameters, "parameter"),
-                                 describe_devices(config));
+                                 describe_devices(trainer.plan()));
   text += format_plural(trainer.loader().samples(), "sample");
   if (trainer.validation())
     text += fmt::format(", {} to validate", format_count(trainer.validation()->samples()));

@@ -1,7 +1,6 @@
 #include "runs/training.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -13,55 +12,15 @@
 #include "cli/signals.h"
 #include "print/progress.h"
 #include "report/run_files.h"
-#include "run/placement.h"
 #include "run/record/outcome.h"
 #include "runs/run_recorder.h"
 #include "runs/start.h"
 #include "runs/step_log.h"
-#include "train/trainer.h"
+#include "train/continued_run.h"
 
 namespace dtrain {
 
 namespace {
-
-void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
-  for (const std::string& path : directory.set_aside_after(step))
-    observer.on_note(
-        fmt::format("set aside {}: newer than step {}, from which the run continues", path, step));
-}
-
-void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
-  if (!directory.has_checkpoint(step)) directory.save(step, checkpoint.content());
-}
-
-/// Copies the best checkpoint, which is next to the resumed one, into the directory. If it is missing,
-/// forgets the best value.
-void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
-                Observer& observer) {
-  if (!trainer.state().best) return;
-  const int64_t step = trainer.state().best->step;
-  if (directory.has_checkpoint(step)) return;
-  const auto beside = std::filesystem::path(resumed.path()).replace_filename(checkpoint_name(step));
-  try {
-    bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
-  } catch (const UserError& error) {
-    observer.on_warning(fmt::format("{}; the best checkpoint will be chosen again", error.what()));
-    trainer.forget_best();
-  }
-}
-
-/// Returns why there is nothing left to train and how to continue, or "" if there is something.
-std::string explain_end(const TrainingState& state, const RunConfig& config) {
-  if (state.stopped)
-    return fmt::format(
-        "nothing left to train: a callback ended the run after {}{}; to continue, give another end (--epochs "
-        "N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
-        format_plural(state.epoch, "epoch"),
-        state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
-  if (state.epoch < config.train.epochs) return "";
-  return fmt::format("nothing left to train: {} of {} done; --epochs sets a new end", state.epoch,
-                     format_plural(config.train.epochs, "epoch"));
-}
 
 /// Adds a line to run.jsonl. A failure is only a warning.
 void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
@@ -201,10 +160,9 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
   }
 }
 
-void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
+void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options) {
-  if (checkpoint) keep_choices(config, *saved_config(*checkpoint, {}).resolved.find("strategy"));
-  const std::vector<DeviceId> devices = place_replicas(config).devices();
+  const std::vector<DeviceId> devices = plan.placement.devices();
   const bool gpus = std::any_of(devices.begin(), devices.end(),
                                 [](DeviceId device) { return device.kind == DeviceId::Kind::gpu; });
   const std::unique_ptr<Observer> progress = make_progress(options.output.quiet, gpus);
@@ -212,10 +170,8 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   RunRecorder observer(directory, step_log ? *step_log : *progress);
 
-  if (checkpoint)
-    config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` may have read another file
   progress->on_wait("reading the data");
-  Trainer trainer(std::move(config), directory, observer, catch_signals());
+  Trainer trainer(std::move(plan), directory, observer, catch_signals());
   if (checkpoint) {
     trainer.restore(*checkpoint);
   } else {
@@ -228,9 +184,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     set_newer_aside(directory, state.step, observer);
   }
   if (checkpoint) {
-    // A new run directory starts with the checkpoint from which the run resumes.
-    bring_checkpoint(directory, *checkpoint, state.step);
-    bring_best(directory, *checkpoint, trainer, observer);
+    bring_checkpoints(directory, *checkpoint, trainer, observer);
     if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);
   }
   note_event(directory, begin_event(trainer, checkpoint != nullptr, options.all_sets()), observer);

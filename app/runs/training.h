@@ -37,7 +37,8 @@ enum class Existing {
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
 /// Trains to the configured end, from a checkpoint or (null) from the beginning, and prints the result.
-void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
+/// `plan`: by plan_training(), of a configuration by config_to_continue() if there is a checkpoint.
+void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options);
 
 }  // namespace dtrain

@@ -67,7 +67,7 @@ Json measure_collective() {
   Bench bench({.type = DType::bfloat16});
   Step step(bench);
   std::array<Context*, 1> contexts{&bench.context()};
-  const auto groups = make_nccl_group(contexts);
+  const auto groups = make_nccl_group(contexts, single_process());
   const auto captured = [&](DeviceCollective* group) {
     step.run(group);  // runs once, for the lazy initialization of libraries
     auto replay = bench.context().capture([&] { step.run(group); });

@@ -124,7 +124,7 @@ class DeviceCollective {
 /// CapturedGraph that captured its calls, because NCCL waits for these graphs to be destroyed. Must not be
 /// called during a capture. Throws UserError if NCCL is too old, Error if it is missing or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
-                                                               World& world = single_process());
+                                                               World& world);
 bool nccl_available();
 /// Measures NCCL's all-reduce over the first `gpus` GPUs: bytes of one GPU's array divided by the time of the
 /// reduction, best of several rounds. Allocates `bytes` on each GPU. Throws Error as make_nccl_group() does.

@@ -15,7 +15,7 @@ double measure_all_reduce(int gpus, size_t bytes) {
     contexts.push_back(make_gpu_context({DeviceId::Kind::gpu, gpu}, false));
     members.push_back(contexts.back().get());
   }
-  const auto groups = make_nccl_group(members);
+  const auto groups = make_nccl_group(members, single_process());
   Team team(gpus, false);
   team.on_abort([&] { groups[0]->abort(); });
   std::vector<Buffer> data(contexts.size());

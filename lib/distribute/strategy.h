@@ -75,10 +75,10 @@ class Strategy {
   virtual Placement place(const Workload& work, Diagnostics& diagnostics) const = 0;
   /// The same, but throws UserError.
   Placement place(const Workload& work) const;
-  /// Returns the strategy for `config.yaml`, {kind: options}, with the automatic choices of place() made, and
-  /// with layers' `device:` options moved into its options. Null if there is nothing to change. The workload
-  /// must be accepted by place().
-  virtual ConfigNode settled(const Workload& /*work*/) const { return {}; }
+  /// Returns the strategy for `config.yaml`, {kind: options}, with the automatic choices of a placement by
+  /// place(), and with layers' `device:` options moved into its options. The result makes the same placement.
+  /// Null if there is nothing to change.
+  virtual ConfigNode settled(const Graph& /*graph*/, const Placement& /*placement*/) const { return {}; }
   /// Names of the options that place() chooses automatically.
   virtual std::vector<std::string_view> open_options() const { return {}; }
   /// Bytes of gradients that GPUs reduce at a time during backward.

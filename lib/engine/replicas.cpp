@@ -68,19 +68,19 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
 
 }  // namespace
 
-Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
-    : config_(config),
-      placement_(std::move(placement)),
+Replicas::Replicas(const RunPlan& plan)
+    : config_(plan.config),
+      placement_(plan.placement),
       on_gpu_(has_gpu(placement_)),
-      world_(world),
-      ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
-      layout_(config.graph, placement_.slots, count_slots(placement_)),
+      world_(plan.world),
+      ranks_(world_.local_ranks(static_cast<int>(placement_.replicas.size()))),
+      layout_(config_.graph, placement_.slots, count_slots(placement_)),
       spin_(static_cast<size_t>(count_threads(placement_)) <= available_cores().size()),
       team_(count_threads(placement_), spin_) {
-  if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config.graph.is_synchronized())
+  if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config_.graph.is_synchronized())
     throw std::logic_error("synchronized layers are not supported over several processes yet");
   for (int slot = 0; slot < slots(); ++slot)
-    updates_.emplace_back(layout_.on(slot), config.train.optimizer.value.get(), update_options_of(config));
+    updates_.emplace_back(layout_.on(slot), config_.train.optimizer.value.get(), update_options_of(config_));
   make_groups();
   lay_replicas();
   team_.run([&](Collective& member) { executor_of(member).worker().context().attach(); });
@@ -95,7 +95,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
     }
   });
   state_.push_back({std::string(kParameters), layout().size(), {}});
-  totals_.sums.resize(count_totals(config.heads));
+  totals_.sums.resize(count_totals(config_.heads));
   if (update().gradient_rule().dynamic_scaling)
     set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});

@@ -24,7 +24,7 @@
 #include "engine/watchdog.h"
 #include "nn/parameters.h"
 #include "program/plan.h"
-#include "run/run_config.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -62,7 +62,8 @@ struct HostArrays {
 /// combines the gradients into one update.
 class Replicas {
  public:
-  Replicas(const RunConfig& config, Placement placement, World& world = single_process());
+  /// Keeps references to the plan.
+  explicit Replicas(const RunPlan& plan);
   ~Replicas();
 
   int size() const { return static_cast<int>(replicas_.size()); }
@@ -221,7 +222,7 @@ class Replicas {
 
   ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others
   const RunConfig& config_;
-  const Placement placement_;
+  const Placement& placement_;
   const bool on_gpu_;  // whether any device is a GPU
   World& world_;
   const World::LocalRanks ranks_;

@@ -34,17 +34,16 @@ DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t d
 
 class StepEstimate {
  public:
-  StepEstimate(const RunConfig& config, const Placement& placement, int64_t batch_size,
-               const Machine& machine)
-      : config_(config),
-        placement_(placement),
+  StepEstimate(const RunPlan& plan, int64_t batch_size, const Machine& machine)
+      : config_(plan.config),
+        placement_(plan.placement),
         batch_size_(batch_size),
-        slot_bytes_(workload_of(config).slot_bytes),
-        speed_(speed_of(machine, config.train, placement.devices().size())),
-        float32_bytes_(speed_.bytes * static_cast<double>(bytes_of(gpu_math(config.train).type)) /
+        slot_bytes_(workload_of(config_).slot_bytes),
+        speed_(speed_of(machine, config_.train, placement_.devices().size())),
+        float32_bytes_(speed_.bytes * static_cast<double>(bytes_of(gpu_math(config_.train).type)) /
                        sizeof(float)),
         overlaps_(machine.kind == DeviceId::Kind::gpu),
-        layout_(config.graph, placement.slots, static_cast<int>(placement.replicas[0].size())) {}
+        layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas[0].size())) {}
 
   double seconds() const {
     if (placement_.schedule != PipelineSchedule::sequential) return pipelined();
@@ -148,9 +147,8 @@ class StepEstimate {
 
 }  // namespace
 
-double estimate_step_seconds(const RunConfig& config, const Placement& placement, int64_t batch_size,
-                             const Machine& machine) {
-  return StepEstimate(config, placement, batch_size, machine).seconds();
+double estimate_step_seconds(const RunPlan& plan, int64_t batch_size, const Machine& machine) {
+  return StepEstimate(plan, batch_size, machine).seconds();
 }
 
 }  // namespace dtrain

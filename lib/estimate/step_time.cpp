@@ -6,17 +6,17 @@
 
 #include "engine/replicas.h"
 #include "run/learning_rate.h"
-#include "run/placement.h"
 #include "train/trainer.h"
 
 namespace dtrain {
 
-StepTime measure_steps(const RunConfig& config, double most_seconds) {
+StepTime measure_steps(const RunPlan& plan, double most_seconds) {
+  const RunConfig& config = plan.config;
   using Clock = std::chrono::steady_clock;
   constexpr size_t kWarm = 2,
                    kLeast = 3;  // the third step on a GPU is the first that replays a captured graph
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
-  Replicas replicas(config, place_replicas(config));
+  Replicas replicas(plan);
   replicas.plan_samples(loader->samples());
   replicas.plan_read_ahead(loader->read_ahead_memory());
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "run/run_config.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -14,6 +14,6 @@ struct StepTime {
 
 /// Trains on the first batches of the first epoch with fresh weights, for about `most_seconds` (but at least
 /// three measured steps, if the epoch has them), and discards the result.
-StepTime measure_steps(const RunConfig& config, double most_seconds);
+StepTime measure_steps(const RunPlan& plan, double most_seconds);
 
 }  // namespace dtrain

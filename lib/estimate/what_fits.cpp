@@ -12,7 +12,7 @@
 #include "engine/sharded_state.h"
 #include "estimate/pipeline_estimate.h"
 #include "estimate/step_estimate.h"
-#include "run/placement.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -201,11 +201,15 @@ class Trials {
       Diagnostics diagnostics;
       stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
       diagnostics.throw_if_errors();
-      const Placement placement = place_replicas(stand_in);
-      Replicas replicas(stand_in, placement);
-      find_batch(candidate, replicas);
+      // The machine is an assumption, so its devices are those of one process.
+      RunPlan plan = plan_run(std::move(stand_in), single_process());
+      {
+        Replicas replicas(plan);
+        find_batch(candidate, replicas);
+      }
+      plan.config = config;  // in the run's own precision
       if (candidate.fits)
-        candidate.step_seconds = estimate_step_seconds(config, placement, candidate.batch_size, machine_);
+        candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {
       candidate.refusal = error.what();
     }

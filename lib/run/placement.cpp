@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "run/measured_devices.h"
-
 namespace dtrain {
 
 namespace {
@@ -80,61 +78,10 @@ Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
   return placement;
 }
 
-Placement place_replicas(const RunConfig& config) {
-  Diagnostics diagnostics;
-  Placement placement = place_replicas(config, diagnostics);
-  diagnostics.throw_if_errors();
-  return placement;
-}
-
 std::vector<std::string> placement_warnings(const RunConfig& config) {
   Diagnostics diagnostics;
   place_replicas(config, diagnostics);
   return diagnostics.warnings();
-}
-
-namespace {
-
-void set_strategy(RunConfig& config, const ConfigNode& strategy) {
-  Diagnostics diagnostics;
-  config.strategy = registry<Strategy>().parse(strategy, diagnostics);
-  diagnostics.throw_if_errors();
-  config.resolved = config.resolved.with("strategy", config.strategy.resolved);
-}
-
-/// Returns the options of {kind: options} as text, without `left_out`.
-std::string options_text(const ConfigNode& strategy, std::span<const std::string_view> left_out) {
-  return strategy.entries().front().second.without(left_out).to_yaml();
-}
-
-}  // namespace
-
-void settle_strategy(RunConfig& config) {
-  Workload work = workload_of(config);
-  // Measured times differ from run to run, so deterministic runs use estimates.
-  if (!config.train.deterministic) work.measure = measured_devices(config);
-  const ConfigNode settled = config.strategy->settled(work);
-  if (settled.is_null()) return;
-  set_strategy(config, settled);
-  for (GraphNode& node : config.graph.nodes) node.device.reset();
-  config.graph.resolved = write_model(config.graph);
-  config.resolved = config.resolved.with("model", config.graph.resolved);
-}
-
-void keep_choices(RunConfig& config, const ConfigNode& saved_strategy) {
-  const std::vector<std::string_view> open = config.strategy->open_options();
-  const ConfigNode& asked = config.strategy.resolved;
-  if (open.empty() || !saved_strategy.find(config.strategy.name)) return;
-  if (options_text(asked, open) == options_text(saved_strategy, open)) set_strategy(config, saved_strategy);
-}
-
-Placement place_for_training(RunConfig& config) {
-  Diagnostics diagnostics;
-  place_replicas(config, diagnostics);
-  check_train_split(config, diagnostics);
-  diagnostics.throw_if_errors();
-  settle_strategy(config);
-  return config.strategy->place(workload_of(config));
 }
 
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {

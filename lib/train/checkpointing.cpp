@@ -52,13 +52,13 @@ HostArrays Checkpointing::Held::arrays() {
   return all;
 }
 
-Checkpointing::Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state,
-                             Observer& observer, bool writes_files)
-    : config_(config),
+Checkpointing::Checkpointing(const RunPlan& plan, RunDirectory directory, TrainingState& state,
+                             Observer& observer)
+    : config_(plan.config),
       directory_(std::move(directory)),
       state_(state),
       observer_(observer),
-      writes_files_(writes_files) {}
+      writes_files_(plan.world.writes_files()) {}
 
 void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
   steps_per_epoch_ = steps_per_epoch;

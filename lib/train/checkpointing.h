@@ -15,7 +15,7 @@
 #include "run/record/metrics_table.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
-#include "run/run_config.h"
+#include "run/run_plan.h"
 #include "train/observer.h"
 
 namespace dtrain {
@@ -27,10 +27,9 @@ namespace dtrain {
 class Checkpointing {
  public:
   /// Keeps references to all arguments except `directory`. Construct it before the replicas bind this thread
-  /// to a core. `writes_files`: whether this process writes the files; the other processes only copy state
-  /// from their devices, which is a collective operation.
-  Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state, Observer& observer,
-                bool writes_files = true);
+  /// to a core. Process 0 of the plan's World writes the files; the other processes only copy state from
+  /// their devices, which is a collective operation.
+  Checkpointing(const RunPlan& plan, RunDirectory directory, TrainingState& state, Observer& observer);
 
   /// Starts the run: writes its directory, configuration and metrics. `on_disk`: a checkpoint of the current
   /// state already exists. Keeps a reference to the replicas, which must outlive this object.

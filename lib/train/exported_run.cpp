@@ -103,9 +103,10 @@ void finish_output(const ExportedOutput& output, int64_t columns, std::vector<fl
 }
 
 ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
-  RunConfig config = run.config;
-  config.train.precision = Precision::float32;
-  Replicas replicas(config, Placement{.replicas = {{DeviceId{}}}, .slots = {}});
+  // One CPU of this process computes the probes, wherever the run was trained.
+  RunPlan plan{run.config, {.replicas = {{DeviceId{}}}, .slots = {}}, single_process()};
+  plan.config.train.precision = Precision::float32;
+  Replicas replicas(plan);
   replicas.plan_samples(kProbes);
   replicas.allocate(Plan::Purpose::prediction, kProbes);
   restore_weights(run.checkpoint, replicas);
@@ -113,12 +114,12 @@ ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
   ExportedProbes probes{kProbes, {}, {}};
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
-    inputs.push_back(draw_probe(config.graph, i));
+    inputs.push_back(draw_probe(plan.config.graph, i));
     probes.inputs.push_back(as_given(model.inputs[i], inputs.back()));
   }
   std::vector<View> views;
-  for (const ValueRef output : config.graph.outputs) {
-    const Shape shape = config.graph.spec(output).shape.prepended(kProbes);
+  for (const ValueRef output : plan.config.graph.outputs) {
+    const Shape shape = plan.config.graph.spec(output).shape.prepended(kProbes);
     views.push_back({probes.outputs.emplace_back(static_cast<size_t>(shape.elements())).data(), shape});
   }
   // Growing `probes.outputs` moves the vectors but not their elements, so the views stay valid.

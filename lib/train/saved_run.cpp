@@ -15,7 +15,6 @@
 #include "checkpoint/directory_lock.h"
 #include "config/load/load.h"
 #include "interop/keras/export/model_config.h"
-#include "run/placement.h"
 #include "run/record/training_state.h"
 #include "run/run_config_parser.h"
 #include "train/keras_training.h"
@@ -326,13 +325,14 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
   return anew;
 }
 
-std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
-                                                 int64_t batch_size, const Loader& loader) {
-  auto replicas = std::make_unique<Replicas>(run.config, place_replicas(run.config));
+std::unique_ptr<Replicas> replicas_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+                                                 Plan::Purpose purpose, int64_t batch_size,
+                                                 const Loader& loader) {
+  auto replicas = std::make_unique<Replicas>(plan);
   replicas->plan_samples(loader.samples());
   replicas->plan_read_ahead(loader.read_ahead_memory());
   replicas->allocate(purpose, batch_size);
-  restore_weights(run.checkpoint, *replicas);
+  restore_weights(checkpoint, *replicas);
   replicas->finish_writing();
   return replicas;
 }

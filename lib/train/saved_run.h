@@ -11,7 +11,7 @@
 #include "engine/replicas.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
-#include "run/run_config.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -78,11 +78,12 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 /// UserError if a weight is missing or has another shape.
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
 
-/// Places a saved run's model with its weights on this machine's devices, for `purpose` (evaluation or
+/// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
 /// prediction) with batches of the loader, of at most `batch_size` samples. Throws UserError like
-/// restore_weights(), or if there is too little memory. Keeps references to the run.
-std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
-                                                 int64_t batch_size, const Loader& loader);
+/// restore_weights(), or if there is too little memory. Keeps references to the plan.
+std::unique_ptr<Replicas> replicas_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+                                                 Plan::Purpose purpose, int64_t batch_size,
+                                                 const Loader& loader);
 
 /// Returns the content of a checkpoint; refers to `arrays`, which have the layout `layout`.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,

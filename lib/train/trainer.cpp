@@ -8,31 +8,25 @@
 #include <fmt/format.h>
 
 #include "base/stopwatch.h"
-#include "collective/collective.h"
 #include "engine/reading.h"
 #include "run/learning_rate.h"
 #include "run/monitors.h"
-#include "run/placement.h"
 #include "run/row_weights.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
 
-Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
-                 World& world)
-    : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
-  set_nccl_environment(config_.train.deterministic);  // must precede the creation of the run's threads
-  Placement placement = place_for_training(config_);
+Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests)
+    : plan_(std::move(plan)), observer_(observer), requests_(requests) {
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
-  config_.dataset.facts = loader_->dataset().facts();
+  plan_.config.dataset.facts = loader_->dataset().facts();
   if (config_.dataset.validation)
     validation_ = open_loader(config_, *config_.dataset.validation, false, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Must be created before the replicas bind this thread to a core.
-  checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_,
-                                                   world_.writes_files());
-  replicas_ = std::make_unique<Replicas>(config_, std::move(placement), world_);
+  checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
+  replicas_ = std::make_unique<Replicas>(plan_);
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;

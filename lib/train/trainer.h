@@ -16,7 +16,7 @@
 #include "engine/replicas.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
-#include "run/run_config.h"
+#include "run/run_plan.h"
 #include "train/checkpointing.h"
 #include "train/evaluation.h"
 #include "train/observer.h"
@@ -40,9 +40,8 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and places the model on its devices. train.max_time counts from here.
-  Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
-          World& world = single_process());
+  /// Opens the data and puts the model on its devices. `plan`: by plan_training().
+  Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Initializes the weights, or loads those of model.weights.
   void start();
@@ -59,6 +58,7 @@ class Trainer {
   void run();
 
   const TrainingState& state() const { return state_; }
+  const RunPlan& plan() const { return plan_; }
   const RunConfig& config() const { return config_; }
   Replicas& replicas() { return *replicas_; }
   /// The loaders of the training split, and of the validation split (null if there is none).
@@ -107,10 +107,11 @@ class Trainer {
   bool is_to_end(bool may_save = true);
   void save_after_failure(int64_t first_step);
 
-  RunConfig config_;
+  RunPlan plan_;  // with the facts of the training split
+  const RunConfig& config_ = plan_.config;
+  World& world_ = plan_.world;
   Observer& observer_;
   Requests& requests_;
-  World& world_;
   int stop_ = 0;  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
@@ -126,7 +127,7 @@ class Trainer {
   double in_steps_ = 0;      // seconds
   double epoch_waited_ = 0,
          epoch_in_steps_ = 0;  // values of spent_.waiting and in_steps_ when this process began the epoch
-  Clock::time_point begin_ = Clock::now(), run_begin_ = begin_, lap_;
+  Clock::time_point begin_ = plan_.begin, run_begin_ = begin_, lap_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the replicas' memory
 };
 

@@ -74,7 +74,7 @@ std::vector<Replica> make_replicas(int count) {
     replicas.emplace_back(index);
     contexts.push_back(replicas.back().context.get());
   }
-  auto groups = make_nccl_group(contexts);
+  auto groups = make_nccl_group(contexts, single_process());
   for (size_t rank = 0; rank < groups.size(); ++rank) replicas[rank].group = std::move(groups[rank]);
   return replicas;
 }
@@ -176,7 +176,8 @@ TEST_SUITE("gpu") {
     const auto first = make_gpu_context({DeviceId::Kind::gpu, 0}, false),
                second = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
     const auto cpu = make_cpu_context({DeviceId::Kind::cpu, 0}, {0}, false);
-    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), second.get()}), Error);
-    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), cpu.get()}), Error);
+    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), second.get()}, single_process()),
+                    Error);
+    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), cpu.get()}, single_process()), Error);
   }
 }

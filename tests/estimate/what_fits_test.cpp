@@ -7,7 +7,6 @@
 #include "engine/replicas.h"
 #include "estimate/pipeline_estimate.h"
 #include "estimate/step_estimate.h"
-#include "run/placement.h"
 #include "train/runs.h"
 
 using namespace dtrain;
@@ -70,7 +69,7 @@ TEST_CASE("a stage's time is that of its layers, and copies of what crosses") {
   RunConfig config =
       blocks({"strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [wide_4], "
               "microbatches: 4}}"});
-  const Placement placement = place_replicas(config);
+  const Placement placement = plan_run(config, single_process()).placement;
   PipelineWork work = pipeline_work(config, placement, 256);
   CHECK(work.samples == 64);
   CHECK(work.microbatches == 4);
@@ -102,7 +101,7 @@ TEST_CASE("estimated seconds of a step") {
     const RunConfig config = blocks(sets);
     Machine machine = gpus(4, 1000);
     machine.link = link;
-    return estimate_step_seconds(config, place_replicas(config), 256, machine);
+    return estimate_step_seconds(plan_run(config, single_process()), 256, machine);
   };
   constexpr double kFast = 1e15, kSlow = 1e8;
   const std::string four = "devices: [cpu:0, cpu:1, cpu:2, cpu:3]";
@@ -139,7 +138,8 @@ TEST_CASE("what fits is ranked, and takes what training will plan") {
     CHECK(candidate.recomputed.empty());
     if (i > 0) CHECK(candidate.samples_per_second() <= candidates[i - 1].samples_per_second());
     RunConfig chosen = blocks({"strategy=" + candidate.strategy.to_yaml()});
-    Replicas replicas(chosen, place_replicas(chosen));
+    const RunPlan run = plan_run(chosen, single_process());
+    Replicas replicas(run);
     int64_t bytes = 0;
     for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, 256))
       bytes += static_cast<int64_t>(plan.total());
@@ -153,7 +153,8 @@ TEST_CASE("on the host, what is saved from several pieces is copied, and that mu
   Machine host{.kind = DeviceId::Kind::cpu, .devices = 2, .bytes = int64_t{1} << 40, .cores = 2, .link = 5e9};
   const Candidate all = named(what_fits(config, host), name);
   RunConfig chosen = blocks({"strategy=" + all.strategy.to_yaml()});
-  const Replicas replicas(chosen, place_replicas(chosen));
+  const RunPlan plan = plan_run(chosen, single_process());
+  const Replicas replicas(plan);
   REQUIRE(replicas.copy_bytes() > 0);
   host.bytes = all.bytes + static_cast<int64_t>(replicas.copy_bytes());
   CHECK(named(what_fits(config, host), name).batch_size == all.batch_size);

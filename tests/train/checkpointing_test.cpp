@@ -57,7 +57,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
     Recorder recorder;
     // Compares checkpoints of every step.
     const std::string options = with_best ? "{keep: 1000, best: {monitor: loss}}" : "{keep: 1000}";
-    Trainer trainer(config_from(kRun, {"checkpoint=" + options}), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kRun, {"checkpoint=" + options}), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(run.has_checkpoint(40 * kStepsPerEpoch));
@@ -68,7 +68,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(config_from(kRun, {"checkpoint={keep: 1000, every: 1 epoch}"}), run, recorder,
+  Trainer trainer(plan_from(kRun, {"checkpoint={keep: 1000, every: 1 epoch}"}), run, recorder,
                   recorder.requests);
   trainer.start();
   trainer.run();
@@ -88,7 +88,7 @@ TEST_CASE("a new best is saved at once where that costs little beside the epoch"
     }
   });
   actor.step_time = 10ms;
-  Trainer trainer(config_from(kRun, {"train.epochs=2", "checkpoint={best: {monitor: loss}}"}), run, actor,
+  Trainer trainer(plan_from(kRun, {"train.epochs=2", "checkpoint={best: {monitor: loss}}"}), run, actor,
                   actor.requests);
   trainer.start();
   trainer.run();
@@ -101,7 +101,7 @@ TEST_CASE("the best that was held in memory is the one that was the best") {
   const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // the best is an early epoch
   for (const auto& [run, every] : {std::pair{held, "auto"}, std::pair{written, "1 epoch"}}) {
     Recorder recorder(33 * kStepsPerEpoch + 2);
-    Trainer trainer(config_from(kRun, {best, fmt::format("checkpoint.every={}", every)}), run, recorder,
+    Trainer trainer(plan_from(kRun, {best, fmt::format("checkpoint.every={}", every)}), run, recorder,
                     recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
@@ -129,7 +129,7 @@ TEST_CASE("a run saves when it is asked to, and goes on") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Actor actor(12, [](Actor& self) { self.requests.save = true; });
-  Trainer trainer(config_from(kRun, {"checkpoint.keep=100"}), run, actor, actor.requests);
+  Trainer trainer(plan_from(kRun, {"checkpoint.keep=100"}), run, actor, actor.requests);
   trainer.start();
   trainer.run();
   CHECK(run.has_checkpoint(12));
@@ -144,7 +144,7 @@ TEST_CASE("max_time ends a run in time, saved, to be gone on with") {
   const RunDirectory run(directory / "run");
   const auto begin = std::chrono::steady_clock::now();
   Recorder recorder;
-  Trainer trainer(config_from(kRun, {"train.epochs=1000000", "train.max_time=0.5 seconds"}), run, recorder,
+  Trainer trainer(plan_from(kRun, {"train.epochs=1000000", "train.max_time=0.5 seconds"}), run, recorder,
                   recorder.requests);
   trainer.start();
   trainer.run();
@@ -160,7 +160,7 @@ TEST_CASE("a run directory that is held may be renamed") {
   RunDirectory run(directory / "run");
   run.hold();
   Actor actor(20, [&](Actor&) { fs::rename(directory / "run", directory / "renamed"); });
-  Trainer trainer(config_from(kRun, {"checkpoint.every=1 epoch"}), run, actor, actor.requests);
+  Trainer trainer(plan_from(kRun, {"checkpoint.every=1 epoch"}), run, actor, actor.requests);
   trainer.start();
   trainer.run();
   CHECK(actor.warnings.empty());
@@ -179,7 +179,7 @@ TEST_CASE("a run whose directory is removed says so and saves beside it") {
     Actor actor(at_the_end ? 40 * kStepsPerEpoch : 20, [&](Actor&) { fs::remove_all(directory / "run"); });
     // At the end no save may be in progress, since it would fail with its own warning.
     const std::string every = at_the_end ? "checkpoint.every=1000 epochs" : "checkpoint.every=5 epochs";
-    Trainer trainer(config_from(kRun, {every}), run, actor, actor.requests);
+    Trainer trainer(plan_from(kRun, {every}), run, actor, actor.requests);
     trainer.start();
     trainer.run();
     CAPTURE(fmt::format("{}", fmt::join(actor.warnings, "\n")));
@@ -202,7 +202,7 @@ TEST_CASE("checkpoints/ that is removed is made anew") {
   RunDirectory run(directory / "run");
   run.hold();
   Actor actor(20, [&](Actor&) { fs::remove_all(directory / "run/checkpoints"); });
-  Trainer trainer(config_from(kRun), run, actor, actor.requests);
+  Trainer trainer(plan_from(kRun), run, actor, actor.requests);
   trainer.start();
   trainer.run();
   CHECK(actor.warnings.size() == 1);
@@ -268,7 +268,7 @@ TEST_CASE("data that cannot be read any more end a run as failed, with the last 
         fmt::format("dataset={{train: {{npy: {{input: {0}/x.npy, target: {0}/y.npy}}}}, prefetch: {1}}}",
                     directory.path(), prefetch),
         "train.loss=mean_squared_error"};
-    Trainer trainer(config_from(kRun, sets), run, actor, actor.requests);
+    Trainer trainer(plan_from(kRun, sets), run, actor, actor.requests);
     trainer.start();
     std::string message;
     try {

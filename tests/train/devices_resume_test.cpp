@@ -57,7 +57,7 @@ struct Seen {
 Seen look_at(const std::string& run, const std::string& strategy) {
   SavedRun saved = load_saved_run(run, {strategy}, [](const std::string&) {});
   Recorder recorder;
-  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
+  Trainer trainer(plan_of(std::move(saved.config)), *saved.directory, recorder, recorder.requests);
   trainer.restore(saved.checkpoint);
   const auto loader = open_loader(trainer.config(), *trainer.config().dataset.validation, false, false);
   return {predictions_of(trainer),
@@ -70,7 +70,7 @@ Outcome go_on(const std::string& run, const std::string& strategy) {
   std::filesystem::copy(run, directory / "run", std::filesystem::copy_options::recursive);
   SavedRun saved = load_saved_run(directory / "run", {strategy}, [](const std::string&) {});
   Recorder recorder;
-  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
+  Trainer trainer(plan_of(std::move(saved.config)), *saved.directory, recorder, recorder.requests);
   trainer.restore(saved.checkpoint);
   return outcome_of(trainer, recorder);
 }
@@ -88,7 +88,7 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
       const RunDirectory run(directory / "run");
       Recorder recorder(stop);
       {
-        Trainer trainer(config_from(kRun, {kStrategies[i]}), run, recorder, recorder.requests);
+        Trainer trainer(plan_from(kRun, {kStrategies[i]}), run, recorder, recorder.requests);
         trainer.start();
         CHECK_THROWS_AS(trainer.run(), Interrupted);
       }
@@ -116,8 +116,8 @@ TEST_CASE(
     const ScratchDirectory directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
-    Trainer trainer(config_from(linear, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",
-                                         "train.callbacks=[terminate_on_nan]", "checkpoint.every=1 step"}),
+    Trainer trainer(plan_from(linear, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",
+                                       "train.callbacks=[terminate_on_nan]", "checkpoint.every=1 step"}),
                     run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);

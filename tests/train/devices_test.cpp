@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "outcome.h"
-#include "run/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;
@@ -325,7 +324,8 @@ TEST_CASE("no room is taken for more microbatches than a batch has samples") {
   const auto activations = [](int microbatches) {
     const RunConfig config =
         config_from(kMlp, {pipeline("second", microbatches, "gpipe"), "train.batch_size=8"});
-    Replicas replicas(config, place_replicas(config));
+    const RunPlan plan = plan_run(config, single_process());
+    Replicas replicas(plan);
     std::vector<size_t> bytes;
     for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, 8))
       bytes.push_back(plan.activations);

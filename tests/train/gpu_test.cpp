@@ -84,7 +84,7 @@ Ended run_in(const std::string& directory, const std::vector<std::string>& sets,
   Recorder recorder(stop_after);
   RunDirectory run(directory);
   const auto newest = load_newest(run, [](const std::string&) {});
-  Trainer trainer(config_from(kDense, sets), run, recorder, recorder.requests);
+  Trainer trainer(plan_from(kDense, sets), run, recorder, recorder.requests);
   newest ? trainer.restore(*newest) : trainer.start();
   try {
     trainer.run();
@@ -209,7 +209,7 @@ TEST_SUITE("gpu") {
       CAPTURE(strategy);
       const ScratchDirectory directory;
       Predictor predictor;
-      Trainer trainer(config_from(kDense, {strategy, "train.epochs=4"}), RunDirectory(directory / "run"),
+      Trainer trainer(plan_from(kDense, {strategy, "train.epochs=4"}), RunDirectory(directory / "run"),
                       predictor, predictor.requests);
       predictor.trainer = &trainer;
       trainer.start();
@@ -275,7 +275,7 @@ train: {epochs: 1, batch_size: 30000000, loss: {sparse_categorical_crossentropy:
 )";
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(deep, {on("gpu:0")}), RunDirectory(directory / "run"), recorder,
+    Trainer trainer(plan_from(deep, {on("gpu:0")}), RunDirectory(directory / "run"), recorder,
                     recorder.requests);
     CHECK_THROWS_WITH_AS(trainer.start(), doctest::Contains("the largest batch that fits is"), Error);
   }

@@ -19,7 +19,7 @@ std::map<std::string, std::vector<float>> trained(const std::vector<std::string>
   all.insert(all.end(), sets.begin(), sets.end());
   const ScratchDirectory directory;
   Recorder recorder(steps);
-  Trainer trainer(config_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
+  Trainer trainer(plan_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_AS(trainer.run(), Interrupted);
   const HostArrays arrays = trainer.replicas().download();

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "run/monitors.h"
-#include "run/placement.h"
 #include "run/row_weights.h"
 #include "runs.h"
 #include "train/evaluation.h"
@@ -132,7 +131,8 @@ RunConfig config_of(int replicas, int64_t batch, bool weighted) {
 
 /// Returns the run's evaluation of the table.
 Json measure(const RunConfig& config, bool weighted) {
-  Replicas replicas(config, place_replicas(config));
+  const RunPlan plan = plan_run(config, single_process());
+  Replicas replicas(plan);
   replicas.allocate(Plan::Purpose::evaluation, config.train.batch_size);
   for (const ParameterSlice& slice : replicas.layout().slices()) {
     std::vector<float> kernel(static_cast<size_t>(slice.elements()), 0.0f);
@@ -323,8 +323,8 @@ TEST_CASE("a monitor goes by what the metric is, not by what it is called") {
   const auto best_of = [](const std::string& metric, const std::string& monitor) {
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(kDenseRun, {"train.epochs=2", "train.metrics=[" + metric + "]",
-                                            "checkpoint.best={monitor: " + monitor + "}"}),
+    Trainer trainer(plan_from(kDenseRun, {"train.epochs=2", "train.metrics=[" + metric + "]",
+                                          "checkpoint.best={monitor: " + monitor + "}"}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     trainer.run();
@@ -355,7 +355,8 @@ train: {loss: mean_squared_error, optimizer: sgd, metrics: {vaccine: [mean_absol
 TEST_CASE("what metrics keep is counted in the memory plan") {
   const auto planned = [](const std::string& metrics) {
     const RunConfig config = config_from(kDenseRun, {"train.metrics=" + metrics});
-    Replicas replicas(config, place_replicas(config));
+    const RunPlan plan = plan_run(config, single_process());
+    Replicas replicas(plan);
     return replicas.memory(Plan::Purpose::training, 8).at(0).metrics;
   };
   const RunConfig with_table = config_from(kDenseRun, {"train.metrics=[confusion_matrix, accuracy]"});
@@ -374,14 +375,14 @@ TEST_CASE("an auc that an earlier version counted begins again within the epoch,
   const RunDirectory run(directory / "run");
   {
     Recorder recorder(2);
-    Trainer trainer(config_from(kDenseRun, sets), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kDenseRun, sets), run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
   }
   const Checkpoint saved = *load_newest(run, nullptr);
   const auto restored = [&](const CheckpointContent& content, Recorder& recorder) {
     save_checkpoint(directory / "ckpt-00000002.h5", content);
-    Trainer trainer(config_from(kDenseRun, sets), RunDirectory(directory / "again"), recorder,
+    Trainer trainer(plan_from(kDenseRun, sets), RunDirectory(directory / "again"), recorder,
                     recorder.requests);
     trainer.restore(Checkpoint::load(directory / "ckpt-00000002.h5"));
     return trainer.state().sums;
@@ -416,7 +417,7 @@ TEST_CASE("tables are kept of the newest and the best epoch, and take no more as
     all.push_back(fmt::format("train.epochs={}", epochs));
     const RunDirectory run(directory / fmt::format("run-{}", epochs));
     Recorder recorder;
-    Trainer trainer(config_from(kDenseRun, all), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kDenseRun, all), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     const TrainingState& state = trainer.state();
@@ -447,8 +448,8 @@ TEST_CASE("numbers are computed when they are asked for, and tables not at all")
   };
   const ScratchDirectory directory;
   Shown shown;
-  Trainer trainer(config_from(kDenseRun, {"train.epochs=1", "train.batch_size=40",
-                                          "train.metrics=[confusion_matrix, accuracy, f1_score]"}),
+  Trainer trainer(plan_from(kDenseRun, {"train.epochs=1", "train.batch_size=40",
+                                        "train.metrics=[confusion_matrix, accuracy, f1_score]"}),
                   RunDirectory(directory / "run"), shown, shown.requests);
   trainer.start();
   trainer.run();

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "run/placement.h"
 #include "runs.h"
 
 using namespace dtrain;
@@ -88,7 +87,7 @@ std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
   Recorder recorder;
   const RunConfig config = config_from(yaml, sets);
   const int64_t batch = config.train.batch_size;
-  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+  Trainer trainer(plan_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
   std::vector<Memory> memory;
@@ -101,8 +100,9 @@ std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
 /// Returns the bytes of parameters and slots on each device.
 std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   const RunConfig config = config_from(yaml, sets);
-  const Placement placement = config.strategy->place(workload_of(config));
-  Replicas replicas(config, placement, single_process());
+  const RunPlan run = plan_run(config, single_process());
+  const Placement& placement = run.placement;
+  Replicas replicas(run);
   const std::vector<MemoryUse> before = replicas.memory_use();
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);
   const std::vector<MemoryUse> after = replicas.memory_use();

@@ -90,7 +90,7 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
 inline Outcome outcome_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+  Trainer trainer(plan_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   return outcome_of(trainer, recorder);
 }

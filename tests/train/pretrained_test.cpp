@@ -19,7 +19,7 @@ struct Before {
   std::vector<float> kernel;
 
   Before() {
-    Trainer trainer(config_from(kDenseRun), RunDirectory(directory / "run"), recorder, recorder.requests);
+    Trainer trainer(plan_from(kDenseRun), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
     path = directory / "run/checkpoints/ckpt-00000003.h5";
@@ -55,8 +55,8 @@ TEST_CASE("a model begins with the weights of a checkpoint") {
   const Before before;
   Recorder recorder;
   const ScratchDirectory directory;
-  Trainer trainer(config_from(kDenseRun, {before.from(), "seed=9"}), RunDirectory(directory / "run"),
-                  recorder, recorder.requests);
+  Trainer trainer(plan_from(kDenseRun, {before.from(), "seed=9"}), RunDirectory(directory / "run"), recorder,
+                  recorder.requests);
   trainer.start();
   CHECK(Before::weights_of(trainer, "dense/kernel") == before.kernel);
   REQUIRE(recorder.notes.size() == 1);

@@ -133,7 +133,7 @@ train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {l
 )";
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(yaml), RunDirectory(directory / "run"), recorder, recorder.requests);
+  Trainer trainer(plan_from(yaml), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const RunConfig& config = trainer.config();

@@ -69,7 +69,7 @@ Outcome run_with_stops(const std::vector<int64_t>& stops) {
     Recorder recorder(i < stops.size() ? stops[i] : -1);
     try {
       std::optional<Checkpoint> checkpoint = load_newest(run, [](const std::string&) {});
-      Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
+      Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
       checkpoint ? trainer.restore(*checkpoint) : trainer.start();
       trainer.run();
       return {arrays_of(trainer), records_of(trainer.state().history.text()),
@@ -107,7 +107,7 @@ TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is pa
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
+  Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const auto paths = run.checkpoints();
@@ -129,19 +129,19 @@ TEST_CASE("another number of replicas goes on from a checkpoint; another model d
   const RunDirectory run(directory / "run");
   {
     Recorder recorder(10);
-    Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
   }
   SavedRun saved = load_saved_run(run.path(), {"strategy=single"}, [](const std::string&) {});
   Recorder recorder;
-  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
+  Trainer trainer(plan_of(std::move(saved.config)), *saved.directory, recorder, recorder.requests);
   trainer.restore(saved.checkpoint);
   trainer.run();
   CHECK(trainer.state().epoch == 5);
 
   Recorder other;
-  Trainer wider(config_from(kRun, {"model.layers.5.dense.units=7"}), run, other, other.requests);
+  Trainer wider(plan_from(kRun, {"model.layers.5.dense.units=7"}), run, other, other.requests);
   CHECK_THROWS_WITH_AS(wider.restore(saved.checkpoint),
                        doctest::Contains("expected 576x7 float32, found 576x4"), UserError);
 }
@@ -151,12 +151,13 @@ TEST_CASE("slots of one name are another optimizer's") {
     const ScratchDirectory directory;
     const RunDirectory run(directory / "run");
     Recorder recorder(2);
-    Trainer trainer(config_from(kRun, {"train.optimizer=" + before}), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kRun, {"train.optimizer=" + before}), run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
     SavedRun saved = load_saved_run(run.path(), {"train.optimizer=" + after}, [](const std::string&) {});
     Recorder resumed;
-    Trainer(std::move(saved.config), *saved.directory, resumed, resumed.requests).restore(saved.checkpoint);
+    Trainer(plan_of(std::move(saved.config)), *saved.directory, resumed, resumed.requests)
+        .restore(saved.checkpoint);
     return resumed.warnings;
   };
   const std::vector<std::string> anew{
@@ -180,8 +181,8 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
     const ScratchDirectory directory;
     {
       Recorder recorder;
-      Trainer first(config_from(kRun, {adam, test.begins, "train.epochs=20"}),
-                    RunDirectory(directory / "run"), recorder, recorder.requests);
+      Trainer first(plan_from(kRun, {adam, test.begins, "train.epochs=20"}), RunDirectory(directory / "run"),
+                    recorder, recorder.requests);
       first.start();
       first.run();
     }
@@ -194,7 +195,8 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
       for (const int64_t stop : stops) {
         const std::optional<Checkpoint> newest = load_newest(run, [](const std::string&) {});
         Recorder recorder(stop);
-        Trainer trainer(saved_config(newest ? *newest : begun, sets), run, recorder, recorder.requests);
+        Trainer trainer(plan_of(saved_config(newest ? *newest : begun, sets)), run, recorder,
+                        recorder.requests);
         trainer.restore(newest ? *newest : begun);
         try {
           trainer.run();
@@ -223,7 +225,7 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(
-      config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e30}}", "checkpoint.every=1 step"}), run,
+      plan_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e30}}", "checkpoint.every=1 step"}), run,
       recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
@@ -243,7 +245,7 @@ TEST_CASE("what no sample may hold is named") {
     const ScratchDirectory directory;
     Recorder recorder;
     try {
-      Trainer trainer(config_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+      Trainer trainer(plan_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
       trainer.start();
       trainer.run();
     } catch (const UserError& refusal) {
@@ -271,7 +273,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   const std::vector<std::string> sets{"train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"};
   {
     Recorder recorder;
-    Trainer trainer(config_from(kRun, sets), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kRun, sets), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(trainer.state().stopped);
@@ -279,7 +281,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   }
   for (const int64_t epochs : {5, 7}) {  // the old end, then a new one
     Recorder recorder;
-    Trainer trainer(config_from(kRun, {sets[0], fmt::format("train.epochs={}", epochs)}), run, recorder,
+    Trainer trainer(plan_from(kRun, {sets[0], fmt::format("train.epochs={}", epochs)}), run, recorder,
                     recorder.requests);
     trainer.restore(*load_newest(run, [](const std::string&) {}));
     trainer.run();
@@ -291,14 +293,14 @@ TEST_CASE("the best of one metric is not the best of another") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
+  Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
   for (const std::string best :
        {"null", "{monitor: val_sparse_categorical_accuracy}", "{monitor: val_loss, mode: max}"}) {
     Recorder other;
-    Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.requests);
+    Trainer changed(plan_from(kRun, {"checkpoint.best=" + best}), run, other, other.requests);
     changed.restore(checkpoint);
     CHECK(!changed.state().best);
   }
@@ -317,7 +319,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
     const RunDirectory run(directory / (within ? "within" : "at-the-end"));
     {
       Recorder recorder(within ? 10 : -1);
-      Trainer trainer(config_from(kRun, {fmt::format("train.epochs={}", within ? 5 : 1)}), run, recorder,
+      Trainer trainer(plan_from(kRun, {fmt::format("train.epochs={}", within ? 5 : 1)}), run, recorder,
                       recorder.requests);
       trainer.start();
       if (within) {
@@ -332,7 +334,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
       const std::string& change = written;
       CAPTURE(change);
       Recorder recorder;
-      Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.requests);
+      Trainer trainer(plan_from(kRun, {change}), run, recorder, recorder.requests);
       if (within) {
         CHECK_THROWS_WITH_AS(trainer.restore(checkpoint), doctest::Contains(message.c_str()), UserError);
       } else {
@@ -347,7 +349,7 @@ TEST_CASE("checkpoints that are set aside twice are all still there") {
   const RunDirectory run(directory / "run");
   for (int round = 0; round < 2; ++round) {
     Recorder recorder;
-    Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(run.set_aside_after(1).size() >= 2);
@@ -371,7 +373,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   const RunDirectory run(directory / "run");
   {
     Recorder recorder;
-    Trainer trainer(config_from(kRun, {"train.epochs=1", "model.layers.0.conv2d.trainable=false"}), run,
+    Trainer trainer(plan_from(kRun, {"train.epochs=1", "model.layers.0.conv2d.trainable=false"}), run,
                     recorder, recorder.requests);
     trainer.start();
     trainer.run();
@@ -389,7 +391,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   Recorder recorder;
   SavedRun saved = load_saved_run(run.path(), {"train.epochs=2", "model.layers.0.conv2d.trainable=true"},
                                   [](const std::string&) {});
-  Trainer trainer(std::move(saved.config), run, recorder, recorder.requests);
+  Trainer trainer(plan_of(std::move(saved.config)), run, recorder, recorder.requests);
   trainer.restore(checkpoint);
   REQUIRE(recorder.warnings.size() == 1);
   CHECK(recorder.warnings[0] ==
@@ -410,7 +412,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
 
   // Slots of a newly frozen weight are dropped without a message.
   Recorder other;
-  Trainer frozen(config_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
+  Trainer frozen(plan_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
                  other.requests);
   frozen.restore(*load_newest(run, [](const std::string&) {}));
   frozen.run();

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "run/placement.h"
 #include "runs.h"
 #include "train/evaluation.h"
 
@@ -114,8 +113,8 @@ TEST_CASE(
   const auto moved = [](const std::string& optimizer) {
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(kDenseRun, {"train.class_weight={0: 0, 1: 0, 2: 0}", "train.epochs=1",
-                                            "train.optimizer=" + optimizer}),
+    Trainer trainer(plan_from(kDenseRun, {"train.class_weight={0: 0, 1: 0, 2: 0}", "train.epochs=1",
+                                          "train.optimizer=" + optimizer}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const HostArrays arrays = trainer.replicas().download();
@@ -133,7 +132,8 @@ TEST_CASE(
 TEST_CASE("weights of classes are not for validation") {
   const auto validated = [&](const std::vector<std::string>& sets) {
     const RunConfig config = config_from(kDenseRun, sets);
-    Replicas replicas(config, place_replicas(config));
+    const RunPlan plan = plan_run(config, single_process());
+    Replicas replicas(plan);
     replicas.allocate(Plan::Purpose::evaluation, 8);
     replicas.initialize();
     const auto loader = open_loader(config, *config.dataset.validation, false, false);

@@ -11,12 +11,12 @@ using namespace dtrain::testing;
 namespace {
 
 /// A run whose relu maps NaN to 0, so that the loss does not reveal NaN weights.
-RunConfig ruined_config(std::vector<std::string> sets) {
+RunPlan ruined_plan(std::vector<std::string> sets) {
   sets.push_back(
       "model={inputs: {x: [6, 6, 1]}, layers: [{conv2d: {filters: 4, kernel_size: 3, activation: relu}}, "
       "flatten, "
       "{dense: {units: 3}}]}");
-  return config_from(kDenseRun, sets);
+  return plan_from(kDenseRun, sets);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ TEST_CASE("ruined weights are not saved") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(ruined_config({"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}),
+  Trainer trainer(ruined_plan({"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}),
                   run, recorder, recorder.requests);
   trainer.start();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -42,7 +42,7 @@ TEST_CASE("weights that are ruined end a run whose loss does not show it, as ter
     const RunDirectory run(directory / "run");
     Recorder recorder;
     Trainer trainer(
-        ruined_config({"train.epochs=3", "checkpoint.every=" + every, "train.callbacks=" + callbacks}), run,
+        ruined_plan({"train.epochs=3", "checkpoint.every=" + every, "train.callbacks=" + callbacks}), run,
         recorder, recorder.requests);
     trainer.start();
     const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -73,10 +73,10 @@ TEST_CASE("a state in parts is looked at, and exchanged with its average, block 
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(
-      config_from(kDenseRun,
-                  {"model={inputs: {x: [6]}, layers: [{dense: {units: 1100}}, {dense: {units: 1100}}, "
-                   "{dense: {units: 3}}]}",
-                   "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2]}}", "train.callbacks=[{ema: {}}]"}),
+      plan_from(kDenseRun,
+                {"model={inputs: {x: [6]}, layers: [{dense: {units: 1100}}, {dense: {units: 1100}}, "
+                 "{dense: {units: 3}}]}",
+                 "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2]}}", "train.callbacks=[{ema: {}}]"}),
       run, recorder, recorder.requests);
   trainer.start();
   Replicas& replicas = trainer.replicas();

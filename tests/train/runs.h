@@ -13,6 +13,7 @@
 
 #include "config/load/load.h"
 #include "run/run_config_parser.h"
+#include "run/run_plan.h"
 #include "train/trainer.h"
 
 namespace dtrain::testing {
@@ -63,6 +64,14 @@ inline RunConfig config_from(const std::string& yaml, const std::vector<std::str
   return std::move(*config);
 }
 
+/// Plans a run of this process alone for training.
+inline RunPlan plan_of(RunConfig config) {
+  return plan_training(std::move(config), single_process());
+}
+inline RunPlan plan_from(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  return plan_of(config_from(yaml, sets));
+}
+
 /// Records every step's loss; requests a stop after `stop_after` steps (never if negative).
 class Recorder : public Observer {
  public:
@@ -86,7 +95,7 @@ class Recorder : public Observer {
 inline std::vector<double> losses_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+  Trainer trainer(plan_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
   return recorder.losses;

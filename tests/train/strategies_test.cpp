@@ -31,8 +31,7 @@ RunConfig run_with(const std::string& strategy, const std::vector<std::string>& 
 }
 
 /// Returns "name device" for every layer and input, in order.
-std::vector<std::string> places(const RunConfig& config) {
-  const Placement placement = config.strategy->place(workload_of(config));
+std::vector<std::string> places(const RunConfig& config, const Placement& placement) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < config.graph.nodes.size(); ++i) {
     const GraphNode& node = config.graph.nodes[i];
@@ -44,6 +43,11 @@ std::vector<std::string> places(const RunConfig& config) {
       lines.push_back(line);
   }
   return lines;
+}
+
+/// The same, placed by the strategy.
+std::vector<std::string> places(const RunConfig& config) {
+  return places(config, config.strategy->place(workload_of(config)));
 }
 
 std::vector<std::string> device_names(const std::vector<DeviceId>& devices) {
@@ -96,13 +100,15 @@ TEST_CASE("placed: a layer's own device outranks patterns, and settles as one of
     CHECK(before[8] == "pair/dense cpu:1");
     CHECK(before[11] == "pair_1/layer_normalization cpu:1");
     CHECK(places(read_back(config)) == before);  // with the devices set in the model
-    settle_strategy(config);
+    const RunPlan plan = plan_of(config);
+    config = plan.config;
     CHECK(places(config) == before);
+    CHECK(places(config, plan.placement) == before);
     const std::string yaml = config.resolved.to_yaml();
     CHECK(yaml.find("device:") == std::string::npos);
     RunConfig again = config_from(yaml);
     CHECK(places(again) == before);
-    settle_strategy(again);
+    again = plan_of(again).config;
     CHECK(again.resolved.to_yaml() == yaml);
     // The model is independent of hardware and works under another strategy.
     CHECK_NOTHROW(
@@ -144,11 +150,11 @@ TEST_CASE("pipeline: devices are cut among replicas in order") {
 }
 
 TEST_CASE("pipeline: auto goes by arithmetic, not by a clock, where the run is deterministic") {
-  RunConfig config =
+  const RunConfig config =
       run_with("{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto}}", {"train.deterministic=true"});
-  const ConfigNode estimated = config.strategy->settled(workload_of(config));
-  settle_strategy(config);
-  CHECK(config.strategy.resolved.to_yaml() == estimated.to_yaml());
+  const Placement estimated = config.strategy->place(workload_of(config));
+  CHECK(plan_of(config).config.strategy.resolved.to_yaml() ==
+        config.strategy->settled(config.graph, estimated).to_yaml());
 }
 
 TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
@@ -160,7 +166,11 @@ TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
     const RunConfig asked = config;
     for (const bool settled : {false, true}) {
       CAPTURE(settled);
-      if (settled) settle_strategy(config);
+      if (settled) {
+        const RunPlan plan = plan_of(config);
+        config = plan.config;
+        CHECK(places(config, plan.placement) == places(config));
+      }
       std::vector<int> layers(static_cast<size_t>(stages), 0);
       const Placement placement = config.strategy->place(workload_of(config));
       for (size_t i = config.graph.inputs.size(); i < config.graph.nodes.size(); ++i)
@@ -171,24 +181,20 @@ TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
     const std::string yaml = config.resolved.to_yaml();
     CHECK(yaml.find("stages: auto") == std::string::npos);
     CHECK(places(config_from(yaml)) == chosen);
-    settle_strategy(config);
-    CHECK(config.resolved.to_yaml() == yaml);
+    CHECK(plan_of(config).config.resolved.to_yaml() == yaml);
 
     // A run resumed with a file that still says auto keeps its choice, even if another one would be made
     // today.
     if (stages != 2) continue;
     const RunConfig saved = run_with("{pipeline: {devices: [cpu:0, cpu:1], stages: [head]}}");
-    RunConfig goes_on = asked;
-    keep_choices(goes_on, *saved.resolved.find("strategy"));
+    const RunConfig goes_on = keep_choices(asked, *saved.resolved.find("strategy"));
     CHECK(places(goes_on) == places(saved));
     CHECK(goes_on.resolved.to_yaml() == saved.resolved.to_yaml());
     // A file that requests another strategy has precedence.
     for (const char* other : {"{pipeline: {devices: [cpu:0, cpu:2], stages: auto}}", "single",
                               "{pipeline: {devices: [cpu:0, cpu:1], stages: [sum]}}"}) {
-      RunConfig differs = run_with(other);
-      const Lines its = places(differs);
-      keep_choices(differs, *saved.resolved.find("strategy"));
-      CHECK(places(differs) == its);
+      const RunConfig differs = run_with(other);
+      CHECK(places(keep_choices(differs, *saved.resolved.find("strategy"))) == places(differs));
     }
   }
 }
@@ -251,7 +257,7 @@ train:
   Recorder recorder;
   std::vector<float> trained;
   {
-    Trainer trainer(config_from(shared), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(shared), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     trained = arrays_of(trainer);
@@ -260,7 +266,7 @@ train:
   CHECK(checkpoint.content().layers.size() == 3);  // input, a, head
   CHECK(checkpoint.weight("a/kernel") != nullptr);
   CHECK(checkpoint.weight("b/kernel") == nullptr);
-  Trainer again(config_from(shared, {"train.epochs=6"}), run, recorder, recorder.requests);
+  Trainer again(plan_from(shared, {"train.epochs=6"}), run, recorder, recorder.requests);
   again.restore(checkpoint);
   CHECK(arrays_of(again) == trained);
 }

@@ -65,7 +65,7 @@ Outcome run_of(const std::vector<std::string>& sets, const std::vector<int64_t>&
   for (size_t i = 0;; ++i) {
     Recorder recorder(i < stops.size() ? stops[i] : -1);
     const auto newest = load_newest(run, [](const std::string&) {});
-    Trainer trainer(config_from(kCnn, sets), run, recorder, recorder.requests);
+    Trainer trainer(plan_from(kCnn, sets), run, recorder, recorder.requests);
     newest ? trainer.restore(*newest) : trainer.start();
     bool ended = true;
     try {

@@ -1,8 +1,10 @@
 // Agreement between the processes of a run. So far runs have a single process; the test simulates a second
 // one.
+#include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
-#include "run/placement.h"
 #include "runs.h"
 
 using namespace dtrain;
@@ -18,7 +20,7 @@ RunConfig small_run(std::vector<std::string> sets = {}) {
 }
 
 /// A process whose peer has no replicas, and which is asked to stop after a number of agreements.
-class OneOfTwo final : public World {
+class OneOfTwo : public World {
  public:
   OneOfTwo(int rank, int64_t agreements) : rank_(rank), agreements_(agreements) {}
   int rank() const override { return rank_; }
@@ -36,6 +38,20 @@ class OneOfTwo final : public World {
   int64_t agreements_;
 };
 
+/// A process that receives slots of layers from process 0.
+class Receiver final : public OneOfTwo {
+ public:
+  explicit Receiver(std::vector<int> sent)
+      : OneOfTwo(1, std::numeric_limits<int64_t>::max()), sent_(std::move(sent)) {}
+  void broadcast(std::span<std::byte> bytes) override {
+    REQUIRE(bytes.size() == sent_.size() * sizeof(int));
+    std::memcpy(bytes.data(), sent_.data(), bytes.size());
+  }
+
+ private:
+  std::vector<int> sent_;
+};
+
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 }  // namespace
@@ -48,7 +64,7 @@ TEST_CASE("only the first process writes files, and both train alike") {
     const RunDirectory run(directory / "run");
     Recorder recorder;
     OneOfTwo world(rank, kNever);
-    Trainer trainer(small_run(), run, recorder, recorder.requests, world);
+    Trainer trainer(plan_training(small_run(), world), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(world.sums == 15 + 3 * 2);  // totals of every training step and validation batch
@@ -67,20 +83,35 @@ TEST_CASE("a process stops when another one is asked to") {
   const RunDirectory run(directory / "run");
   Recorder recorder;
   OneOfTwo world(0, 10);
-  Trainer trainer(small_run(), run, recorder, recorder.requests, world);
+  Trainer trainer(plan_training(small_run(), world), run, recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_AS(trainer.run(), Interrupted);
   CHECK(recorder.losses.size() < 15);
   CHECK(run.checkpoints().size() >= 1);
 }
 
+TEST_CASE("every process takes the stages that process 0 has chosen by measuring") {
+  const std::string model = "model.layers=[{dense: {units: 4}}, {dense: {units: 4}}, {dense: {units: 3}}]";
+  const auto pipeline = [&](const std::string& stages) {
+    return small_run({model, "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: " + stages + "}}"});
+  };
+  for (const char* chosen : {"[dense_1]", "[dense_2]"}) {
+    const RunPlan first = plan_of(pipeline(chosen));
+    Receiver world(first.placement.slots);
+    const RunPlan plan = plan_training(pipeline("auto"), world);
+    CHECK(plan.placement.slots == first.placement.slots);
+    CHECK(plan.config.resolved.find("strategy")->to_yaml() ==
+          first.config.resolved.find("strategy")->to_yaml());
+    CHECK(&plan.world == &world);
+  }
+}
+
 TEST_CASE("a failure is told to the other processes") {
   const ScratchDirectory directory;
   Recorder recorder;
   OneOfTwo world(0, kNever);
-  RunConfig config = small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"});
-  Placement placement = config.strategy->place(workload_of(config));
-  Replicas replicas(config, std::move(placement), world);
+  const RunPlan plan = plan_run(small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"}), world);
+  Replicas replicas(plan);
   replicas.allocate(Plan::Purpose::training, 8);
   replicas.initialize();
   struct Broken final : Batch {

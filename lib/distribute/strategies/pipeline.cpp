@@ -120,12 +120,12 @@ class Pipeline final : public Strategy {
     return placement;
   }
 
-  ConfigNode settled(const Workload& work) const override {
+  ConfigNode settled(const Graph& graph, const Placement& placement) const override {
     if (!options_.stages.automatic) return {};
     PipelineOptions chosen = options_;
     chosen.stages.automatic = false;
-    if (const Placement placement = Strategy::place(work); !placement.slots.empty())
-      for (const std::string& name : stage_names(work.graph, placement.slots))
+    if (!placement.slots.empty())
+      for (const std::string& name : stage_names(graph, placement.slots))
         chosen.stages.names.push_back(string_node(name));
     return resolved_kind("pipeline", written_.mark(), pipeline_schema().write(chosen));
   }

@@ -92,8 +92,7 @@ class Placed final : public Strategy {
     return laid_out(places);
   }
 
-  ConfigNode settled(const Workload& work) const override {
-    const Graph& graph = work.graph;
+  ConfigNode settled(const Graph& graph, const Placement& /*placement*/) const override {
     const auto has_device = [](const GraphNode& node) { return node.device.has_value(); };
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(), has_device)) return {};
     Diagnostics ignored;

@@ -16,10 +16,10 @@ void check_refused(int version, const char* text) {
   const auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
   const std::vector<Context*> contexts{context.get()};
   emulation::set_nccl_version(version);
-  CHECK_THROWS_WITH_AS(make_nccl_group(contexts), doctest::Contains(text), UserError);
+  CHECK_THROWS_WITH_AS(make_nccl_group(contexts, single_process()), doctest::Contains(text), UserError);
   CHECK(nccl_available());
   emulation::set_nccl_version(0);
-  CHECK(make_nccl_group(contexts).size() == 1);
+  CHECK(make_nccl_group(contexts, single_process()).size() == 1);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include "data/loader/loader.h"
 #include "emulation/emulation.h"
-#include "run/placement.h"
 #include "train/outcome.h"
 #include "train/runs.h"
 
@@ -26,8 +25,8 @@ Run run_on_two_gpus(const std::string& set) {
   emulation::take_counts();
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(kDenseRun, {kTwoGpus, "train.epochs=4", "dataset.train.synthetic.samples=42",
-                                          "model.layers.0.dense.units=200", set}),
+  Trainer trainer(plan_from(kDenseRun, {kTwoGpus, "train.epochs=4", "dataset.train.synthetic.samples=42",
+                                        "model.layers.0.dense.units=200", set}),
                   RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
@@ -93,7 +92,7 @@ TEST_SUITE("gpu") {
       CAPTURE(strategy);
       const ScratchDirectory directory;
       Recorder recorder;
-      Trainer trainer(config_from(kDenseRun, {strategy, "train.precision=mixed_bfloat16"}),
+      Trainer trainer(plan_from(kDenseRun, {strategy, "train.precision=mixed_bfloat16"}),
                       RunDirectory(directory / "run"), recorder, recorder.requests);
       trainer.start();
       const std::vector<float> first = predictions_of(trainer, 12);
@@ -104,10 +103,11 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("replayed evaluations are of the data set that they are asked for") {
-    RunConfig config = config_from(
+    const RunConfig config = config_from(
         kDenseRun, {"strategy={single: {device: 'gpu:0'}}", "dataset.cache=device",
                     "dataset.train.synthetic.samples=8", "dataset.validation.synthetic.samples=8"});
-    Replicas replicas(config, place_for_training(config));
+    const RunPlan run = plan_of(config);
+    Replicas replicas(run);
     replicas.allocate(Plan::Purpose::evaluation, 8);
     replicas.initialize();
     std::vector<std::vector<double>> first;

@@ -39,7 +39,7 @@ Said run_with(int64_t dnn_elements) {
   Recorder recorder;
   {
     const ScratchDirectory directory;
-    Trainer trainer(config_from(kConvolutions), RunDirectory(directory / "run"), recorder, recorder.requests);
+    Trainer trainer(plan_from(kConvolutions), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     trainer.run();
   }

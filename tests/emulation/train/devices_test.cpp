@@ -24,7 +24,8 @@ RunConfig run_on(const std::string& strategy) {
 
 std::vector<std::string> names(const RunConfig& config) {
   std::vector<std::string> all;
-  for (const DeviceId& device : place_replicas(config).devices()) all.push_back(device.str());
+  const RunPlan plan = plan_run(config, single_process());
+  for (const DeviceId& device : plan.placement.devices()) all.push_back(device.str());
   return all;
 }
 
@@ -38,6 +39,7 @@ TEST_SUITE("gpu") {
     const RunConfig config = run_on("{mirrored: {devices: auto}}");
     CHECK(names(config) == Names{"gpu:0", "gpu:2"});
     const Names warnings = placement_warnings(config);
+    CHECK(plan_run(config, single_process()).warnings == warnings);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].starts_with(
         "warning: gpu:1 is left out, as it cannot run this program: its compute capability is 7.5"));
@@ -48,7 +50,7 @@ TEST_SUITE("gpu") {
     const emulation::OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     std::string refusal;
     try {
-      place_replicas(run_on("{mirrored: {devices: [gpu:0, gpu:1]}}"));
+      plan_run(run_on("{mirrored: {devices: [gpu:0, gpu:1]}}"), single_process());
     } catch (const UserError& error) {
       refusal = error.what();
     }

@@ -27,7 +27,7 @@ class Counter final : public Recorder {
 Counts counts_of(const RunConfig& config) {
   const ScratchDirectory directory;
   Counter counter;
-  Trainer trainer(config, RunDirectory(directory / "run"), counter, counter.requests);
+  Trainer trainer(plan_of(config), RunDirectory(directory / "run"), counter, counter.requests);
   trainer.start();
   trainer.run();
   REQUIRE(counter.losses.size() > 4);

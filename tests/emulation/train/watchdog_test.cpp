@@ -47,8 +47,7 @@ void break_second() {
   try {
     const ScratchDirectory directory;
     Accident recorder(happens);
-    Trainer trainer(config_from(kDenseRun, sets), RunDirectory(directory / "run"), recorder,
-                    recorder.requests);
+    Trainer trainer(plan_from(kDenseRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     trainer.run();
   } catch (const std::exception& error) {
@@ -149,7 +148,7 @@ TEST_SUITE("gpu") {
     const ScratchDirectory directory;
     Accident recorder([] { emulation::break_device(0); });
     {
-      Trainer trainer(config_from(kDenseRun, {kSingle}), RunDirectory(directory / "run"), recorder,
+      Trainer trainer(plan_from(kDenseRun, {kSingle}), RunDirectory(directory / "run"), recorder,
                       recorder.requests);
       trainer.start();
       CHECK_THROWS_WITH_AS(trainer.run(),
@@ -164,7 +163,7 @@ TEST_SUITE("gpu") {
     if (gpu_presence().count < 2) return;
     const ScratchDirectory directory;
     Accident recorder([] { emulation::block_graph_launches(1); });
-    Trainer trainer(config_from(kDenseRun, {kMirrored, "train.step_timeout=1 second"}),
+    Trainer trainer(plan_from(kDenseRun, {kMirrored, "train.step_timeout=1 second"}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
@@ -180,7 +179,7 @@ TEST_SUITE("gpu") {
     if (gpu_presence().count < 2) return;
     const ScratchDirectory directory;
     Accident recorder([] { emulation::lose_nccl_link(1); });
-    Trainer trainer(config_from(kDenseRun, {kMirrored}), RunDirectory(directory / "run"), recorder,
+    Trainer trainer(plan_from(kDenseRun, {kMirrored}), RunDirectory(directory / "run"), recorder,
                     recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
@@ -210,7 +209,7 @@ train:
     const ScratchDirectory directory;
     Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // the plan for validation is created
                                                                     // after that
-    Trainer trainer(config_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
+    Trainer trainer(plan_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
     trainer.run();

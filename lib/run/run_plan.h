@@ -1,0 +1,43 @@
+// The plan of a run: its configuration and the devices that it uses, decided once for all later code.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "collective/world.h"
+#include "distribute/strategy.h"
+#include "run/run_config.h"
+
+namespace dtrain {
+
+/// A run on this machine. A command makes one plan from the parsed configuration and passes it on, so that
+/// nothing is placed twice.
+struct RunPlan {
+  RunConfig config;
+  Placement placement;
+  World& world;                            // the processes of the run; must outlive the plan
+  std::vector<std::string> warnings = {};  // of the placement, as lines of Diagnostics::warnings()
+  /// When planning began; train.max_time counts from here.
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+/// Places a run as place_replicas() does (run/placement.h). Automatic options of the strategy remain in the
+/// configuration. Throws UserError that lists, each with its location, everything that this machine does not
+/// support.
+RunPlan plan_run(RunConfig config, World& world);
+
+/// Like plan_run(), and resolves the automatic options of the strategy: writes them and the layers' `device:`
+/// options into the strategy's options, so that config.yaml records them and the model is independent of
+/// hardware. The choices are those of process 0. Planning the resulting configuration again changes nothing.
+/// A pipeline's `stages: auto` measures the layers on the devices, which takes seconds. Also throws UserError
+/// if there is no training split. Sets the environment of NCCL (collective.h) first, because measuring starts
+/// threads.
+RunPlan plan_training(RunConfig config, World& world);
+
+/// Returns the configuration with the resolved options of a run that it continues, if it has the same
+/// strategy with the same other options and leaves these open. `saved_strategy`: the strategy in that run's
+/// configuration, {kind: options}.
+RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy);
+
+}  // namespace dtrain

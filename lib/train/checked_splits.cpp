@@ -1,0 +1,72 @@
+#include "train/checked_splits.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "run/row_weights.h"
+#include "train/evaluation.h"
+#include "train/sample_check.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Larger splits are not checked completely, because that takes long. Training reports errors in the rest
+/// when it reads them.
+constexpr int64_t kMostSamples = 10'000'000;
+constexpr size_t kMostBytes = size_t{1} << 30;  // per column
+
+void look_through(const RunConfig& config, const Dataset& data, const char* name) {
+  try {
+    if (data.size() <= kMostSamples) check_samples(config, data, fmt::format("called '{}'", name));
+    check_readable(data, kMostBytes);
+  } catch (const UserError& error) {
+    throw UserError(located(config.dataset.find(name)->mark, error.what()));
+  }
+}
+
+/// Returns true if the split is drawn from one of these, directly or through other splits.
+bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std::set<std::string>& names) {
+  for (; split && split->drawn; split = dataset.find(split->drawn->of))
+    if (names.contains(split->drawn->of)) return true;
+  return false;
+}
+
+}  // namespace
+
+CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
+                         const std::function<void(const std::string&)>& warn) {
+  RunConfig config = given;  // takes the facts of the training split, by which the other splits are read
+  DatasetSpec with_cache = config.dataset;
+  with_cache.cache = cache;
+  std::vector<std::string> mistakes;
+  std::set<std::string> failed, said;  // splits that are read alike repeat the same messages
+  CheckedData checked;
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = config.dataset.find(name);
+    if (!split || is_drawn_from(config.dataset, split, failed)) continue;  // would repeat the same errors
+    try {
+      check_cache(with_cache, name);
+      const auto data = open_samples(config, *split, std::string_view(name) == "train");
+      for (const std::string& warning : data->warnings())
+        if (said.insert(warning).second) warn(warning);
+      if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
+      look_through(config, *data, name);
+      if (split == config.dataset.find("train"))
+        for (const std::string& warning : class_warnings(config, data->facts())) warn(warning);
+      checked.splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
+    } catch (const UserError& error) {
+      if (said.insert(error.what()).second) mistakes.push_back(error.what());
+      failed.insert(name);
+    }
+  }
+  if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
+  checked.facts = std::move(config.dataset.facts);
+  return checked;
+}
+
+}  // namespace dtrain
