@@ -327,8 +327,8 @@ TEST_CASE("no room is taken for more microbatches than a batch has samples") {
     const RunPlan plan = plan_run(config, single_process());
     Replicas replicas(plan);
     std::vector<size_t> bytes;
-    for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, 8))
-      bytes.push_back(plan.activations);
+    for (const MemoryPlan& device : replicas.memory(Plan::Purpose::training, 8))
+      bytes.push_back(device.activations);
     return bytes;
   };
   CHECK(activations(64) == activations(8));
