@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/pairwise_terms.h"
+#include "engine/update/pairwise_terms.h"
 
 namespace dtrain {
 

@@ -28,11 +28,11 @@ class Worker {
   /// One double: the sum of the weights of all rows of the global batch.
   double* weights() { return squares() + 1; }
   /// Where the plan writes the sum of the weights of this worker's rows; null if rows have no weights.
-  const double* own_weights() const { return own_weights_; }
+  const double* row_weights() const { return row_weights_; }
   /// Memory for Update::find_directions(): as many doubles as any range of the layout has terms at most.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
-  void set_own_weights(const double* weights) { own_weights_ = weights; }
+  void set_row_weights(const double* weights) { row_weights_ = weights; }
 
  private:
   int rank_;
@@ -41,7 +41,7 @@ class Worker {
   std::unique_ptr<Context> context_;
   std::unique_ptr<Ops> ops_;
   Buffer gradients_, state_, sums_;
-  const double* own_weights_ = nullptr;
+  const double* row_weights_ = nullptr;
 };
 
 }  // namespace dtrain

@@ -1,5 +1,9 @@
 #include "program/execute.h"
 
+#include <stdexcept>
+#include <type_traits>
+#include <variant>
+
 namespace dtrain {
 
 namespace {
@@ -116,8 +120,10 @@ class Execution {
   void operator()(const ReduceBucket& work) const {
     arrays_.shards->reduce(work.range, frame_.floats(work.bucket));
   }
-  void operator()(const GradientsReady& work) const {
-    if (frame_.on_ready) (*frame_.on_ready)(work.end);
+  void operator()(const GradientsReady&) const {}
+  /// Does nothing in frames whose gradients are reduced later, or not at all.
+  void operator()(const UpdateWork auto& work) const {
+    if (arrays_.update) arrays_.update->run(work);
   }
 
  private:
@@ -138,11 +144,20 @@ void execute(const Instruction& instruction, Frame& frame) {
   std::visit(Execution(instruction, frame), instruction.work);
 }
 
-void run_all(Frame& frame, const StepInfo& info, const std::function<void(int64_t)>& on_ready) {
+void execute(const Instruction& instruction, ParameterUpdate& update) {
+  std::visit(
+      [&](const auto& work) {
+        if constexpr (UpdateWork<std::remove_cvref_t<decltype(work)>>)
+          update.run(work);
+        else
+          throw std::logic_error("'" + instruction.name + "' is not part of an update");
+      },
+      instruction.work);
+}
+
+void run_all(Frame& frame, const StepInfo& info) {
   frame.set_step(info);
-  frame.on_ready = on_ready ? &on_ready : nullptr;
   for (const Instruction& instruction : frame.plan().program().instructions) execute(instruction, frame);
-  frame.on_ready = nullptr;
   for (int slot = 0; slot < frame.plan().slots(); ++slot) wait_received(frame, slot);
 }
 

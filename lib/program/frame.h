@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "nn/layer.h"
 #include "ops/ops.h"
+#include "program/parameter_update.h"
 #include "program/plan.h"
 
 namespace dtrain {
@@ -33,7 +33,8 @@ struct SlotArrays {
   bool accumulates = false;            // gradients are added to those already there instead of replacing them
   StateShards* shards = nullptr;  // replaces the parameters and gradients that the slot does not have whole,
                                   // by the plan's options
-  double* totals = nullptr;       // each run adds to these
+  ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: leaves them out
+  double* totals = nullptr;           // each run adds to these
   const StepState* state = nullptr;
   bool operator==(const SlotArrays&) const = default;
 };
@@ -77,8 +78,6 @@ class Frame {
   /// Records that array `number` of the link belongs to this frame.
   void note_sent(LinkId link, uint64_t number) { sent_[link] = number; }
   uint64_t sent(LinkId link) const { return sent_[link]; }
-  /// See run() in execute.h; may be null.
-  const std::function<void(int64_t)>* on_ready = nullptr;
 
  private:
   void bind_call(CallId call);

@@ -179,12 +179,77 @@ struct GradientsReady {
   int64_t end = 0;
 };
 
-using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights,
-                          ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
-                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
-                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady>;
+// The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
+// gradient of the whole step.
 
-enum class Phase : uint8_t { forward, loss, backward };
+/// Starts to replace the gradients in a range by the sums over the replicas, on the devices.
+struct AllReduceGradients {
+  Range range;
+};
+
+/// Starts to sum the weights of all rows over the replicas, on the devices.
+struct AllReduceRowWeights {};
+
+/// Later instructions can read what was all-reduced.
+struct JoinReductions {};
+
+/// Sums the replicas' gradients in the host's memory or in one GPU's; this replica then has the sum of `share`.
+struct ReduceScatterGradients {
+  Range share;
+};
+
+/// Sums the squares of the gradient on the replica's device.
+struct SumSquares {
+  Range range;
+};
+
+/// Sums the squares of the whole model's gradient over all slots and replicas; this one adds those of `range`.
+/// Waits for the device.
+struct AllReduceSquares {
+  Range range;
+};
+
+/// Sums the weights of all rows over all slots and replicas. Waits for the device.
+struct GatherRowWeights {};
+
+/// Computes the factor of the gradient, from its norm and the weights of the rows.
+struct ScaleGradient {
+  enum class RowWeights : uint8_t { none, own, summed };
+  RowWeights weights = RowWeights::none;  // none: all rows count the same; own: those of this replica
+};
+
+/// For optimizers that use norms of whole parameters: replaces the gradient by the direction of the step, and
+/// sums the squares of each parameter and of its direction.
+struct FindDirections {
+  Range range;
+};
+
+/// Sums these squares over the replicas. Waits for the device.
+struct AllReduceDirections {
+  Range range;
+};
+
+/// Updates the parameters, the statistics and the optimizer's slots in a range.
+struct UpdateParameters {
+  Range range;
+};
+
+/// Waits until the device has finished.
+struct SynchronizeDevice {};
+
+/// Copies the updated parameters of the other replicas' shards to this replica.
+struct GatherUpdated {};
+
+using Work =
+    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights, ReorderValue,
+                 CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters, JoinGathered,
+                 SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient, ZeroGradient,
+                 ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients, AllReduceRowWeights,
+                 JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares, GatherRowWeights,
+                 ScaleGradient, FindDirections, AllReduceDirections, UpdateParameters, SynchronizeDevice,
+                 GatherUpdated>;
+
+enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 
 struct Instruction {
   int slot = 0;

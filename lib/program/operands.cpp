@@ -1,5 +1,7 @@
 #include "program/operands.h"
 
+#include "program/parameter_update.h"
+
 namespace dtrain {
 
 namespace {
@@ -81,6 +83,8 @@ class OperandFinder {
   void operator()(ZeroBucket& work) { write(work.bucket); }
   void operator()(ReduceBucket& work) { read(work.bucket); }
   void operator()(GradientsReady&) {}
+  /// Works on ranges of the slot's parameters and gradients, which are not values of the program.
+  void operator()(UpdateWork auto&) {}
 
  private:
   static void add(std::vector<ValueId>& list, const ValueId& id) { list.push_back(id); }

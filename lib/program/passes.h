@@ -50,7 +50,7 @@ void transfer_values(CompileState& step);
 /// computes.
 void gather_parameters(CompileState& step);
 /// If slots hold only shards of the gradients: collects gradients in buckets, which are reduced once they are
-/// full.
+/// full. If the devices all-reduce gradients: starts the all-reduce of each bucket once it is full.
 void reduce_gradients(CompileState& step);
 /// Assigns a buffer to every value. Values share a buffer if one overwrites the other or is a view of it.
 void assign_buffers(CompileState& step);

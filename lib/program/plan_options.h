@@ -26,6 +26,11 @@ struct PlanOptions {
   bool gathers_parameters = false;
   /// The slot holds only a shard of the gradients: they are reduced during backward.
   bool reduces_gradients = false;
+  /// If positive: the replicas' gradients are all-reduced in buckets of this many floats as soon as backward
+  /// has computed them, in frames with SlotArrays::update. For programs with one slot.
+  int64_t all_reduce_bucket = 0;
+  /// These all-reduces end with that of the weights of the rows.
+  bool all_reduces_row_weights = false;
   /// Some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
   bool accumulates = false;
 };

@@ -44,6 +44,10 @@ const char* name_of(Phase phase) {
       return "loss";
     case Phase::backward:
       return "backward";
+    case Phase::reduce:
+      return "reduce";
+    case Phase::update:
+      return "update";
   }
   return "";
 }
@@ -52,6 +56,41 @@ std::string label_of(const Program& program, ValueId id) {
   const ProgramValue& value = program.values[id];
   const std::string label = fmt::format("{}%{}", value.name, static_cast<int>(id));
   return value.layout == Layout::plain ? label : fmt::format("{}:{}", label, name_of(value.layout));
+}
+
+namespace {
+
+std::string text_of(Range range) {
+  return range.size() == 0 ? "none" : fmt::format("[{}, {})", range.begin, range.end);
+}
+
+}  // namespace
+
+std::string range_of(const Instruction& instruction) {
+  return std::visit(
+      [](const auto& work) -> std::string {
+        if constexpr (requires { text_of(work.range); })
+          return text_of(work.range);
+        else if constexpr (requires { text_of(work.share); })
+          return text_of(work.share);
+        else
+          return "";
+      },
+      instruction.work);
+}
+
+std::string update_text(const UpdateProgram& program) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"slot", kRight}, {"phase"}, {"call"}, {"floats", kRight}, {"runs"}});
+  const auto add = [&](const std::vector<Instruction>& instructions, const char* where) {
+    for (const Instruction& instruction : instructions)
+      table.add({std::to_string(instruction.slot), name_of(instruction.phase), instruction.name,
+                 range_of(instruction), where});
+  };
+  add(program.reduction, "on the device, during backward if possible");
+  add(program.on_device, "on the device");
+  add(program.on_host, "with the host");
+  return table.str();
 }
 
 std::string instructions_text(const Program& program) {

@@ -4,16 +4,21 @@
 #include <string>
 
 #include "program/program.h"
+#include "program/update_program.h"
 
 namespace dtrain {
 
-/// Returns "forward", "loss" or "backward".
+/// Returns "forward", "loss", "backward", "reduce" or "update".
 const char* name_of(Phase phase);
 /// Returns a value's name, number and layout: "conv2d_1%4:blocked16"; the plain layout is left out.
 std::string label_of(const Program& program, ValueId value);
 /// Returns a table of the instructions with what they read and write: labels of values or, once buffers are
 /// assigned, numbers of buffers.
 std::string instructions_text(const Program& program);
+/// Returns the range of parameters or gradients that an instruction works on: "[0, 120)"; "" if it has none.
+std::string range_of(const Instruction& instruction);
+/// Returns a table of the instructions of an update.
+std::string update_text(const UpdateProgram& program);
 /// Returns a table of the buffers that instructions use: the offset of each, and its first and last
 /// instruction.
 std::string buffers_text(const Program& program);

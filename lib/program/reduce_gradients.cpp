@@ -3,6 +3,7 @@
 
 #include "program/insertions.h"
 #include "program/passes.h"
+#include "program/update_program.h"
 
 namespace dtrain {
 
@@ -100,10 +101,36 @@ class Bucketing {
   NodeId node_ = NodeId::none;
 };
 
+/// Replaces the marks of finished gradients by the all-reduces of the buckets that are full.
+void all_reduce_buckets(CompileState& step) {
+  const int64_t gradients = step.layout.whole().with_gradient();
+  const std::vector<Range> buckets = reduction_buckets(gradients, step.options.all_reduce_bucket);
+  size_t reduced = 0;
+  std::vector<Instruction> all;
+  NodeId node = NodeId::none;
+  const auto reduce_below = [&](int64_t end) {
+    for (; reduced < buckets.size() && buckets[reduced].end <= end; ++reduced)
+      all.push_back({0, Phase::backward, node, "gradients all-reduce", AllReduceGradients{buckets[reduced]}});
+  };
+  for (Instruction& instruction : std::exchange(step.program.instructions, {})) {
+    node = instruction.node;
+    if (const auto* ready = std::get_if<GradientsReady>(&instruction.work))
+      reduce_below(ready->end);
+    else
+      all.push_back(std::move(instruction));
+  }
+  reduce_below(gradients);
+  if (step.options.all_reduces_row_weights)
+    all.push_back({0, Phase::backward, node, "row weights all-reduce", AllReduceRowWeights{}});
+  step.program.instructions = std::move(all);
+}
+
 }  // namespace
 
 void reduce_gradients(CompileState& step) {
-  if (step.training() && step.options.reduces_gradients) Bucketing(step).run();
+  if (!step.training()) return;
+  if (step.options.reduces_gradients) Bucketing(step).run();
+  if (step.options.all_reduce_bucket > 0) all_reduce_buckets(step);
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "engine/parameter_memory.h"
+#include "engine/state/parameter_memory.h"
 
 namespace dtrain {
 

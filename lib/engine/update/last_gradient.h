@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collective/collective.h"
-#include "engine/update.h"
+#include "engine/update/update.h"
 #include "engine/worker.h"
 
 namespace dtrain {

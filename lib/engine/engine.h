@@ -20,7 +20,7 @@
 #include "distribute/strategy.h"
 #include "engine/gradient_sync.h"
 #include "engine/replica.h"
-#include "engine/update.h"
+#include "engine/update/update.h"
 #include "engine/watchdog.h"
 #include "nn/parameters.h"
 #include "program/plan.h"

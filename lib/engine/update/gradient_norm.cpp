@@ -1,4 +1,4 @@
-#include "engine/gradient_norm.h"
+#include "engine/update/gradient_norm.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collective/collective.h"
-#include "engine/pairwise_terms.h"
+#include "engine/update/pairwise_terms.h"
 #include "engine/worker.h"
 #include "nn/parameters.h"
 

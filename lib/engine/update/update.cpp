@@ -1,4 +1,4 @@
-#include "engine/update.h"
+#include "engine/update/update.h"
 
 #include <algorithm>
 

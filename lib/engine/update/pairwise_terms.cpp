@@ -1,4 +1,4 @@
-#include "engine/pairwise_terms.h"
+#include "engine/update/pairwise_terms.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,0 +1,54 @@
+// Where the parameters and the optimizer state of one slot are stored.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "collective/collective.h"
+#include "engine/state/parameter_memory.h"
+#include "engine/worker.h"
+
+namespace dtrain {
+
+/// Name of the state's array of parameters. The other arrays are the optimizer's slots ("momentum",
+/// "velocity").
+inline constexpr std::string_view kParameters = "parameters";
+
+/// The state of one slot in all replicas: whole copies (ReplicatedStore) or shards (ShardedStore). Between steps
+/// it is read and written by array name and by range of the slot's layout: [0, size) for parameters, [0,
+/// trained) for optimizer state.
+class ParameterStore {
+ public:
+  virtual ~ParameterStore() = default;
+
+  /// The parameters that a worker computes with.
+  virtual const ParameterMemory& memory_of(const Worker& worker) const = 0;
+  /// The parameters and optimizer state that a worker updates.
+  virtual const ParameterMemory& updated_by(const Worker& worker) const = 0;
+
+  /// Bytes of state in a worker's memory; state shared by several workers counts for the first of them.
+  struct Bytes {
+    size_t parameters = 0, slots = 0;
+  };
+  virtual Bytes bytes(const Worker& worker) const = 0;
+  /// Bytes of state in host memory that no worker on a CPU has.
+  virtual size_t host_bytes() const = 0;
+  /// Allocates a worker's part of the parameters, filled with zeros. Any thread.
+  virtual void allocate_parameters(Worker& worker) = 0;
+  /// Allocates a worker's part of the optimizer state, with initial values. On the worker's thread.
+  virtual void allocate_slots(Worker& worker) = 0;
+
+  /// Makes memory_of(worker) contain the current parameters. On the worker's thread, before each step.
+  virtual void load(Worker& worker) = 0;
+  /// Whether the state must be copied to be read by the host.
+  virtual bool on_gpu() const = 0;
+  /// Returns a whole array if it is in host memory; else an empty span.
+  virtual std::span<float> host_view(std::string_view array) = 0;
+  virtual void read(std::string_view array, Range range, float* to) = 0;
+  virtual void write(std::string_view array, Range range, const float* from) = 0;
+  /// Recomputes data derived from the parameters. To be called on each worker's thread after the last write().
+  virtual void finish_writing(Worker& worker) = 0;
+};
+
+}  // namespace dtrain

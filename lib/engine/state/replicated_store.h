@@ -1,0 +1,60 @@
+// Whole copies of one slot's parameters and optimizer state, in one memory or several.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/state/parameter_store.h"
+#include "nn/parameters.h"
+#include "optim/optimizer.h"
+
+namespace dtrain {
+
+/// Copies of the state, each owned by a worker. Writing changes all copies; reading uses the first.
+class ReplicatedStore final : public ParameterStore {
+ public:
+  /// `workers`: those that compute, by replica. `owners`: one, whose copy all replicas use, or one per replica;
+  /// workers of the same ranks, or workers on the host that update for GPUs. Every worker in another memory
+  /// than its copy has a mirror of the parameters. Keeps references to all arguments.
+  ReplicatedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
+                  std::span<Worker* const> workers, std::span<Worker* const> owners);
+
+  const ParameterMemory& memory_of(const Worker& worker) const override;
+  const ParameterMemory& updated_by(const Worker& worker) const override;
+  Bytes bytes(const Worker& worker) const override;
+  size_t host_bytes() const override;
+  void allocate_parameters(Worker& worker) override;
+  void allocate_slots(Worker& worker) override;
+  void load(Worker& worker) override;
+  bool on_gpu() const override { return copies_[0].owner->on_gpu(); }
+  std::span<float> host_view(std::string_view array) override;
+  void read(std::string_view array, Range range, float* to) override;
+  void write(std::string_view array, Range range, const float* from) override;
+  void finish_writing(Worker& worker) override;
+
+ private:
+  /// A copy of the state. Between steps, the owner's ops and context work on it, on the thread of the worker
+  /// of the owner's rank.
+  struct Copy {
+    std::unique_ptr<ParameterMemory> memory;
+    Worker* owner;
+    Bytes bytes(size_t slots) const { return {memory->bytes(), slots * memory->slot_bytes()}; }
+  };
+  const Copy& copy_of(const Worker& worker) const {
+    return copies_[copies_.size() == 1 ? 0 : static_cast<size_t>(worker.rank())];
+  }
+  const std::unique_ptr<ParameterMemory>& mirror_of(const Worker& worker) const {
+    return mirrors_[static_cast<size_t>(worker.rank())];
+  }
+  /// Returns an array of a copy; throws std::logic_error if there is none with that name.
+  float* array_of(const ParameterMemory& memory, std::string_view array) const;
+
+  const ParameterLayout& layout_;
+  const std::vector<Optimizer::Slot>& slots_;
+  std::vector<Copy> copies_;
+  std::vector<std::unique_ptr<ParameterMemory>> mirrors_;  // of GPUs whose copy is on the host, by rank
+};
+
+}  // namespace dtrain

@@ -1,0 +1,76 @@
+// Parameters and optimizer state divided among the replicas (the three levels of ZeRO; Rajbhandari et al.,
+// "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "distribute/strategy.h"
+#include "engine/state/parameter_store.h"
+#include "nn/parameters.h"
+#include "optim/optimizer.h"
+
+namespace dtrain {
+
+/// What one replica stores: ranges of the slot's layout, and their memory.
+struct Shard {
+  Worker* worker = nullptr;
+  Range trained;  // the part of parameters with a gradient, including statistics
+  Range frozen;
+  std::unique_ptr<ParameterMemory> memory;  // of `trained`; of the whole layout unless parameters are sharded
+  Buffer frozen_values;                     // allocated if parameters are sharded
+
+  /// Calls work(part, values) for each part of the parameters in `range` that this replica stores. `values`:
+  /// the part's first value. For sharded parameters only.
+  template <class Work>
+  void each_part(Range range, const Work& work) const {
+    if (const Range part = overlap(range, trained); part.size() > 0) work(part, memory->values(part.begin));
+    if (const Range part = overlap(range, frozen); part.size() > 0)
+      work(part, frozen_values.f32() + (part.begin - frozen.begin));
+  }
+};
+
+/// Each replica stores only one part of the optimizer state and, with level `parameters`, only that part of the
+/// parameters. A part is a contiguous range of the parameters with gradients and, with level `parameters`, one
+/// of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
+class ShardedStore final : public ParameterStore {
+ public:
+  static constexpr int64_t kShardGrain = 16;  // floats
+
+  /// `workers`: by replica. Keeps references to the layout and the slots.
+  ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
+               std::span<Worker* const> workers, ShardLevel level);
+
+  std::span<const Shard> shards() const { return shards_; }  // by replica
+  const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
+
+  const ParameterMemory& memory_of(const Worker& worker) const override { return *shard_of(worker).memory; }
+  const ParameterMemory& updated_by(const Worker& worker) const override { return memory_of(worker); }
+  Bytes bytes(const Worker& worker) const override;
+  size_t host_bytes() const override { return 0; }
+  void allocate_parameters(Worker& worker) override;
+  void allocate_slots(Worker& worker) override;
+  /// Does nothing: the step gathers parameters that are not here.
+  void load(Worker&) override {}
+  bool on_gpu() const override { return shards_[0].worker->on_gpu(); }
+  std::span<float> host_view(std::string_view) override { return {}; }
+  void read(std::string_view array, Range range, float* to) override;
+  void write(std::string_view array, Range range, const float* from) override;
+  void finish_writing(Worker& worker) override;
+
+ private:
+  size_t frozen_bytes(const Shard& shard) const;
+  size_t index_of(std::string_view array) const;
+  /// Calls work(worker, place, part) for the storage of `range` of an array; for all copies if it is
+  /// replicated and `all_copies` is set, else for one.
+  template <class Work>
+  void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
+
+  const std::vector<Optimizer::Slot>& slots_;
+  const bool has_sharded_parameters_;
+  std::vector<Shard> shards_;  // by rank
+};
+
+}  // namespace dtrain

@@ -1,0 +1,137 @@
+// Reducers of gradients for replicated state.
+#include <algorithm>
+
+#include "engine/update/gradient_reducer.h"
+
+namespace dtrain {
+
+namespace {
+
+class SingleReducer final : public GradientReducer {
+ public:
+  explicit SingleReducer(const ParameterLayout& layout) : whole_{0, layout.with_gradient()} {}
+  std::string_view where() const override { return "in one replica"; }
+  GradientReduction reduction() const override { return GradientReduction::none; }
+  Range share_of(int /*rank*/) const override { return whole_; }
+  float* sum_of(Worker& worker) override { return worker.gradients(); }
+
+ private:
+  Range whole_;
+};
+
+class SharedMemoryReducer final : public GradientReducer {
+ public:
+  SharedMemoryReducer(const ParameterLayout& layout, std::span<Worker* const> workers)
+      : workers_(workers.begin(), workers.end()), with_gradient_(layout.with_gradient()) {}
+  std::string_view where() const override { return "in one memory"; }
+  GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
+  Range share_of(int rank) const override {
+    return part_of(with_gradient_, rank, static_cast<int>(workers_.size()), 16);
+  }
+  /// On a GPU, the sum is in the buffer of rank 0.
+  float* sum_of(Worker& worker) override {
+    return (worker.on_gpu() ? *workers_[0] : worker).gradients() + share_of(worker.rank()).begin;
+  }
+
+  void reduce_scatter(Worker& worker, Collective& replicas) override {
+    if (!worker.on_gpu()) {
+      replicas.reduce_scatter(worker.gradients(), with_gradient_);
+      return;
+    }
+    worker.context().synchronize();
+    const std::span<float* const> all = replicas.share_pointers(worker.gradients());
+    const Range mine = share_of(worker.rank());
+    for (size_t i = 1; i < all.size() && mine.size() > 0; ++i)  // in rank order
+      worker.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
+  }
+
+ private:
+  std::vector<Worker*> workers_;
+  int64_t with_gradient_;
+};
+
+class NcclReducer final : public GradientReducer {
+ public:
+  NcclReducer(const ParameterLayout& layout, std::span<Worker* const> workers, World& world)
+      : whole_{0, layout.with_gradient()} {
+    join_nccl(workers, world);
+  }
+  std::string_view where() const override { return "by NCCL"; }
+  GradientReduction reduction() const override { return GradientReduction::all_reduce; }
+  Range share_of(int /*rank*/) const override { return whole_; }
+  float* sum_of(Worker& worker) override { return worker.gradients(); }
+
+  void all_reduce(Worker& worker, Range range) override {
+    nccl(worker).all_reduce(worker.gradients() + range.begin, range.size());
+  }
+  /// Must be enqueued with the reductions, before the kernels of the update: their first launch may wait for
+  /// another GPU's reduction.
+  void all_reduce_row_weights(Worker& worker) override {
+    worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
+    nccl(worker).all_reduce(worker.weights(), 1);
+  }
+  void join(Worker& worker) override { nccl(worker).join(); }
+
+ private:
+  Range whole_;
+};
+
+class StagedReducer final : public GradientReducer {
+ public:
+  StagedReducer(const ParameterLayout& layout, std::span<Worker* const> workers,
+                std::span<Worker* const> on_host)
+      : on_host_(on_host.begin(), on_host.end()), with_gradient_(layout.with_gradient()) {
+    for (size_t rank = 0; rank < workers.size(); ++rank) gpus_ += workers[rank]->on_gpu() ? 1 : 0;
+  }
+  std::string_view where() const override { return "in the host's memory"; }
+  GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
+  Range share_of(int rank) const override {
+    return part_of(with_gradient_, rank, static_cast<int>(on_host_.size()), 16);
+  }
+  float* sum_of(Worker& worker) override {
+    return host_of(worker).gradients() + share_of(worker.rank()).begin;
+  }
+  /// A gradient buffer per GPU.
+  size_t host_bytes() const override { return gpus_ * whole_bytes(); }
+
+  void reduce_scatter(Worker& worker, Collective& replicas) override {
+    Worker& host = host_of(worker);
+    if (worker.on_gpu()) {
+      worker.context().copy_to_host(host.gradients(), worker.gradients(), whole_bytes());
+      worker.context().copy_to_host(host.state(), worker.state(), sizeof(StepState));
+    }
+    replicas.reduce_scatter(host.gradients(), with_gradient_);
+  }
+
+ private:
+  size_t whole_bytes() const { return static_cast<size_t>(with_gradient_) * sizeof(float); }
+  Worker& host_of(const Worker& worker) const { return *on_host_[static_cast<size_t>(worker.rank())]; }
+
+  std::vector<Worker*> on_host_;
+  int64_t with_gradient_;
+  size_t gpus_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout) {
+  return std::make_unique<SingleReducer>(layout);
+}
+
+std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayout& layout,
+                                                            std::span<Worker* const> workers) {
+  return std::make_unique<SharedMemoryReducer>(layout, workers);
+}
+
+std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
+                                                   std::span<Worker* const> workers, World& world) {
+  return std::make_unique<NcclReducer>(layout, workers, world);
+}
+
+std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
+                                                     std::span<Worker* const> workers,
+                                                     std::span<Worker* const> on_host) {
+  return std::make_unique<StagedReducer>(layout, workers, on_host);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,161 @@
+#include "engine/update/slot_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/state/replicated_store.h"
+#include "program/execute.h"
+
+namespace dtrain {
+
+namespace {
+
+bool have_same_memory(std::span<Worker* const> workers) {
+  const DeviceId first = workers[0]->context().device();
+  return std::all_of(workers.begin(), workers.end(), [&](Worker* worker) {
+    const DeviceId device = worker->context().device();
+    return device == first || (device.kind == first.kind && first.kind == DeviceId::Kind::cpu);
+  });
+}
+
+bool have_a_gpu_each(std::span<Worker* const> workers) {
+  std::vector<int> seen;
+  for (Worker* worker : workers) {
+    if (!worker->on_gpu()) return false;
+    seen.push_back(worker->context().device().index);
+  }
+  std::sort(seen.begin(), seen.end());
+  return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
+}
+
+}  // namespace
+
+SlotState::Exchange SlotState::choose(const SlotStateRequest& request) {
+  if (request.sharded != ShardLevel::none) return Exchange::sharded;
+  if (request.workers.size() == 1 && !request.has_other_slots()) return Exchange::none;
+  if (have_same_memory(request.workers)) return Exchange::shared_memory;
+  return have_a_gpu_each(request.workers) && nccl_available() ? Exchange::nccl : Exchange::staged;
+}
+
+SlotState::SlotState(const SlotStateRequest& request)
+    : request_(request),
+      exchange_(choose(request_)),
+      updating_(request_.workers),
+      last_(request_.workers.size()) {
+  if (exchange_ == Exchange::staged) make_host_workers();
+  make_parts();
+  if (exchange_ != Exchange::none) norm_.emplace(request_.model, request_.slot, updating_);
+  for (size_t rank = 0; rank < updating_.size(); ++rank) {
+    const bool records = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce;
+    updates_.emplace_back(WorkerUpdate::Parts{*request_.workers[rank], *updating_[rank],
+                                              *request_.replicas[rank], *request_.everyone[rank],
+                                              request_.update, *store_, *reducer_,
+                                              norm_ ? &*norm_ : nullptr, last_, records});
+    programs_.push_back(lower_update(update_request(static_cast<int>(rank))));
+  }
+}
+
+void SlotState::make_host_workers() {
+  const int core = available_cores().front();
+  for (Worker*& worker : updating_) {
+    if (!worker->on_gpu()) continue;
+    host_workers_.push_back(std::make_unique<Worker>(worker->rank(), make_cpu_context({}, {core}, false),
+                                                     GpuMath{}, request_.layout()));
+    worker = host_workers_.back().get();
+  }
+}
+
+void SlotState::make_parts() {
+  const ParameterLayout& layout = request_.layout();
+  const auto& slots = request_.update.slots();
+  const std::span<Worker* const> workers = request_.workers, owners = updating_;
+  if (exchange_ == Exchange::sharded) {
+    auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.sharded);
+    reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded,
+                                    request_.world);
+    store_ = std::move(store);
+    return;
+  }
+  store_ = std::make_unique<ReplicatedStore>(layout, slots, workers,
+                                             exchange_ == Exchange::nccl ? owners : owners.first(1));
+  switch (exchange_) {
+    case Exchange::none:
+      reducer_ = make_single_reducer(layout);
+      break;
+    case Exchange::shared_memory:
+      reducer_ = make_shared_memory_reducer(layout, workers);
+      break;
+    case Exchange::nccl:
+      reducer_ = make_nccl_reducer(layout, workers, request_.world);
+      break;
+    case Exchange::staged:
+    case Exchange::sharded:
+      reducer_ = make_staged_reducer(layout, workers, owners);
+      break;
+  }
+}
+
+UpdateRequest SlotState::update_request(int rank) const {
+  const ParameterLayout& layout = request_.layout();
+  const Update& update = request_.update;
+  return {.slot = request_.slot,
+          .reduction = reducer_->reduction(),
+          .has_other_slots = request_.has_other_slots(),
+          .gradients = layout.with_gradient(),
+          .trained = layout.trained(),
+          .share = reducer_->share_of(rank),
+          .counts_share = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce,
+          .bucket = std::max<int64_t>(request_.bucket_bytes / static_cast<int64_t>(sizeof(float)), 1),
+          .needs_norm = update.needs_norm(),
+          .has_row_weights = update.is_weighted(),
+          .needs_directions = update.needs_directions(),
+          .shares_memory = exchange_ == Exchange::shared_memory,
+          .gathers_parameters =
+              request_.sharded == ShardLevel::optimizer || request_.sharded == ShardLevel::gradients};
+}
+
+int64_t SlotState::overlapped_bucket() const {
+  const bool overlaps =
+      reducer_->reduction() == GradientReduction::all_reduce && !request_.has_other_slots();
+  return overlaps ? update_request(0).bucket : 0;
+}
+
+std::string SlotState::advice() const {
+  if (exchange_ != Exchange::staged) return "";
+  return nccl_available()
+             ? "gradients are summed in the host's memory, which is slow: NCCL needs one GPU per replica"
+             : "gradients are summed in the host's memory, which is slow: NCCL was not found (dtrain gpus)";
+}
+
+bool SlotState::runs_ahead() const {
+  return store_->on_gpu() && programs_[0].on_host.empty();
+}
+
+SlotState::Bytes SlotState::bytes(const Worker& worker) const {
+  const ParameterStore::Bytes bytes = store_->bytes(worker);
+  return {.parameters = bytes.parameters + reducer_->staging_bytes(),
+          .slots = bytes.slots,
+          .gradients = reducer_->gradient_bytes(worker)};
+}
+
+void SlotState::allocate_parameters(Worker& worker) {
+  store_->allocate_parameters(worker);
+  reducer_->allocate_staging(worker);
+}
+
+void SlotState::allocate_slots(Worker& worker) {
+  store_->allocate_slots(worker);
+  reducer_->allocate_gradients(worker);
+}
+
+void SlotState::begin(Worker& worker, bool trains) {
+  store_->load(worker);
+  if (trains) reducer_->begin(worker);
+}
+
+void SlotState::run(const std::vector<Instruction>& instructions, const Worker& worker) {
+  ParameterUpdate& update = worker_update(worker.rank());
+  for (const Instruction& instruction : instructions) execute(instruction, update);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,102 @@
+// One slot of all replicas: where its state is stored, how its gradients are summed, and its updates.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/collective.h"
+#include "collective/world.h"
+#include "distribute/strategy.h"
+#include "engine/state/parameter_store.h"
+#include "engine/update/gradient_norm.h"
+#include "engine/update/gradient_reducer.h"
+#include "engine/update/last_gradient.h"
+#include "engine/update/update.h"
+#include "engine/update/worker_update.h"
+#include "engine/worker.h"
+#include "nn/parameters.h"
+#include "program/update_program.h"
+
+namespace dtrain {
+
+/// A slot's workers and parameters. All lists are by replica.
+struct SlotStateRequest {
+  std::vector<Worker*> workers;
+  std::vector<Collective*> replicas;  // communicator of the slot's workers
+  std::vector<Collective*> everyone;  // communicator of all slots of all replicas
+  const ModelLayout& model;
+  int slot = 0;
+  const Update& update;  // of the slot's parameters
+  ShardLevel sharded = ShardLevel::none;
+  int64_t bucket_bytes = 0;  // gradient bytes that NCCL reduces at a time during backward
+  World& world;
+
+  const ParameterLayout& layout() const { return model.on(slot); }
+  bool has_other_slots() const { return model.slots() > 1; }
+};
+
+/// Chooses the store and the reducer for the workers' devices: sharded if requested; otherwise without
+/// communication (one replica with one slot), in shared memory, by NCCL (one GPU per worker), or in host memory.
+/// In a step, each worker's thread calls begin(), runs its plans, and then the parts of its update.
+class SlotState {
+ public:
+  explicit SlotState(const SlotStateRequest& request);
+
+  ParameterStore& store() { return *store_; }
+  const ParameterStore& store() const { return *store_; }
+  GradientReducer& reducer() { return *reducer_; }
+  const GradientReducer& reducer() const { return *reducer_; }
+  const Update& update() const { return request_.update; }
+  const UpdateProgram& program(int rank) const { return programs_[static_cast<size_t>(rank)]; }
+  /// For the all-reduces of a backward pass (SlotArrays::update).
+  ParameterUpdate& worker_update(int rank) { return updates_[static_cast<size_t>(rank)]; }
+  /// Floats per bucket that the backward pass may all-reduce; 0 if it must not.
+  int64_t overlapped_bucket() const;
+
+  /// Advice for the user before the run; "" if none.
+  std::string advice() const;
+  /// Whether a step ends without the host, so that the next step can be enqueued while this one computes.
+  bool runs_ahead() const;
+  /// Bytes in a worker's memory.
+  struct Bytes {
+    size_t parameters = 0, slots = 0;
+    size_t gradients = 0;  // in addition to the worker's own gradients
+  };
+  Bytes bytes(const Worker& worker) const;
+  /// Bytes of host memory in addition to the memory of CPU workers.
+  size_t host_bytes() const { return store_->host_bytes() + reducer_->host_bytes(); }
+  void allocate_parameters(Worker& worker);
+  void allocate_slots(Worker& worker);
+
+  /// First call of a step, an evaluation and a prediction; afterwards the worker has the current parameters.
+  void begin(Worker& worker, bool trains);
+  void run(const std::vector<Instruction>& instructions, const Worker& worker);
+
+  /// Copies part of the last step's gradient as the update used it: of the global batch, and clipped. (LAMB
+  /// replaces the gradient by its update directions.) `range` must be within [0, with_gradient). Returns
+  /// false if this process has not run a step yet.
+  bool read_gradient(Range range, float* to) const { return last_.read(request_.update, range, to); }
+
+ private:
+  enum class Exchange { none, shared_memory, nccl, staged, sharded };
+  static Exchange choose(const SlotStateRequest& request);
+  void make_host_workers();
+  void make_parts();
+  UpdateRequest update_request(int rank) const;
+
+  const SlotStateRequest request_;
+  const Exchange exchange_;
+  std::vector<std::unique_ptr<Worker>> host_workers_;  // those that update for GPUs
+  std::vector<Worker*> updating_;                      // by replica: the worker that updates
+  std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::optional<GradientNorm> norm_;
+  LastGradient last_;
+  std::vector<WorkerUpdate> updates_;    // by replica
+  std::vector<UpdateProgram> programs_;  // by replica
+};
+
+}  // namespace dtrain

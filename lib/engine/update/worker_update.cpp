@@ -1,0 +1,94 @@
+#include "engine/update/worker_update.h"
+
+#include <vector>
+
+namespace dtrain {
+
+float* WorkerUpdate::gradient_at(int64_t begin) const {
+  const Range share = parts_.reducer.share_of(parts_.computing.rank());
+  return parts_.reducer.sum_of(parts_.computing) + (begin - share.begin);
+}
+
+void WorkerUpdate::run(const AllReduceGradients& work) {
+  parts_.reducer.all_reduce(parts_.computing, work.range);
+}
+
+void WorkerUpdate::run(const AllReduceRowWeights&) {
+  parts_.reducer.all_reduce_row_weights(parts_.computing);
+}
+
+void WorkerUpdate::run(const JoinReductions&) {
+  parts_.reducer.join(parts_.computing);
+}
+
+void WorkerUpdate::run(const ReduceScatterGradients&) {
+  parts_.reducer.reduce_scatter(parts_.computing, parts_.replicas);
+}
+
+void WorkerUpdate::run(const SumSquares& work) {
+  Worker& worker = parts_.updating;
+  worker.ops().sum_of_squares(gradient_at(work.range.begin), worker.squares(), work.range.size());
+}
+
+void WorkerUpdate::run(const AllReduceSquares& work) {
+  Worker& worker = parts_.updating;
+  const double squares = parts_.norm->sum_of_squares(worker, parts_.everyone,
+                                                     gradient_at(work.range.begin), work.range);
+  worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
+}
+
+void WorkerUpdate::run(const GatherRowWeights&) {
+  double weights = 0;
+  parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));
+  parts_.everyone.all_reduce({&weights, 1});
+  parts_.updating.context().copy_to_device(parts_.updating.weights(), &weights, sizeof(weights));
+}
+
+void WorkerUpdate::run(const ScaleGradient& work) {
+  using RowWeights = ScaleGradient::RowWeights;
+  Worker& worker = parts_.updating;
+  const double* weights = nullptr;
+  if (work.weights == RowWeights::own) weights = worker.row_weights();
+  if (work.weights == RowWeights::summed) weights = worker.weights();
+  worker.ops().update_gradient_scale(parts_.update.gradient_rule(),
+                                     parts_.update.needs_norm() ? worker.squares() : nullptr, weights,
+                                     worker.state());
+  if (&parts_.computing != &worker)
+    parts_.computing.context().copy_to_device(parts_.computing.state(), worker.state(), sizeof(StepState));
+}
+
+void WorkerUpdate::run(const FindDirections& work) {
+  Worker& worker = parts_.updating;
+  parts_.update.find_directions(worker.ops(), worker.state(), parts_.store.updated_by(worker),
+                                gradient_at(work.range.begin), work.range, parts_.update.terms(work.range),
+                                worker.parameter_squares());
+}
+
+void WorkerUpdate::run(const AllReduceDirections& work) {
+  Worker& worker = parts_.updating;
+  double* const squares = worker.parameter_squares();
+  const std::vector<PairwiseTerm> terms = parts_.update.terms(work.range);
+  std::vector<double> sums(terms.size());
+  worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
+  sums = sum_over_members(parts_.replicas, terms, sums, worker.most_parameter_squares(),
+                          parts_.update.squares());
+  worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
+}
+
+void WorkerUpdate::run(const UpdateParameters& work) {
+  Worker& worker = parts_.updating;
+  float* const gradient = gradient_at(work.range.begin);
+  parts_.update.apply(worker.ops(), worker.state(), parts_.store.updated_by(worker), gradient, work.range,
+                      worker.parameter_squares());
+  if (parts_.records_gradient) parts_.last.set(worker.rank(), worker, gradient, work.range);
+}
+
+void WorkerUpdate::run(const SynchronizeDevice&) {
+  parts_.updating.context().synchronize();
+}
+
+void WorkerUpdate::run(const GatherUpdated&) {
+  parts_.reducer.gather_updated(parts_.computing, parts_.replicas);
+}
+
+}  // namespace dtrain

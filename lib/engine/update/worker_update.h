@@ -1,0 +1,54 @@
+// The end of a step in one slot of one replica.
+#pragma once
+
+#include "collective/collective.h"
+#include "engine/state/parameter_store.h"
+#include "engine/update/gradient_norm.h"
+#include "engine/update/gradient_reducer.h"
+#include "engine/update/last_gradient.h"
+#include "engine/update/update.h"
+#include "engine/worker.h"
+#include "program/parameter_update.h"
+
+namespace dtrain {
+
+/// Runs the instructions of an UpdateProgram for one worker, on its thread.
+class WorkerUpdate final : public ParameterUpdate {
+ public:
+  struct Parts {
+    Worker& computing;      // runs the step's plan
+    Worker& updating;       // updates the parameters: the same worker, or one on the host that does this for a
+                            // GPU
+    Collective& replicas;   // communicator of this slot in all replicas
+    Collective& everyone;   // that of all slots of all replicas
+    const Update& update;
+    const ParameterStore& store;
+    GradientReducer& reducer;
+    const GradientNorm* norm;  // null if there are no other slots or replicas
+    LastGradient& last;        // where to record the gradient
+    bool records_gradient;     // false if another replica records the same gradient
+  };
+  explicit WorkerUpdate(const Parts& parts) : parts_(parts) {}
+
+  void run(const AllReduceGradients& work) override;
+  void run(const AllReduceRowWeights& work) override;
+  void run(const JoinReductions& work) override;
+  void run(const ReduceScatterGradients& work) override;
+  void run(const SumSquares& work) override;
+  void run(const AllReduceSquares& work) override;
+  void run(const GatherRowWeights& work) override;
+  void run(const ScaleGradient& work) override;
+  void run(const FindDirections& work) override;
+  void run(const AllReduceDirections& work) override;
+  void run(const UpdateParameters& work) override;
+  void run(const SynchronizeDevice& work) override;
+  void run(const GatherUpdated& work) override;
+
+ private:
+  /// Returns the address of the summed gradient from element `begin` of the layout on.
+  float* gradient_at(int64_t begin) const;
+
+  Parts parts_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <utility>
+
+#include "program/update_program.h"
+
+namespace dtrain {
+
+namespace {
+
+class UpdateLowering {
+ public:
+  explicit UpdateLowering(const UpdateRequest& request) : request_(request) {}
+
+  UpdateProgram run() {
+    lower_reduction();
+    lower_factor();
+    lower_parameters();
+    return std::move(program_);
+  }
+
+ private:
+  /// Whether this replica has the whole gradient after the reduction, and needs nothing from others.
+  bool is_local() const {
+    return !request_.has_other_slots && (request_.reduction == GradientReduction::none ||
+                                         request_.reduction == GradientReduction::all_reduce);
+  }
+
+  void lower_reduction() {
+    switch (request_.reduction) {
+      case GradientReduction::none:
+      case GradientReduction::in_backward:
+        return;
+      case GradientReduction::all_reduce:
+        for (const Range& bucket : reduction_buckets(request_.gradients, request_.bucket))
+          add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
+        if (request_.has_row_weights && is_local())
+          add(program_.reduction, Phase::reduce, "row weights all-reduce", AllReduceRowWeights{});
+        add(program_.on_device, Phase::reduce, "reductions join", JoinReductions{});
+        return;
+      case GradientReduction::reduce_scatter:
+        add(program_.on_host, Phase::reduce, "gradients reduce-scatter", ReduceScatterGradients{request_.share});
+        return;
+    }
+  }
+
+  /// The factor of the gradient: for clipping, float16's loss scale, and weights of rows.
+  void lower_factor() {
+    using RowWeights = ScaleGradient::RowWeights;
+    const Range trained = overlap(request_.share, {0, request_.trained});
+    RowWeights weights = RowWeights::none;
+    if (request_.needs_norm && is_local()) add(list(), Phase::update, "gradient squares", SumSquares{trained});
+    if (request_.needs_norm && !is_local())
+      add(list(), Phase::reduce, "gradient squares all-reduce",
+          AllReduceSquares{request_.counts_share ? trained : Range{}});
+    if (request_.has_row_weights) {
+      weights = is_local() && request_.reduction == GradientReduction::none ? RowWeights::own
+                                                                            : RowWeights::summed;
+      if (!is_local()) add(list(), Phase::reduce, "row weights gather", GatherRowWeights{});
+    }
+    if (request_.needs_norm || request_.has_row_weights)
+      add(list(), Phase::update, "gradient scale", ScaleGradient{weights});
+  }
+
+  void lower_parameters() {
+    const bool has_shares = request_.reduction == GradientReduction::reduce_scatter ||
+                            request_.reduction == GradientReduction::in_backward;
+    if (request_.needs_directions) {
+      add(list(), Phase::update, "directions", FindDirections{request_.share});
+      if (has_shares)
+        add(list(), Phase::reduce, "directions all-reduce", AllReduceDirections{request_.share});
+    }
+    add(list(), Phase::update, "parameters update", UpdateParameters{request_.share});
+    if (request_.shares_memory) add(list(), Phase::update, "device synchronize", SynchronizeDevice{});
+    if (request_.gathers_parameters) add(list(), Phase::update, "parameters gather", GatherUpdated{});
+  }
+
+  std::vector<Instruction>& list() { return is_local() ? program_.on_device : program_.on_host; }
+
+  void add(std::vector<Instruction>& list, Phase phase, const char* name, Work work) const {
+    list.push_back({request_.slot, phase, NodeId::none, name, std::move(work)});
+  }
+
+  const UpdateRequest& request_;
+  UpdateProgram program_;
+};
+
+}  // namespace
+
+UpdateProgram lower_update(const UpdateRequest& request) {
+  return UpdateLowering(request).run();
+}
+
+std::vector<Range> reduction_buckets(int64_t floats, int64_t bucket) {
+  std::vector<Range> buckets;
+  for (int64_t begin = 0; begin < floats; begin += bucket)
+    buckets.push_back({begin, std::min(begin + bucket, floats)});
+  return buckets;
+}
+
+}  // namespace dtrain

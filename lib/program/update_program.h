@@ -1,0 +1,50 @@
+// The end of a training step as instructions: how the replicas' gradients are summed and the parameters updated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/collective.h"
+#include "program/instruction.h"
+
+namespace dtrain {
+
+/// How the gradients of a slot's replicas become one sum.
+enum class GradientReduction {
+  none,            // there is one replica
+  all_reduce,      // on the devices, in buckets; every replica gets the whole sum
+  reduce_scatter,  // in one memory; every replica gets its share of the sum
+  in_backward,     // by instructions of the backward pass (sharded gradients)
+};
+
+/// What the update of one slot in one replica depends on. Ranges refer to the slot's layout.
+struct UpdateRequest {
+  int slot = 0;
+  GradientReduction reduction = GradientReduction::none;
+  bool has_other_slots = false;      // whose gradients are part of the norm
+  int64_t gradients = 0;             // floats that have a gradient: the trained parameters, then statistics
+  int64_t trained = 0;               // floats of trained parameters
+  Range share;                       // the range that this replica updates
+  bool counts_share = true;          // in the norm; false if another replica has the same sum
+  int64_t bucket = 1;                // floats per bucket of an all-reduce
+  bool needs_norm = false;           // of the gradient
+  bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
+  bool needs_directions = false;     // the optimizer uses norms of whole parameters
+  bool shares_memory = false;        // the other replicas read this replica's updated share in its memory
+  bool gathers_parameters = false;   // the other replicas need copies of the updated share
+};
+
+/// The instructions of one slot in one replica after the gradients of the last microbatch were computed.
+struct UpdateProgram {
+  std::vector<Instruction> reduction;  // left out if the backward pass had them (PlanOptions::all_reduce)
+  std::vector<Instruction> on_device;  // only enqueues work, so it may be part of a captured graph
+  std::vector<Instruction> on_host;    // waits for other slots and replicas on the host
+};
+
+/// Returns the update of a slot in one replica.
+UpdateProgram lower_update(const UpdateRequest& request);
+
+/// Returns the ranges of [0, floats) that are all-reduced one by one: `bucket` floats each, but for the last.
+std::vector<Range> reduction_buckets(int64_t floats, int64_t bucket);
+
+}  // namespace dtrain
