@@ -13,8 +13,8 @@ CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
 }
 
 /// Captures both turns at once, because no capture is possible later, when devices wait for each other.
-bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
-  if (refused_) return true;  // an earlier microbatch was rejected
+void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
+  if (rejected_) return;  // an earlier microbatch was rejected
   const size_t first = turn;
   Graphs graphs;
   try {
@@ -22,18 +22,17 @@ bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
       graphs[turn] = context_.capture(work);
       turn = 1 - turn;
     }
-  } catch (const CaptureRefused& refusal) {
+  } catch (const CaptureRejected& error) {
     turn = first;
-    refused_ = true;
+    rejected_ = true;
     advice_ = fmt::format(
         "{}: CUDA cannot capture {} steps of {} samples, so all devices run these without CUDA graphs, which "
         "is slower ({})",
         context_.device().str(), kind_.purpose == Plan::Purpose::training ? "training" : "evaluation",
-        kind_.size, refusal.what());
-    return false;
+        kind_.size, error.what());
+    return;
   }
   if (graphs[0]) graphs_[{kind_, index}] = std::move(graphs);
-  return true;
 }
 
 void CapturedSteps::run(int index, size_t turn, const std::function<void()>& work) {
@@ -46,13 +45,13 @@ void CapturedSteps::run(int index, size_t turn, const std::function<void()>& wor
 
 void CapturedSteps::drop() {
   std::erase_if(graphs_, [this](const auto& entry) { return entry.first.first == kind_; });
-  refused_ = false;
+  rejected_ = false;
 }
 
 void CapturedSteps::forget() {
   graphs_.clear();
   for (auto& [kind, mode] : modes_) mode = Mode::eager;
-  refused_ = false;
+  rejected_ = false;
 }
 
 }  // namespace dtrain

@@ -40,13 +40,13 @@ class CapturedSteps {
   /// kind until the next call.
   Mode begin(const BatchKind& kind);
   /// Captures the work of microbatch `index` twice, for both values of `turn` (0 and 1), which work() reads.
-  /// Captures nothing if graphs are switched off. Returns false if CUDA rejects the capture; refused() is
-  /// then true until drop() or forget().
-  bool capture(int index, size_t& turn, const std::function<void()>& work);
+  /// Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected() is true until drop()
+  /// or forget().
+  void capture(int index, size_t& turn, const std::function<void()>& work);
   /// Replays the microbatch's graph for this turn; calls work() if there is no graph.
   void run(int index, size_t turn, const std::function<void()>& work);
 
-  bool refused() const { return refused_; }
+  bool rejected() const { return rejected_; }
   /// Destroys this kind's graphs; its batches run without graphs from now on.
   void drop();
   /// Destroys all graphs; every kind is captured again.
@@ -61,7 +61,7 @@ class CapturedSteps {
   BatchKind kind_;
   std::map<BatchKind, Mode> modes_;
   std::map<std::pair<BatchKind, int>, Graphs> graphs_;  // the int is the microbatch's index
-  bool refused_ = false;
+  bool rejected_ = false;
   std::string advice_;
 };
 

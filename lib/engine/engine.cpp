@@ -1,4 +1,4 @@
-#include "engine/replicas.h"
+#include "engine/engine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,26 +14,6 @@
 namespace dtrain {
 
 namespace {
-
-/// Divides the machine's cores among `count` compute threads. Threads share cores if there are too few.
-std::vector<std::vector<int>> share_cores(int count, const std::vector<int>& cores) {
-  std::vector<std::vector<int>> shares(static_cast<size_t>(count));
-  for (int rank = 0; rank < count; ++rank) {
-    const Range range = part_of(static_cast<int64_t>(cores.size()), rank, count);
-    auto& mine = shares[static_cast<size_t>(rank)];
-    mine.assign(cores.begin() + range.begin, cores.begin() + range.end);
-    if (mine.empty()) mine.push_back(cores[static_cast<size_t>(rank) % cores.size()]);
-  }
-  return shares;
-}
-
-int count_slots(const Placement& placement) {
-  return static_cast<int>(placement.replicas.at(0).size());
-}
-
-int count_threads(const Placement& placement) {
-  return static_cast<int>(placement.replicas.size()) * count_slots(placement);
-}
 
 bool has_gpu(const Placement& placement) {
   const std::vector<DeviceId> devices = placement.devices();
@@ -55,37 +35,69 @@ Update::Options update_options_of(const RunConfig& config) {
   return options;
 }
 
-std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& cores, bool pin,
-                                      const TrainOptions& train) {
-  if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic, pin);
-  if (train.precision != Precision::float32)
-    throw UserError(
-        fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
-                    "train.precision=float32)",
-                    device.str(), Codec<Precision>::write(train.precision).text()));
-  return make_cpu_context(device, cores, pin);
+std::deque<Update> make_updates(const RunConfig& config, const ModelLayout& layout) {
+  std::deque<Update> updates;
+  for (int slot = 0; slot < layout.slots(); ++slot)
+    updates.emplace_back(layout.on(slot), config.train.optimizer.value.get(), update_options_of(config));
+  return updates;
+}
+
+std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const ModelLayout& layout,
+                                                   SlotThreads& threads, const std::deque<Update>& updates) {
+  std::vector<std::unique_ptr<SlotState>> slots;
+  for (int slot = 0; slot < threads.slots(); ++slot) {
+    SlotStateRequest request{.model = layout,
+                             .slot = slot,
+                             .update = updates[static_cast<size_t>(slot)],
+                             .sharded = plan.placement.sharded,
+                             .bucket_bytes = plan.config.strategy->bucket_bytes(),
+                             .world = plan.world};
+    for (int rank = 0; rank < threads.replicas(); ++rank) {
+      request.workers.push_back(&threads.worker(rank, slot));
+      request.replicas.push_back(&threads.replicas_of(rank, slot));
+      request.everyone.push_back(&threads.everyone(rank, slot));
+    }
+    slots.push_back(std::make_unique<SlotState>(request));
+  }
+  return slots;
+}
+
+std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const ModelLayout& layout,
+                                                    SlotThreads& threads,
+                                                    std::span<const std::unique_ptr<SlotState>> slots) {
+  const ReplicaPlans::Options options{
+      .spin = threads.spin(),
+      .accumulates = plan.placement.microbatches > 1 || plan.config.train.accumulate > 1,
+      .all_reduce_bucket = slots[0]->overlapped_bucket(),
+      .all_reduces_row_weights = slots[0]->update().is_weighted()};
+  std::vector<std::unique_ptr<Replica>> replicas;
+  for (int rank = 0; rank < threads.replicas(); ++rank)
+    replicas.push_back(
+        std::make_unique<Replica>(plan.config, plan.placement, layout, threads, slots, rank, options));
+  return replicas;
 }
 
 }  // namespace
 
-Replicas::Replicas(const RunPlan& plan)
+Engine::Engine(const RunPlan& plan)
     : config_(plan.config),
       placement_(plan.placement),
-      on_gpu_(has_gpu(placement_)),
       world_(plan.world),
       ranks_(world_.local_ranks(static_cast<int>(placement_.replicas.size()))),
-      layout_(config_.graph, placement_.slots, count_slots(placement_)),
-      spin_(static_cast<size_t>(count_threads(placement_)) <= available_cores().size()),
-      team_(count_threads(placement_), spin_) {
+      layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
+      threads_(config_, placement_, layout_),
+      updates_(make_updates(config_, layout_)),
+      slots_(make_slots(plan, layout_, threads_, updates_)),
+      replicas_(make_replicas(plan, layout_, threads_, slots_)),
+      state_(layout_, threads_, slots_, [this](const SlotWork& work) { run(work); }),
+      memory_(
+          plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
+          [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
+            return microbatches_of(rank, purpose, batch_size);
+          }) {
   if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config_.graph.is_synchronized())
     throw std::logic_error("synchronized layers are not supported over several processes yet");
-  for (int slot = 0; slot < slots(); ++slot)
-    updates_.emplace_back(layout_.on(slot), config_.train.optimizer.value.get(), update_options_of(config_));
-  make_groups();
-  lay_replicas();
-  team_.run([&](Collective& member) { executor_of(member).worker().context().attach(); });
-  make_syncs();
-  team_.on_abort([this] {
+  threads_.on_abort([this] {
     try {
       throw;
     } catch (const ReadError&) {
@@ -94,82 +106,43 @@ Replicas::Replicas(const RunPlan& plan)
       give_up(error.what());
     }
   });
-  state_.push_back({std::string(kParameters), layout().size(), {}});
   totals_.sums.resize(count_totals(config_.heads));
-  if (update().gradient_rule().dynamic_scaling)
-    set_gradient_scale(
+  if (updates_[0].gradient_rule().dynamic_scaling)
+    state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
-  if (on_gpu_) watch_devices();
+  if (has_gpu(placement_)) watch_devices();
 }
 
-/// Creates a communicator per slot. With one slot, the team itself is used.
-void Replicas::make_groups() {
-  if (slots() == 1) return;
-  for (int slot = 0; slot < slots(); ++slot)
-    groups_.push_back(make_local_group(static_cast<int>(placement_.replicas.size()), spin_));
-}
-
-void Replicas::lay_replicas() {
-  const auto cores = share_cores(team_.size(), available_cores());
-  const bool accumulates = placement_.microbatches > 1 || config_.train.accumulate > 1;
-  int thread = 0;
-  for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
-    std::vector<SlotRequest> requests;
-    for (int slot = 0; slot < slots(); ++slot, ++thread) {
-      const DeviceId device = placement_.replicas[rank][static_cast<size_t>(slot)];
-      Collective* everyone = &team_.member(thread);
-      requests.push_back({std::make_unique<Worker>(
-                              static_cast<int>(rank),
-                              make_context(device, cores[static_cast<size_t>(thread)], spin_, config_.train),
-                              gpu_math(config_.train), layout_.on(slot)),
-                          groups_.empty() ? everyone : groups_[static_cast<size_t>(slot)][rank].get(),
-                          everyone});
-    }
-    replicas_.push_back(std::make_unique<Replica>(config_.graph, layout_, config_.heads, placement_,
-                                                  std::move(requests), spin_, accumulates));
-  }
-}
-
-void Replicas::make_syncs() {
-  for (int slot = 0; slot < slots(); ++slot) {
-    std::vector<Worker*> workers;
-    std::vector<Collective*> members;
-    for (const auto& replica : replicas_) {
-      workers.push_back(&replica->executor(slot).worker());
-      members.push_back(&replica->executor(slot).member());
-    }
-    syncs_.push_back(make_gradient_sync({workers, members, layout_, slot, updates_[static_cast<size_t>(slot)],
-                                         placement_.sharded, config_.strategy->bucket_bytes(), world_}));
-  }
-}
-
-Executor& Replicas::executor_of(const Collective& member) {
-  return replicas_[static_cast<size_t>(member.rank() / slots())]->executor(member.rank() % slots());
-}
-
-Replicas::~Replicas() {
+Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not return after an error");
   } catch (const Error&) {  // already reported, and the deadline is running
   }
-  // Captured graphs call the communicator, so they must be destroyed first.
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors()) executor->forget_captured_graphs();
 }
 
-Range Replicas::share_of(int rank, int64_t batch_size) const {
-  return part_of(batch_size, ranks_.first + rank, ranks_.total);
+void Engine::allocate(Plan::Purpose purpose, int64_t batch_size) {
+  memory_.check(purpose, batch_size);
+  state_.allocate_parameters();
+  if (purpose == Plan::Purpose::training) state_.allocate_slots();
 }
 
-Microbatches Replicas::microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const {
+void Engine::initialize() {
+  state_.initialize(config_.graph, static_cast<uint64_t>(config_.seed));
+}
+
+void Engine::set_slots_since(const std::map<std::string, int64_t>& since) {
+  for (Update& update : updates_) update.set_slots_since(since);
+}
+
+Microbatches Engine::microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const {
   const bool training = purpose == Plan::Purpose::training;
   const int64_t most = placement_.microbatches * (training ? config_.train.accumulate : 1);
   return {batch_size, most, ranks_.first + rank, ranks_.total,
           training && (config_.graph.is_synchronized() || placement_.sharded >= ShardLevel::gradients)};
 }
 
-void Replicas::watch_devices() {
+void Engine::watch_devices() {
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Seconds(config_.train.step_timeout.seconds()),
       Watchdog::Run{[this] { return find_failure(); }, [this] { return describe_stall(); },
@@ -180,18 +153,18 @@ void Replicas::watch_devices() {
   }
 }
 
-std::string Replicas::find_failure() {
+std::string Engine::find_failure() {
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors())
       if (std::string found = executor->worker().context().failure(); !found.empty()) return found;
-  for (const auto& sync : syncs_)
-    if (std::string found = sync->failure(); !found.empty()) return found;
+  for (const auto& slot : slots_)
+    if (std::string found = slot->reducer().failure(); !found.empty()) return found;
   return "";
 }
 
 /// Names the slots that have not enqueued the step, because the others wait for them. If all have, any may be
 /// the cause.
-std::string Replicas::describe_stall() const {
+std::string Engine::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) {
@@ -209,28 +182,23 @@ std::string Replicas::describe_stall() const {
             "increase train.step_timeout");
 }
 
-void Replicas::abort_all() noexcept {
+void Engine::abort_all() noexcept {
   aborted_ = true;
-  team_.member(0).abort();
-  for (const auto& sync : syncs_) sync->abort();
-  for (const auto& group : groups_) group[0]->abort();
+  threads_.abort();
+  for (const auto& slot : slots_) slot->reducer().abort();
   for (const auto& replica : replicas_) replica->plans().abort();
   world_.abort();
 }
 
-void Replicas::give_up(const std::string& why) noexcept {
-  if (on_gpu_) deadline_.arm(why);
+void Engine::give_up(const std::string& why) noexcept {
+  if (has_gpu(placement_)) deadline_.arm(why);
   abort_all();
 }
 
-int Replicas::most_pending() const {
-  return syncs_[0]->runs_ahead() ? 1 : 0;
-}
-
-void Replicas::run(const std::function<void(Collective&)>& work) {
+void Engine::run(const SlotWork& work) {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   try {
-    team_.run(work);
+    threads_.run(work);
   } catch (const ReadError&) {
     throw;
   } catch (...) {
@@ -242,14 +210,11 @@ void Replicas::run(const std::function<void(Collective&)>& work) {
 
 /// run(), which also updates intact_. If reading samples fails, no replica has updated its parameters, unless
 /// devices update without the host, after a reduction that was cut short.
-void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work) {
+void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   try {
-    run([&](Collective& member) {
-      Executor& executor = executor_of(member);
-      work(executor, microbatches_of(executor.worker().rank(), purpose, batch_size), sync_of(executor));
-    });
+    run(work);
   } catch (const ReadError&) {
-    const bool updates = purpose == Plan::Purpose::training && size() > 1 && syncs_[0]->runs_ahead();
+    const bool updates = purpose == Plan::Purpose::training && size() > 1 && slots_[0]->runs_ahead();
     intact_ = intact_ && !updates;
     throw;
   } catch (...) {
@@ -258,46 +223,42 @@ void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWor
   }
 }
 
-void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
+void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   step_ = step + 1;
-  StepOrder order{batch, static_cast<uint64_t>(config_.seed),
+  StepRequest request{batch, static_cast<uint64_t>(config_.seed),
                   config_.train.optimizer->numbers(step, learning_rate)};
-  order.numbers.samples = static_cast<float>(batch.size());
-  order.numbers.first = batch.source().first;
-  run_step(Plan::Purpose::training, batch.size(),
-           [&](Executor& executor, const Microbatches& microbatches, GradientSync& sync) {
-             executor.train(order, microbatches, sync);
-           });
+  request.numbers.samples = static_cast<float>(batch.size());
+  request.numbers.first = batch.source().first;
+  run_step(Plan::Purpose::training, [&](int rank, int slot) {
+    executor(rank, slot).train(request, microbatches_of(rank, Plan::Purpose::training, batch.size()));
+  });
   pending_.push_back(batch.size());
 }
 
-const BatchTotals& Replicas::finish() {
+const BatchTotals& Engine::finish() {
   const int back = pending() - 1;
   const int64_t samples = pending_.front();
   pending_.pop_front();
   return collect(samples, back);
 }
 
-const BatchTotals& Replicas::evaluate(const Batch& batch) {
-  run_step(Plan::Purpose::evaluation, batch.size(),
-           [&](Executor& executor, const Microbatches& microbatches, GradientSync& sync) {
-             executor.evaluate(batch, microbatches, sync);
-           });
+const BatchTotals& Engine::evaluate(const Batch& batch) {
+  run_step(Plan::Purpose::evaluation, [&](int rank, int slot) {
+    executor(rank, slot).evaluate(batch, microbatches_of(rank, Plan::Purpose::evaluation, batch.size()));
+  });
   return collect(batch.size(), 0);
 }
 
-void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
-  run([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    executor.predict(batch,
-                     microbatches_of(executor.worker().rank(), Plan::Purpose::prediction, batch.size()),
-                     sync_of(executor), outputs);
+void Engine::predict(const Batch& batch, std::span<const View> outputs) {
+  run([&](int rank, int slot) {
+    executor(rank, slot).predict(batch, microbatches_of(rank, Plan::Purpose::prediction, batch.size()),
+                                 outputs);
   });
 }
 
 /// Sums the replicas' totals in rank order. If a replica fails to deliver its totals, the other replicas'
 /// devices are released.
-const BatchTotals& Replicas::collect(int64_t samples, int back) try {
+const BatchTotals& Engine::collect(int64_t samples, int back) try {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
@@ -307,7 +268,7 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
       for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
     }
   if (watchdog_) watchdog_->check();
-  for (const auto& sync : syncs_) sync->check();
+  for (const auto& slot : slots_) slot->reducer().check();
   world_.all_reduce(totals_.sums);
   return totals_;
 } catch (const std::exception& error) {
@@ -317,13 +278,13 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   throw;
 }
 
-std::vector<std::string> Replicas::advice() const {
+std::vector<std::string> Engine::advice() const {
   std::vector<std::string> all = peer_access_notes();
-  for (const auto& sync : syncs_)
-    if (const std::string advice = sync->advice();
+  for (const auto& slot : slots_)
+    if (const std::string advice = slot->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
       all.push_back(advice);
-  if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
+  if (size() > 1 && has_gpu(placement_) && config_.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
         "wait for the host twice per layer and step");
@@ -331,7 +292,7 @@ std::vector<std::string> Replicas::advice() const {
 }
 
 /// Returns one message only, because all devices usually have the same cause.
-std::string Replicas::take_advice() {
+std::string Engine::take_advice() {
   std::string first;
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors())
@@ -339,13 +300,20 @@ std::string Replicas::take_advice() {
   return first;
 }
 
-std::vector<std::vector<double>> Replicas::measure_layers(int64_t samples, double most_seconds) {
-  std::vector<std::vector<double>> seconds(static_cast<size_t>(slots()));
-  team_.run([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    if (executor.worker().rank() == 0)
-      seconds[static_cast<size_t>(executor.slot())] =
-          measure_layer_seconds(config_.graph, samples, executor.worker().ops(), most_seconds);
+std::vector<MemoryUse> Engine::memory_use() const {
+  std::vector<MemoryUse> uses;
+  for (int rank = 0; rank < threads_.replicas(); ++rank)
+    for (int slot = 0; slot < threads_.slots(); ++slot)
+      uses.push_back(threads_.worker(rank, slot).context().memory_use());
+  return uses;
+}
+
+std::vector<std::vector<double>> Engine::measure_layers(int64_t samples, double most_seconds) {
+  std::vector<std::vector<double>> seconds(static_cast<size_t>(threads_.slots()));
+  threads_.run([&](int rank, int slot) {
+    if (rank == 0)
+      seconds[static_cast<size_t>(slot)] =
+          measure_layer_seconds(config_.graph, samples, threads_.worker(rank, slot).ops(), most_seconds);
   });
   return seconds;
 }

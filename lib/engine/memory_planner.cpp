@@ -1,176 +1,115 @@
-// Computes the memory that a run needs and checks that it is available.
+#include "engine/memory_planner.h"
+
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <optional>
 #include <set>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/bytes.h"
 #include "distribute/largest_batch.h"
-#include "engine/replica.h"
-#include "engine/replicas.h"
 #include "run/record/epoch_tables.h"
 
 namespace dtrain {
 
-/// Sums over the replicas that use this memory.
-struct Replicas::Demand {
-  std::optional<int> gpu;  // nullopt: the host
-  size_t left = 0;
-  std::string whose;  // where the limit `left` comes from
-  size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0, staging = 0, data = 0,
-         metrics = 0, ahead = 0, copies = 0;
-  std::optional<MemoryPlan> largest = {};  // largest plan that was added
+MemoryPlanner::MemoryPlanner(const RunPlan& plan, SlotThreads& threads,
+                             std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
+                             ModelState::RunOnSlots run, MicrobatchesOf microbatches)
+    : config_(plan.config),
+      placement_(plan.placement),
+      total_replicas_(plan.world.local_ranks(threads.replicas()).total),
+      first_rank_(plan.world.local_ranks(threads.replicas()).first),
+      threads_(threads),
+      replicas_(replicas),
+      state_(state),
+      run_(std::move(run)),
+      microbatches_of_(std::move(microbatches)) {}
 
-  void add(const MemoryPlan& plan) {
-    if (!largest || plan.total() > largest->total()) largest = plan;
-    parameters += plan.parameters;
-    optimizer_slots += plan.optimizer_slots;
-    gradients += plan.gradients;
-    activations += plan.activations;
-    staging += plan.staging;
-    data += plan.data;
-    metrics += plan.metrics;
-  }
-  size_t total() const {
-    return parameters + optimizer_slots + gradients + activations + staging + data + metrics + ahead + copies;
-  }
-  /// Missing bytes; negative if memory is left.
-  double excess() const { return static_cast<double>(total()) - static_cast<double>(left); }
-  std::string name() const { return gpu ? fmt::format("gpu:{}", *gpu) : "cpu"; }
-  /// Returns a text such as "1.2 GB of parameters, 3.4 GB of activations".
-  std::string parts() const {
-    std::vector<std::string> texts;
-    for (const auto& [bytes, what] : {std::pair{parameters, "parameters"},
-                                      {optimizer_slots, "the optimizer's slots"},
-                                      {gradients, "gradients"},
-                                      {activations, "activations"},
-                                      {staging, "batches in transfer"},
-                                      {data, "samples"},
-                                      {metrics, "metrics"},
-                                      {ahead, "batches read ahead"},
-                                      {copies, "copies on the host"}})
-      if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
-    return fmt::format("{}", fmt::join(texts, ", "));
-  }
-};
-
-MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_t batch_size) {
-  Worker& worker = executor.worker();
-  Replica& replica = *replicas_[static_cast<size_t>(worker.rank())];
-  MemoryPlan plan{.device = worker.context().device(), .replica = worker.rank(), .slot = executor.slot()};
+MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, int64_t batch_size) {
+  Executor& its = executor(rank, slot);
+  Worker& worker = its.worker();
+  ReplicaPlans& plans = replicas_[static_cast<size_t>(rank)]->plans();
+  MemoryPlan plan{.device = worker.context().device(), .replica = rank, .slot = slot};
   plan.threads = worker.context().threads();
-  plan.share = share_of(worker.rank(), batch_size).size();
+  plan.share = part_of(batch_size, first_rank_ + rank, total_replicas_).size();
   const bool training = purpose == Plan::Purpose::training;
-  const GradientSync::StateBytes state = sync_of(executor).state_bytes(worker);
+  const SlotState::Bytes state = its.state().bytes(worker);
   plan.parameters = state.parameters;
   if (training) plan.optimizer_slots = state.slots;
-  if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
-  plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
+  if (training) plan.gradients = its.gradient_bytes() + state.gradients;
+  plan.metrics = its.totals_bytes() + (worker.on_gpu() ? 0 : its.host_totals_bytes());
   if (plan.share == 0) return plan;
   // The epoch's last, smaller batch, if the number of samples is known.
-  const bool is_known = most_samples_ != std::numeric_limits<int64_t>::max();
-  const int64_t tail = is_known ? most_samples_ % batch_size : 0;
+  const bool is_known = data_.most_samples != std::numeric_limits<int64_t>::max();
+  const int64_t tail = is_known ? data_.most_samples % batch_size : 0;
   std::vector<Plan::Purpose> purposes{purpose};
   if (training && config_.dataset.validation) purposes.push_back(Plan::Purpose::evaluation);
   for (const Plan::Purpose what : purposes) {
-    const Microbatches microbatches = microbatches_of(worker.rank(), what, batch_size);
+    const Microbatches microbatches = microbatches_of_(rank, what, batch_size);
     const int64_t rows = microbatches[0].size();
     if (rows == 0) continue;
     plan.microbatch = std::max(plan.microbatch, rows);
     // Smaller microbatches reuse the memory of the largest one, except for link buffers.
     std::set<int64_t> sizes{rows};
-    if (slots() > 1) sizes.merge(microbatches.sizes());
-    if (slots() > 1 && tail > 0) sizes.merge(microbatches_of(worker.rank(), what, tail).sizes());
-    plan.activations = std::max(plan.activations, executor.arena_bytes(what, sizes, microbatches.count()));
-    if (worker.on_gpu())
-      plan.staging = std::max(plan.staging, executor.staging_bytes(replica.plans().plan({what, rows})));
+    if (threads_.slots() > 1) sizes.merge(microbatches.sizes());
+    if (threads_.slots() > 1 && tail > 0) sizes.merge(microbatches_of_(rank, what, tail).sizes());
+    plan.activations = std::max(plan.activations, its.arena_bytes(what, sizes, microbatches.count()));
+    if (worker.on_gpu()) plan.staging = std::max(plan.staging, its.staging_bytes(plans.plan({what, rows})));
   }
-  if (worker.on_gpu()) plan.data = data_bytes_;
+  if (worker.on_gpu()) plan.data = data_.on_gpu;
   return plan;
 }
 
-std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size, int replicas) {
-  batch_size = std::min(batch_size, most_samples_);
-  std::vector<MemoryPlan> plans(static_cast<size_t>(std::min(replicas, size()) * slots()));
-  run([&](Collective& member) {
-    const auto place = static_cast<size_t>(member.rank());
-    if (place < plans.size()) plans[place] = memory_of(executor_of(member), purpose, batch_size);
+std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch_size, int replicas) {
+  std::vector<MemoryPlan> plans(
+      static_cast<size_t>(std::min(replicas, threads_.replicas()) * threads_.slots()));
+  run_([&](int rank, int slot) {
+    const auto place = static_cast<size_t>(rank * threads_.slots() + slot);
+    if (place < plans.size()) plans[place] = plan_slot(rank, slot, purpose, limited(batch_size));
   });
   return plans;
 }
 
-std::vector<MemoryUse> Replicas::memory_use() const {
-  std::vector<MemoryUse> uses;
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors())
-      uses.push_back(executor->worker().context().memory_use());
-  return uses;
-}
-
-const Plan& Replicas::training_plan(int64_t batch_size) {
-  const Microbatches microbatches =
-      microbatches_of(0, Plan::Purpose::training, std::min(batch_size, most_samples_));
+const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
+  const Microbatches microbatches = microbatches_of_(0, Plan::Purpose::training, limited(batch_size));
   return replicas_[0]->plans().plan({Plan::Purpose::training, microbatches[0].size()});
 }
 
 /// State on GPUs or in several pieces is copied to the host for saving. (State on the host is also copied for
 /// saving, but only if there is memory for it; that is not counted.)
-size_t Replicas::copy_bytes() const {
-  const bool is_copied = slots() > 1 || placement_.sharded != ShardLevel::none || syncs_[0]->on_gpu();
-  size_t bytes = is_copied ? snapshot_bytes() : 0;
-  for (const auto& sync : syncs_) bytes += sync->host_bytes();
+size_t MemoryPlanner::copy_bytes() const {
+  size_t bytes = state_.is_copied_for_saving() ? state_.snapshot_bytes() : 0;
+  for (int slot = 0; slot < threads_.slots(); ++slot) bytes += executor(0, slot).state().host_bytes();
   return bytes;
 }
 
-/// Returns the host first, then each GPU that has replicas.
-std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t batch_size) {
+HostNeeds MemoryPlanner::host_needs(Plan::Purpose purpose, int64_t batch_size) const {
   const bool training = purpose == Plan::Purpose::training;
-  constexpr int kHost = -1;
-  const HostMemory host = host_memory();
-  std::map<int, Demand> by_device;
-  Demand& on_host = by_device[kHost];
-  on_host.left = host.left();
-  on_host.whose = host.whose;
-  on_host.data = host_bytes_;
+  HostNeeds needs{.data = data_.on_host, .read_ahead = data_.read_ahead.bytes(limited(batch_size))};
   // Sums of a batch, of the epoch and, when training with validation, of the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
-  on_host.metrics = sums * totals_.sums.size() * sizeof(double);
-  if (training) on_host.metrics += table_bytes(config_).memory;
-  on_host.ahead = read_ahead_.bytes(std::min(batch_size, most_samples_));
-  for (const MemoryPlan& plan : memory(purpose, batch_size))
-    by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);
+  needs.metrics = sums * count_totals(config_.heads) * sizeof(double);
+  if (training) needs.metrics += table_bytes(config_).memory;
+  if (training) needs.copies = copy_bytes();
   for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors()) {
-      Worker& worker = executor->worker();
-      if (!worker.on_gpu()) continue;
-      on_host.metrics += executor->host_totals_bytes();
-      Demand& demand = by_device[worker.context().device().index];
-      demand.gpu = worker.context().device().index;
-      demand.left = usable_gpu_bytes(worker.context().free_bytes());
-      demand.whose = "its free memory";
-    }
-  if (training) on_host.copies = copy_bytes();
-  std::vector<Demand> all;
-  for (auto& [device, demand] : by_device) all.push_back(std::move(demand));
-  return all;
+    for (const auto& its : replica->executors())
+      if (its->worker().on_gpu()) needs.metrics += its->host_totals_bytes();
+  return needs;
 }
 
-/// Returns the memory with the least bytes left after planned use.
-Replicas::Demand Replicas::scarcest(Plan::Purpose purpose, int64_t batch_size) {
-  const std::vector<Demand> all = demands(purpose, batch_size);
-  return *std::max_element(all.begin(), all.end(),
-                           [](const Demand& a, const Demand& b) { return a.excess() < b.excess(); });
+std::vector<MemoryDemand> MemoryPlanner::demands(Plan::Purpose purpose, int64_t batch_size) {
+  const HostMemory host = host_memory();
+  std::map<int, FreeMemory> gpus;
+  for (const auto& replica : replicas_)
+    for (const auto& its : replica->executors())
+      if (const Context& context = its->worker().context(); its->worker().on_gpu())
+        gpus[context.device().index] = {usable_gpu_bytes(context.free_bytes()), "its free memory"};
+  return sum_demands(plan(purpose, batch_size), host_needs(purpose, batch_size), {host.left(), host.whose},
+                     gpus);
 }
 
-/// Returns a text such as "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers" if replicas have
-/// several devices.
-std::string Replicas::most_of_it(const Demand& demand) const {
-  if (slots() == 1 || !demand.largest) return "";
+std::string MemoryPlanner::most_of_it(const MemoryDemand& demand) const {
+  if (threads_.slots() == 1 || !demand.largest) return "";
   std::string first;
   int others = -1;
   for (size_t i = 0; i < config_.graph.nodes.size(); ++i) {
@@ -184,45 +123,27 @@ std::string Replicas::most_of_it(const Demand& demand) const {
                      others == 0 ? "" : fmt::format(" and {} more layer{}", others, others == 1 ? "" : "s"));
 }
 
-void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
-  batch_size = std::min(batch_size, most_samples_);
-  const Demand demand = scarcest(purpose, batch_size);
+void MemoryPlanner::check(Plan::Purpose purpose, int64_t batch_size) {
+  batch_size = limited(batch_size);
+  const std::vector<MemoryDemand> all = demands(purpose, batch_size);
+  const MemoryDemand& demand = scarcest(all);
   if (demand.excess() <= 0) return;
-  const std::string why = fmt::format("{}: batches of {} need {} ({}), but {} is available ({}){}",
-                                      demand.name(), batch_size, format_bytes(demand.total()), demand.parts(),
-                                      format_bytes(demand.left), demand.whose, most_of_it(demand));
-  const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
-                                     batch_size, demand.excess());
+  const int64_t most =
+      largest_batch([&](int64_t batch) { return scarcest(demands(purpose, batch)).excess(); }, batch_size,
+                    demand.excess());
   const bool training = purpose == Plan::Purpose::training;
   std::string what_fits = fmt::format("the largest batch that fits is {}", most);
   if (most == 0) {
     what_fits = "not even one sample fits";
     if (training) what_fits += " (`dtrain check --fit` shows strategies that may)";
   }
-  const std::string message = fmt::format("{}; {}", why, what_fits);
+  const std::string message =
+      fmt::format("{}{}; {}", shortage(demand, batch_size), most_of_it(demand), what_fits);
   throw UserError(training ? located(config_.place({"train", "batch_size"}), message) : message);
 }
 
-std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
-  const Demand host = demands(purpose, std::min(batch_size, most_samples_)).front();
-  const uint64_t available = host_memory().available;
-  if (host.total() <= available || host.excess() > 0) return "";
-  return fmt::format(
-      "{}: {} are needed ({}), but {} are free now: the run may be slow, or the system may end it",
-      host.name(), format_bytes(host.total()), host.parts(), format_bytes(available));
-}
-
-void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {
-  check_memory(purpose, batch_size);
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors())
-      sync_of(*executor).allocate_parameters(executor->worker());
-  if (purpose != Plan::Purpose::training) return;
-  run([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    sync_of(executor).allocate_slots(executor.worker());
-  });
-  for (const Optimizer::Slot& slot : update().slots()) state_.push_back({slot.name, layout().trained(), {}});
+std::string MemoryPlanner::advice(Plan::Purpose purpose, int64_t batch_size) {
+  return host_advice(demands(purpose, batch_size).front(), host_memory().available);
 }
 
 }  // namespace dtrain

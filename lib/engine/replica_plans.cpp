@@ -8,15 +8,14 @@ namespace dtrain {
 
 ReplicaPlans::ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                            const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
-                           bool spin, bool accumulates)
+                           const Options& options)
     : graph_(graph),
       layout_(layout),
       heads_(heads),
       placement_(placement),
       microbatches_(
           static_cast<int>(std::min<int64_t>(placement.microbatches, std::numeric_limits<int>::max()))),
-      spin_(spin),
-      accumulates_(accumulates),
+      options_(options),
       ops_(std::move(ops)) {
   if (groups[0]->size() > 1 && graph.is_synchronized()) groups_ = std::move(groups);
   for (int slot = 0; slot < slots(); ++slot)
@@ -39,12 +38,14 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
 std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
   const auto working = Watchdog::working(watchdog_);
   PlanOptions options;
-  options.spin = spin_;
+  options.spin = options_.spin;
   if (key.purpose == Plan::Purpose::training) {
     options.replicas = groups_;
     options.in_flight = in_flight_;
     options.reduces_gradients = reduces_gradients();
-    options.accumulates = accumulates_;
+    options.accumulates = options_.accumulates;
+    options.all_reduce_bucket = options_.all_reduce_bucket;
+    options.all_reduces_row_weights = options_.all_reduces_row_weights;
   }
   options.gathers_parameters = placement_.sharded == ShardLevel::parameters;
   return std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);

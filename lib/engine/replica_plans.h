@@ -18,11 +18,17 @@ namespace dtrain {
 /// Used by the threads of all slots of the replica concurrently.
 class ReplicaPlans {
  public:
-  /// `ops`: by slot. `groups`: communicator of each slot with the other replicas. `accumulates`: whether
-  /// steps may have several microbatches. Keeps references to all arguments except the vectors.
+  struct Options {
+    bool spin = false;          // PlanOptions::spin
+    bool accumulates = false;   // steps may have several microbatches
+    int64_t all_reduce_bucket = 0;         // PlanOptions::all_reduce_bucket
+    bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
+  };
+  /// `ops`: by slot. `groups`: communicator of each slot with the other replicas. Keeps references to all
+  /// arguments except the vectors and the options.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
-               const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups, bool spin,
-               bool accumulates);
+               const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
+               const Options& options);
 
   int slots() const { return static_cast<int>(ops_.size()); }
   const ModelLayout& layout() const { return layout_; }
@@ -35,7 +41,7 @@ class ReplicaPlans {
   /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
   /// Whether layers run collective calls with the other replicas during training.
-  bool meets_in_layers() const { return !groups_.empty(); }
+  bool has_collectives_in_layers() const { return !groups_.empty(); }
   /// Whether plans reduce gradients during backward, because each replica stores only a part of the sum.
   /// Plans then contain collective calls.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
@@ -53,7 +59,7 @@ class ReplicaPlans {
   std::span<const Head> heads_;
   const Placement& placement_;
   const int microbatches_;
-  const bool spin_, accumulates_;
+  const Options options_;
   const std::vector<Ops*> ops_;
   std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
   std::vector<int> in_flight_;       // by slot

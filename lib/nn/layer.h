@@ -81,8 +81,8 @@ struct LayerRequirements {
   int bias = -1;
   /// Number of doubles that each replica contributes to the all-gather within forward (backward); 0: no
   /// all-gather. A call makes exactly one, of the same size for every batch size, so that a replica without
-  /// rows can take part (Plan::meet).
-  int64_t forward_meeting = 0, backward_meeting = 0;
+  /// rows can take part (Plan::join_collectives).
+  int64_t forward_gathered = 0, backward_gathered = 0;
   Remarks remarks = {};
 
   Layout input_layout(size_t input) const {

@@ -49,13 +49,13 @@ struct LayerCall {
 
 struct LayerForward {
   CallId call = CallId::none;
-  int64_t meeting = 0;  // doubles that each replica contributes to the all-gather within the call; 0: no
+  int64_t gathered = 0;  // doubles that each replica contributes to the all-gather within the call; 0: no
                         // all-gather
 };
 
 struct LayerBackward {
   CallId call = CallId::none;
-  int64_t meeting = 0;
+  int64_t gathered = 0;
 };
 
 /// Makes `to` a view of the memory of `from`. It does no work; assign_buffers removes it.

@@ -125,7 +125,7 @@ class BackwardLowering {
           step_.add_array(Kind::scratch, "scratch of " + n.name, call.slot, requirements.scratch_bytes);
     emit(
         i, n.name + " backward",
-        LayerBackward{.call = program_.calls.add(std::move(call)), .meeting = requirements.backward_meeting});
+        LayerBackward{.call = program_.calls.add(std::move(call)), .gathered = requirements.backward_gathered});
     add_shared_gradients(i, places);
   }
 

@@ -82,7 +82,7 @@ void lower_node(CompileState& step, int i) {
   its.forward = program.calls.add(forward_call(step, i, called));
   program.instructions.push_back(
       {slot, Phase::forward, id, step.node(called).name + " forward",
-       LayerForward{.call = its.forward, .meeting = its.requirements.forward_meeting}});
+       LayerForward{.call = its.forward, .gathered = its.requirements.forward_gathered}});
 }
 
 }  // namespace

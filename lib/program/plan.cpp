@@ -41,10 +41,10 @@ void Plan::make_links(bool spin) {
   }
 }
 
-void Plan::meet(int slot, Part part, Collective& replicas, StateShards* shards) const {
+void Plan::join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const {
   for (const Instruction& instruction : program_.instructions) {
     if (!belongs(instruction, slot, part)) continue;
-    if (const int64_t meeting = meeting_of(instruction); meeting > 0) all_gather_zeros(replicas, meeting);
+    if (const int64_t count = gathered_by(instruction); count > 0) all_gather_zeros(replicas, count);
     if (const auto* gather = std::get_if<GatherParameters>(&instruction.work))
       if (gather->range.size() > 0) shards->gather(gather->range, nullptr);
     if (const auto* reduce = std::get_if<ReduceBucket>(&instruction.work))
@@ -56,9 +56,9 @@ void Plan::abort() const noexcept {
   for (const auto& link : links_) link->abort();
 }
 
-int64_t meeting_of(const Instruction& instruction) {
-  if (const auto* forward = std::get_if<LayerForward>(&instruction.work)) return forward->meeting;
-  if (const auto* backward = std::get_if<LayerBackward>(&instruction.work)) return backward->meeting;
+int64_t gathered_by(const Instruction& instruction) {
+  if (const auto* forward = std::get_if<LayerForward>(&instruction.work)) return forward->gathered;
+  if (const auto* backward = std::get_if<LayerBackward>(&instruction.work)) return backward->gathered;
   return 0;
 }
 

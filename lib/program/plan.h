@@ -50,7 +50,7 @@ class Plan {
   }
   /// Replaces running the part if this replica has no rows of a microbatch but others do: joins the slot's
   /// collective calls, which are the same in a plan for any batch size.
-  void meet(int slot, Part part, Collective& replicas, StateShards* shards) const;
+  void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
   /// Makes every thread that waits for another slot (execute.h), now or later, throw Aborted.
   void abort() const noexcept;
 
@@ -75,6 +75,6 @@ class Plan {
 
 /// Returns the number of doubles that each replica contributes to an all-gather within the instruction; 0: no
 /// all-gather.
-int64_t meeting_of(const Instruction& instruction);
+int64_t gathered_by(const Instruction& instruction);
 
 }  // namespace dtrain

@@ -26,23 +26,23 @@ std::string synchronized_model() {
 TEST_CASE("a plan says which calls meet, the same for every batch size; none do where there is one replica") {
   const auto device = test::cpu_device();
   const auto group = make_local_group(2, false), alone = make_local_group(1, false);
-  const auto meetings = [&](Collective* replicas, Plan::Purpose purpose, int64_t batch) {
+  const auto collectives_of = [&](Collective* replicas, Plan::Purpose purpose, int64_t batch) {
     const PlanRun run(*device, synchronized_model(), replicas);
     Ops* ops[] = {&device->ops()};
     const Plan plan(run.graph, run.model_layout, run.heads(), ops, {}, {purpose, batch},
                     {.replicas = {&replicas, 1}});
     std::string text;
     for (const Instruction& instruction : plan.program().instructions)
-      if (const int64_t meeting = meeting_of(instruction); meeting > 0)
-        text += instruction.name + " " + std::to_string(meeting) + "; ";
+      if (const int64_t count = gathered_by(instruction); count > 0)
+        text += instruction.name + " " + std::to_string(count) + "; ";
     return text;
   };
   const std::string expected = "normal forward 17; normal backward 16; ";
   for (const int64_t batch : {1, 4, 9}) {
-    CHECK(meetings(group[0].get(), Plan::Purpose::training, batch) == expected);
-    CHECK(meetings(nullptr, Plan::Purpose::training, batch) == "");
-    CHECK(meetings(alone[0].get(), Plan::Purpose::training, batch) == "");
-    CHECK(meetings(group[0].get(), Plan::Purpose::evaluation, batch) == "");
+    CHECK(collectives_of(group[0].get(), Plan::Purpose::training, batch) == expected);
+    CHECK(collectives_of(nullptr, Plan::Purpose::training, batch) == "");
+    CHECK(collectives_of(alone[0].get(), Plan::Purpose::training, batch) == "");
+    CHECK(collectives_of(group[0].get(), Plan::Purpose::evaluation, batch) == "");
   }
 }
 
@@ -90,8 +90,8 @@ TEST_CASE("a replica that fails frees those that wait for it within a plan") {
         const auto device = test::cpu_device();
         PlanRun run(*device, synchronized_model(), &member);
         if (member.rank() == failing) {
-          for (int64_t meeting = 0; meeting < after; ++meeting)
-            all_gather_zeros(member, meeting % 2 == 0 ? 17 : 16);
+          for (int64_t call = 0; call < after; ++call)
+            all_gather_zeros(member, call % 2 == 0 ? 17 : 16);
           throw Error("it broke");
         }
         for (;;) member.rank() == 1 ? meet(run.plan, member) : run.run();

@@ -20,7 +20,7 @@ bool is_capture_error(cudaError_t status) {
 void check_capture(cudaError_t status, const char* what) {
   if (!is_capture_error(status)) return check(status, what);
   cudaGetLastError();
-  throw CaptureRefused(
+  throw CaptureRejected(
       fmt::format("{}: CUDA: {} ({})", what, cudaGetErrorString(status), static_cast<int>(status)));
 }
 
@@ -45,7 +45,7 @@ Graph capture(cudaStream_t stream, const std::function<void()>& work) {
     const Graph dropped(captured);
     cudaGetLastError();
     if (!spoiled) throw;
-    throw CaptureRefused(
+    throw CaptureRejected(
         fmt::format("{}; CUDA: {} ({})", error.what(), cudaGetErrorString(ended), static_cast<int>(ended)));
   }
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);

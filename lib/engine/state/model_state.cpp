@@ -1,8 +1,9 @@
-// Reads and writes the replicas' parameters and optimizer state, independent of their storage.
+#include "engine/state/model_state.h"
+
 #include <algorithm>
+#include <utility>
 
 #include "base/finite.h"
-#include "engine/replicas.h"
 
 namespace dtrain {
 
@@ -22,121 +23,140 @@ void each_block(Range range, const Work& work) {
 
 }  // namespace
 
-std::span<float> Replicas::copy_of(StateArray& array) {
+ModelState::ModelState(const ModelLayout& layout, SlotThreads& threads,
+                       std::span<const std::unique_ptr<SlotState>> slots, RunOnSlots run)
+    : layout_(layout), threads_(threads), slots_(slots), run_(std::move(run)) {
+  arrays_.push_back({std::string(kParameters), this->layout().size(), {}});
+}
+
+void ModelState::allocate_parameters() {
+  for (int rank = 0; rank < threads_.replicas(); ++rank)
+    for (int slot = 0; slot < threads_.slots(); ++slot)
+      slots_[static_cast<size_t>(slot)]->allocate_parameters(threads_.worker(rank, slot));
+}
+
+void ModelState::allocate_slots() {
+  run_([&](int rank, int slot) {
+    slots_[static_cast<size_t>(slot)]->allocate_slots(threads_.worker(rank, slot));
+  });
+  for (const Optimizer::Slot& slot : update().slots())
+    arrays_.push_back({slot.name, layout().trained(), {}});
+}
+
+std::span<float> ModelState::copy_of(Array& array) {
   if (!array.copy.data() && array.size > 0)
-    array.copy = replicas_[0]->executor(0).worker().context().allocate_host(static_cast<size_t>(array.size) *
+    array.copy = threads_.worker(0, 0).context().allocate_host(static_cast<size_t>(array.size) *
                                                                             sizeof(float));
   return {array.copy.f32(), static_cast<size_t>(array.size)};
 }
 
-HostArrays Replicas::host_arrays(const std::function<std::span<float>(StateArray&)>& place) {
-  HostArrays arrays{place(state_[0]), {}};
-  for (size_t i = 1; i < state_.size(); ++i) arrays.slots.push_back(place(state_[i]));
+HostArrays ModelState::host_arrays(const std::function<std::span<float>(Array&)>& place) {
+  HostArrays arrays{place(arrays_[0]), {}};
+  for (size_t i = 1; i < arrays_.size(); ++i) arrays.slots.push_back(place(arrays_[i]));
   return arrays;
 }
 
-std::span<float> Replicas::host_view(std::string_view array) {
-  return slots() == 1 ? syncs_[0]->host_view(array) : std::span<float>();
+std::span<float> ModelState::host_view(std::string_view array) const {
+  return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-void Replicas::read_state(std::string_view array, Range range, float* to) {
+void ModelState::read(std::string_view array, Range range, float* to) const {
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
-    syncs_[static_cast<size_t>(piece.slot)]->read_state(array, piece.on_slot, to + (piece.at - range.begin));
+    store(piece.slot).read(array, piece.on_slot, to + (piece.at - range.begin));
   });
 }
 
-void Replicas::write_state(std::string_view array, Range range, const float* from) {
+void ModelState::write(std::string_view array, Range range, const float* from) {
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
-    syncs_[static_cast<size_t>(piece.slot)]->write_state(array, piece.on_slot,
-                                                         from + (piece.at - range.begin));
+    store(piece.slot).write(array, piece.on_slot, from + (piece.at - range.begin));
   });
 }
 
-bool Replicas::read_gradient(Range range, float* to) {
+bool ModelState::read_gradient(Range range, float* to) const {
   bool has_one = true;
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
-    has_one = has_one && syncs_[static_cast<size_t>(piece.slot)]->read_gradient(
+    has_one = has_one && slots_[static_cast<size_t>(piece.slot)]->read_gradient(
                              piece.on_slot, to + (piece.at - range.begin));
   });
   return has_one;
 }
 
-bool Replicas::has_finite_weights(Range range) {
+bool ModelState::has_finite_weights(Range range) const {
   if (const std::span<float> values = host_view(kParameters); !values.empty())
     return all_finite(values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size())));
   bool finite = true;
   each_block(range, [&](Range part, std::span<float> values) {
-    read_state(kParameters, part, values.data());
+    read(kParameters, part, values.data());
     finite = finite && all_finite(values);
   });
   return finite;
 }
 
-std::string Replicas::first_weight_not_finite() {
+std::string ModelState::first_weight_not_finite() const {
   if (has_finite_weights({0, layout().size()})) return "";
   for (const ParameterSlice& slice : layout().slices())
     if (!has_finite_weights({slice.offset, slice.offset + slice.elements()})) return slice.path();
   return "";
 }
 
-HostArrays Replicas::download() {
-  return host_arrays([this](StateArray& array) {
+HostArrays ModelState::download() {
+  return host_arrays([this](Array& array) {
     if (const std::span<float> view = host_view(array.name); !view.empty()) return view;
     const std::span<float> copy = copy_of(array);
-    read_state(array.name, {0, array.size}, copy.data());
+    read(array.name, {0, array.size}, copy.data());
     return copy;
   });
 }
 
-size_t Replicas::snapshot_bytes() const {
+size_t ModelState::snapshot_bytes() const {
   return (static_cast<size_t>(layout().size()) +
           update().slots().size() * static_cast<size_t>(layout().trained())) *
          sizeof(float);
 }
 
-bool Replicas::has_room_for_snapshot() const {
+bool ModelState::has_room_for_snapshot() const {
   // Leave at least half of that size free for the rest of the machine.
   return host_memory().available / 3 * 2 >= snapshot_bytes();
 }
 
-std::optional<HostArrays> Replicas::snapshot() {
+std::optional<HostArrays> ModelState::snapshot() {
   if (host_view(kParameters).empty()) return download();
-  if (!state_[0].copy.data() && !has_room_for_snapshot()) return std::nullopt;
-  const HostArrays arrays = host_arrays([this](StateArray& array) { return copy_of(array); });
-  run([&](Collective& member) {
-    for (StateArray& array : state_) {
-      const Range part = part_of(array.size, member.rank(), member.size());
-      executor_of(member).worker().context().copy_to_host(array.copy.f32() + part.begin,
-                                                          host_view(array.name).data() + part.begin,
-                                                          static_cast<size_t>(part.size()) * sizeof(float));
+  if (!arrays_[0].copy.data() && !has_room_for_snapshot()) return std::nullopt;
+  const HostArrays arrays = host_arrays([this](Array& array) { return copy_of(array); });
+  run_([&](int rank, int slot) {
+    for (Array& array : arrays_) {
+      const Range part = part_of(array.size, rank * threads_.slots() + slot, threads_.size());
+      threads_.worker(rank, slot).context().copy_to_host(array.copy.f32() + part.begin,
+                                                         host_view(array.name).data() + part.begin,
+                                                         static_cast<size_t>(part.size()) * sizeof(float));
     }
   });
   return arrays;
 }
 
-void Replicas::initialize() {
+bool ModelState::is_copied_for_saving() const {
+  return host_view(kParameters).empty();
+}
+
+void ModelState::initialize(const Graph& graph, uint64_t seed) {
   for (const ParameterSlice& slice : layout().slices()) {
     const Range range{slice.offset, slice.offset + slice.elements()};
     std::vector<float> values(static_cast<size_t>(slice.elements()));
-    initialize_parameter(config_.graph, slice, static_cast<uint64_t>(config_.seed), values.data());
-    write_state(kParameters, range, values.data());
+    initialize_parameter(graph, slice, seed, values.data());
+    write(kParameters, range, values.data());
   }
   finish_writing();
 }
 
-void Replicas::set_slots_since(const std::map<std::string, int64_t>& since) {
-  for (Update& update : updates_) update.set_slots_since(since);
-}
-
-void Replicas::begin_average() {
+void ModelState::begin_average() {
   if (!has_average()) return;
   each_block({0, layout().trained()}, [&](Range part, std::span<float> values) {
-    read_state(kParameters, part, values.data());
-    write_state(kAverage, part, values.data());
+    read(kParameters, part, values.data());
+    write(kAverage, part, values.data());
   });
 }
 
-void Replicas::swap_average() {
+void ModelState::swap_average() {
   if (!has_average()) return;
   const Range all{0, layout().trained()};
   if (const std::span<float> values = host_view(kParameters); !values.empty()) {
@@ -144,34 +164,32 @@ void Replicas::swap_average() {
   } else {
     each_block(all, [&](Range part, std::span<float> weights) {
       std::vector<float> average(weights.size());
-      read_state(kParameters, part, weights.data());
-      read_state(kAverage, part, average.data());
-      write_state(kParameters, part, average.data());
-      write_state(kAverage, part, weights.data());
+      read(kParameters, part, weights.data());
+      read(kAverage, part, average.data());
+      write(kParameters, part, average.data());
+      write(kAverage, part, weights.data());
     });
   }
   finish_writing();
 }
 
-void Replicas::finish_writing() {
-  run([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    sync_of(executor).finish_writing(executor.worker());
-  });
+void ModelState::finish_writing() {
+  run_([&](int rank, int slot) { store(slot).finish_writing(threads_.worker(rank, slot)); });
 }
 
-GradientScale Replicas::gradient_scale() {
+GradientScale ModelState::gradient_scale() const {
   GradientScale scale;
-  Worker& first = replicas_[0]->executor(0).worker();
+  Worker& first = threads_.worker(0, 0);
   first.context().copy_to_host(&scale, &first.state()->gradient, sizeof(scale));
   return scale;
 }
 
-void Replicas::set_gradient_scale(const GradientScale& scale) {
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors())
-      executor->worker().context().copy_to_device(&executor->worker().state()->gradient, &scale,
-                                                  sizeof(scale));
+void ModelState::set_gradient_scale(const GradientScale& scale) {
+  for (int rank = 0; rank < threads_.replicas(); ++rank)
+    for (int slot = 0; slot < threads_.slots(); ++slot) {
+      Worker& worker = threads_.worker(rank, slot);
+      worker.context().copy_to_device(&worker.state()->gradient, &scale, sizeof(scale));
+    }
 }
 
 }  // namespace dtrain

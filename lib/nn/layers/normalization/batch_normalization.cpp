@@ -166,13 +166,13 @@ class PreparedSynchronized : public PreparedByBatch {
   void forward(const LayerArguments& args) override {
     const auto call = forward_arguments(args);
     op_->moments(call, mine(args));
-    op_->forward(call, gather(args, requirements_.forward_meeting));
+    op_->forward(call, gather(args, requirements_.forward_gathered));
   }
 
   void backward(const LayerArguments& args) override {
     const auto call = backward_arguments(args, args.diff_inputs[0]);
     op_->gradient_sums(call, mine(args));
-    if (call.diff_src) op_->backward(call, gather(args, requirements_.backward_meeting));
+    if (call.diff_src) op_->backward(call, gather(args, requirements_.backward_gathered));
   }
 
  private:
@@ -186,9 +186,9 @@ class PreparedSynchronized : public PreparedByBatch {
     requirements_.scratch_bytes =
         scratch_of_op_ + static_cast<size_t>((1 + count(request)) * most_numbers) * sizeof(double);
     if (!replicas_) return;
-    requirements_.forward_meeting = most_numbers;
+    requirements_.forward_gathered = most_numbers;
     if (request.input_needs_gradient[0])
-      requirements_.backward_meeting = math::gradient_sums_size(spec.channels);
+      requirements_.backward_gathered = math::gradient_sums_size(spec.channels);
   }
 
   static int count(const LayerRequest& request) { return request.replicas ? request.replicas->size() : 1; }

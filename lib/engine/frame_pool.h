@@ -1,0 +1,71 @@
+// The memory and the frames of one slot's microbatches.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collective/collective.h"
+#include "device/device.h"
+#include "distribute/microbatches.h"
+#include "engine/replica_plans.h"
+#include "program/execute.h"
+
+namespace dtrain {
+
+/// Returns the memory that plans with these needs share: one memory for frames and one shared memory, and link
+/// buffers for each.
+ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
+/// Returns the bytes of a device for these needs with `places` microbatches in flight.
+size_t total_bytes(const ArenaBytes& bytes, size_t places);
+
+/// Creates frames for microbatches, and gives each a place: a part of the slot's memory, or the whole of it if one
+/// microbatch is in flight. To be used by the slot's thread.
+class FramePool {
+ public:
+  FramePool(ReplicaPlans& plans, int slot, Context& context);
+
+  /// Returns the number of microbatches that have memory at the same time.
+  size_t places(Plan::Purpose purpose, int microbatches) const;
+  /// Returns the needs of plans for microbatches of these sizes.
+  ArenaBytes needs(Plan::Purpose purpose, const std::set<int64_t>& sizes);
+
+  /// Allocates memory for the plans of these microbatches, with as many in flight as the schedule allows.
+  void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
+  /// Whether memory was reallocated since the last call.
+  bool take_moved() { return std::exchange(moved_, false); }
+
+  /// Returns the frame of microbatch `index`, bound to `arrays` and to the memory of its place. Waits until other
+  /// slots have received the data that was sent from this place.
+  Frame& bind(Plan::Purpose purpose, Range samples, int index, SlotArrays arrays);
+  /// Returns a frame that bind() has bound.
+  Frame& frame(Plan::Purpose purpose, Range samples, int index) {
+    return frames_.at(key_of(purpose, samples, index));
+  }
+  /// Records that the frame may have sent data from the place of microbatch `index`.
+  void note_sent(int index, const Frame* frame) { sent_[static_cast<size_t>(index) % sent_.size()] = frame; }
+  /// Waits until the other slots have received everything that was sent.
+  void release_all();
+
+ private:
+  /// Identifies a frame: its plan, whether it adds its gradients to those of earlier microbatches, and its
+  /// place among the microbatches in flight.
+  using FrameKey = std::tuple<PlanKey, bool, int>;
+  FrameKey key_of(Plan::Purpose purpose, Range samples, int index) const;
+  void release(int place);
+  void grow(Buffer& memory, size_t bytes);
+
+  ReplicaPlans& plans_;
+  const int slot_;
+  Context& context_;
+  Buffer arena_, shared_;
+  size_t frame_bytes_ = 0;  // bytes from one place for a microbatch in flight to the next
+  std::map<FrameKey, Frame> frames_;
+  std::vector<const Frame*> sent_;  // by place: the frame that may have sent data
+  bool moved_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,81 @@
+// Plans the memory of an engine's devices and checks that it is available.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader/loader.h"
+#include "engine/memory_plan.h"
+#include "engine/replica.h"
+#include "engine/slot_threads.h"
+#include "engine/state/model_state.h"
+#include "run/run_plan.h"
+
+namespace dtrain {
+
+/// What is known about the samples of a run when its memory is planned.
+struct DataMemory {
+  size_t on_gpu = 0;      // bytes of samples that each GPU replica keeps (cache: device)
+  size_t on_host = 0;     // bytes of samples that the host will keep but has not read yet
+  int64_t most_samples = std::numeric_limits<int64_t>::max();  // the largest batch size
+  ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
+};
+
+/// To be called by the thread that owns the engine, between steps. Allocates nothing.
+class MemoryPlanner {
+ public:
+  /// Returns the microbatches of a replica for batches of this size.
+  using MicrobatchesOf = std::function<Microbatches(int rank, Plan::Purpose purpose, int64_t batch_size)>;
+
+  /// Keeps references to all arguments.
+  MemoryPlanner(const RunPlan& plan, SlotThreads& threads, std::span<const std::unique_ptr<Replica>> replicas,
+                const ModelState& state, ModelState::RunOnSlots run, MicrobatchesOf microbatches);
+
+  void set_data(const DataMemory& data) { data_ = data; }
+
+  /// Returns the memory for `purpose` with batches of this size, by replica and slot, for the first
+  /// `replicas` replicas.
+  std::vector<MemoryPlan> plan(Plan::Purpose purpose, int64_t batch_size,
+                               int replicas = std::numeric_limits<int>::max());
+  /// Throws UserError if the host or a GPU has too little memory for `purpose` with batches of this size. The
+  /// message states the planned and the available memory, where the latter comes from, and which batch would
+  /// fit.
+  void check(Plan::Purpose purpose, int64_t batch_size);
+  /// Returns a warning if the plan fits into host memory only by swapping or by displacing others' memory;
+  /// otherwise "".
+  std::string advice(Plan::Purpose purpose, int64_t batch_size);
+  /// Additional host memory for training: copies of the state and sums of gradients.
+  size_t copy_bytes() const;
+  /// Returns the first replica's plan of its first microbatch in a training step.
+  const Plan& training_plan(int64_t batch_size);
+
+ private:
+  MemoryPlan plan_slot(int rank, int slot, Plan::Purpose purpose, int64_t batch_size);
+  HostNeeds host_needs(Plan::Purpose purpose, int64_t batch_size) const;
+  std::vector<MemoryDemand> demands(Plan::Purpose purpose, int64_t batch_size);
+  /// Returns a text such as "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers" if replicas have
+  /// several devices.
+  std::string most_of_it(const MemoryDemand& demand) const;
+  Executor& executor(int rank, int slot) const { return replicas_[static_cast<size_t>(rank)]->executor(slot); }
+  int64_t limited(int64_t batch_size) const { return std::min(batch_size, data_.most_samples); }
+
+  const RunConfig& config_;
+  const Placement& placement_;
+  const int total_replicas_;  // in all processes
+  const int first_rank_;      // of this process's replicas
+  SlotThreads& threads_;
+  const std::span<const std::unique_ptr<Replica>> replicas_;
+  const ModelState& state_;
+  const ModelState::RunOnSlots run_;
+  const MicrobatchesOf microbatches_of_;
+  DataMemory data_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,72 @@
+#include "engine/slot_threads.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Divides the machine's cores among `count` compute threads. Threads share cores if there are too few.
+std::vector<std::vector<int>> share_cores(int count, const std::vector<int>& cores) {
+  std::vector<std::vector<int>> shares(static_cast<size_t>(count));
+  for (int rank = 0; rank < count; ++rank) {
+    const Range range = part_of(static_cast<int64_t>(cores.size()), rank, count);
+    auto& mine = shares[static_cast<size_t>(rank)];
+    mine.assign(cores.begin() + range.begin, cores.begin() + range.end);
+    if (mine.empty()) mine.push_back(cores[static_cast<size_t>(rank) % cores.size()]);
+  }
+  return shares;
+}
+
+int count_threads(const Placement& placement) {
+  return static_cast<int>(placement.replicas.size() * placement.replicas.at(0).size());
+}
+
+std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& cores, bool pin,
+                                      const TrainOptions& train) {
+  if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic, pin);
+  if (train.precision != Precision::float32)
+    throw UserError(
+        fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
+                    "train.precision=float32)",
+                    device.str(), Codec<Precision>::write(train.precision).text()));
+  return make_cpu_context(device, cores, pin);
+}
+
+}  // namespace
+
+SlotThreads::SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout)
+    : slots_(layout.slots()),
+      spin_(static_cast<size_t>(count_threads(placement)) <= available_cores().size()),
+      team_(count_threads(placement), spin_) {
+  const int replicas = static_cast<int>(placement.replicas.size());
+  if (slots_ > 1)
+    for (int slot = 0; slot < slots_; ++slot) groups_.push_back(make_local_group(replicas, spin_));
+  const auto cores = share_cores(team_.size(), available_cores());
+  for (int rank = 0; rank < replicas; ++rank)
+    for (int slot = 0; slot < slots_; ++slot) {
+      const DeviceId device = placement.replicas[static_cast<size_t>(rank)][static_cast<size_t>(slot)];
+      workers_.push_back(
+          std::make_unique<Worker>(rank, make_context(device, cores[index_of(rank, slot)], spin_, config.train),
+                                   gpu_math(config.train), layout.on(slot)));
+    }
+  run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
+}
+
+Collective& SlotThreads::replicas_of(int rank, int slot) {
+  if (groups_.empty()) return everyone(rank, slot);
+  return *groups_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
+}
+
+void SlotThreads::run(const std::function<void(int rank, int slot)>& work) {
+  team_.run([&](Collective& member) { work(member.rank() / slots_, member.rank() % slots_); });
+}
+
+void SlotThreads::abort() noexcept {
+  team_.member(0).abort();
+  for (const auto& group : groups_) group[0]->abort();
+}
+
+}  // namespace dtrain

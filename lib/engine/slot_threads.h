@@ -1,0 +1,53 @@
+// The threads of a process's replicas: one per slot, with its device and its communicators.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collective/collective.h"
+#include "collective/team.h"
+#include "distribute/strategy.h"
+#include "engine/worker.h"
+#include "nn/parameters.h"
+#include "run/run_config.h"
+
+namespace dtrain {
+
+/// Owned by one thread, which is also the thread of replica 0's first slot. Ranks are those of the replicas of
+/// this process.
+class SlotThreads {
+ public:
+  SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout);
+
+  int replicas() const { return static_cast<int>(workers_.size()) / slots_; }
+  int slots() const { return slots_; }
+  /// Number of threads.
+  int size() const { return static_cast<int>(workers_.size()); }
+  /// Whether each thread has its own core.
+  bool spin() const { return spin_; }
+
+  Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
+  /// The communicator of a slot in all replicas, and that of all slots of all replicas; the same one if there is
+  /// one slot.
+  Collective& replicas_of(int rank, int slot);
+  Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
+
+  /// Runs work(rank, slot) on every slot's thread. The first exception aborts all and is rethrown.
+  void run(const std::function<void(int rank, int slot)>& work);
+  /// Registers a hook that the failed thread calls (Team::on_abort).
+  void on_abort(std::function<void()> hook) { team_.on_abort(std::move(hook)); }
+  /// Makes every thread that waits for another throw Aborted. Any thread; returns at once.
+  void abort() noexcept;
+
+ private:
+  size_t index_of(int rank, int slot) const { return static_cast<size_t>(rank * slots_ + slot); }
+
+  const int slots_;
+  const bool spin_;
+  Team team_;
+  std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot; empty with one slot
+  std::vector<std::unique_ptr<Worker>> workers_;                  // by replica, then slot
+};
+
+}  // namespace dtrain
