@@ -12,7 +12,7 @@
 #include "cli/options.h"
 #include "cli/wrong_path.h"
 #include "commands.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "estimate/step_time.h"
 #include "print/fit_table.h"
 #include "print/memory_table.h"
@@ -46,7 +46,7 @@ struct CheckedRun {
   int64_t steps_per_epoch = 0;
   int64_t last_batch = 0;  // samples in the last batch of an epoch
   std::vector<MemoryPlan> replicas;
-  std::string gradients_meet;
+  std::string reduction_place;
   size_t snapshot = 0;
   size_t read_ahead = 0;                 // bytes of host memory
   TableBytes tables;                     // of metrics
@@ -72,7 +72,7 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
   run.last_batch = samples - (run.steps_per_epoch - 1) * batch;
   if (const std::string warning = warning_of_zero_rate(config, run.steps_per_epoch); !warning.empty())
     print_warning(warning);
-  Replicas replicas(plan);
+  Engine engine(plan);
   size_t on_devices = 0, on_host = 0;
   int64_t most = 0;
   const bool kept = cache.name == "device" || cache.name == "memory";
@@ -85,28 +85,28 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
     if (!split.data->lies_in_memory()) on_host += split.data->stored_bytes();
     most = std::max(most, split.samples);
   }
-  if (cache.name == "device") replicas.plan_data(on_devices);
-  if (kept) replicas.plan_host(on_host);
-  replicas.plan_samples(most);
-  replicas.plan_read_ahead(ahead);
+  engine.memory().set_data({.on_gpu = cache.name == "device" ? on_devices : 0,
+                            .on_host = kept ? on_host : 0,
+                            .most_samples = most,
+                            .read_ahead = ahead});
   run.read_ahead = ahead.bytes(std::min(batch, most));
-  replicas.check_memory(Plan::Purpose::training, batch);
-  if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())
+  engine.memory().check(Plan::Purpose::training, batch);
+  if (const std::string advice = engine.memory().advice(Plan::Purpose::training, batch); !advice.empty())
     print_warning(advice);
-  for (const std::string& warning : replicas.training_plan(batch).warnings()) print_warning(warning);
+  for (const std::string& warning : engine.memory().training_plan(batch).warnings()) print_warning(warning);
   for (CheckedSplit& split : run.splits) split.data.reset();
-  run.replicas = replicas.memory(Plan::Purpose::training, batch);
+  run.replicas = engine.memory().plan(Plan::Purpose::training, batch);
   if (saves_on_the_way(config, config.train.epochs, run.steps_per_epoch))
-    run.snapshot = replicas.snapshot_bytes();
+    run.snapshot = engine.state().snapshot_bytes();
   run.tables = table_bytes(config);
-  run.gradients_meet = replicas.gradient_sync().where();
-  for (int rank = 0; rank < replicas.size(); ++rank)
-    run.last_shares.push_back(part_of(run.last_batch, rank, replicas.size()).size());
-  if (options.schedule && options.measure) run.schedule = view_schedule(plan, &replicas);
+  run.reduction_place = engine.reduction_place();
+  for (int rank = 0; rank < engine.size(); ++rank)
+    run.last_shares.push_back(part_of(run.last_batch, rank, engine.size()).size());
+  if (options.schedule && options.measure) run.schedule = view_schedule(plan, &engine);
   if (options.plan) {
-    const Plan& training = replicas.training_plan(batch);
-    run.instructions = plan_text(training, plan.placement.replicas[0]);
-    run.instructions_json = plan_json(training, plan.placement.replicas[0]);
+    const Plan& training = engine.memory().training_plan(batch);
+    run.instructions = plan_text(training, engine.update_program(), plan.placement.replicas[0]);
+    run.instructions_json = plan_json(training, engine.update_program(), plan.placement.replicas[0]);
   }
   return run;
 }
@@ -145,7 +145,7 @@ Json to_json(const RunPlan& plan, const CheckedRun& run) {
       .set("steps", run.steps(config))
       .set("time", std::move(time))
       .set("strategy", config.strategy.name)
-      .set("gradients_meet", run.gradients_meet)
+      .set("reduction_place", run.reduction_place)
       .set("snapshot", bytes(run.snapshot))
       .set("read_ahead", bytes(run.read_ahead))
       .set("tables", bytes(run.tables.memory))
@@ -174,7 +174,7 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run) {
                     format_duration(run.step_time->seconds * static_cast<double>(run.steps(config))));
   text +=
       fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
-                  plan.placement.replicas.size() > 1 ? "; gradients are summed " + run.gradients_meet : "");
+                  plan.placement.replicas.size() > 1 ? "; gradients are summed " + run.reduction_place : "");
   text += memory_text(memory_view(plan, run));
   if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (run.snapshot > 0)

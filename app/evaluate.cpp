@@ -97,9 +97,9 @@ void look_at_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
   if (worst_count) visitors.push_back(&worst.emplace(config, *data, static_cast<size_t>(*worst_count)));
   if (!visitors.empty()) {
     const int64_t batch_size = std::min(config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
-    const auto replicas =
-        replicas_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
-    if (!visit_predictions(config, *replicas, data, batch_size, visitors, [&] { return stop != 0; }))
+    const auto engine =
+        engine_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
+    if (!visit_predictions(config, *engine, data, batch_size, visitors, [&] { return stop != 0; }))
       throw Interrupted(stop, "stopped");
   }
   found.in_units = in_units.results(found.measures.numbers);
@@ -187,12 +187,12 @@ void evaluate(const EvaluateOptions& options, World& world) {
   const std::atomic<int>& stop = catch_signals().stop;
   Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   found.samples = loader.samples();
-  auto replicas = replicas_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation,
+  auto engine = engine_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation,
                                          config.train.batch_size, loader);
-  auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
+  auto measures = evaluate_split(config, *engine, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
-  replicas.reset();  // frees memory for the next replicas
+  engine.reset();  // frees memory for the next engine
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);
   look_at_predictions(plan, run.checkpoint, data, loader, options.errors, stop, found);

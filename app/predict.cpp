@@ -182,7 +182,7 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
 }
 
 /// Runs the loader's samples through the model in order, and writes the results.
-void predict_all(Predictions& predictions, Replicas& replicas, Loader& loader, int64_t batch_size,
+void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
                  ArrayWriter& writer) {
   const std::atomic<int>& stop = catch_signals().stop;
   const std::vector<TensorSpec> outputs = predictions.specs();
@@ -196,7 +196,7 @@ void predict_all(Predictions& predictions, Replicas& replicas, Loader& loader, i
     std::vector<View> views;
     for (size_t i = 0; i < outputs.size(); ++i)
       views.push_back({memory[i].data(), outputs[i].shape.prepended(batch->size())});
-    replicas.predict(*batch, views);
+    engine.predict(*batch, views);
     for (size_t i = 0; i < outputs.size(); ++i) views[i] = predictions.finish(i, views[i], wide[i]);
     writer.append(views);
   }
@@ -270,9 +270,9 @@ void predict(const PredictOptions& options, World& world) {
   Predictions predictions(run, !options.layers.empty(),
                           options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
   const auto writer = open_writer(options, format, predictions, *inputs);
-  const auto replicas =
-      replicas_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, batch_size, loader);
-  predict_all(predictions, *replicas, loader, batch_size, *writer);
+  const auto engine =
+      engine_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, batch_size, loader);
+  predict_all(predictions, *engine, loader, batch_size, *writer);
   if (!predictions.no_probability().empty()) print_warning(predictions.no_probability());
   print_results(options, run, predictions, loader.samples());
 }

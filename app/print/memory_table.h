@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 
 namespace dtrain {
 
-/// A run's memory: one plan per slot (device) of each replica, from Replicas::memory().
+/// A run's memory: one plan per slot (device) of each replica, from Engine::memory().
 struct MemoryView {
   const Graph& graph;
   const Placement& placement;

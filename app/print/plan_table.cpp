@@ -35,19 +35,39 @@ Json buffer_json(const ProgramBuffer& buffer) {
       .set("last", ends ? Json(int64_t{lifetime.last}) : Json());
 }
 
+/// Returns the instructions of an update; "runs" says when.
+Json update_json(const UpdateProgram& update) {
+  Json instructions = Json::array();
+  const auto add = [&](const std::vector<Instruction>& those, const char* runs) {
+    for (const Instruction& instruction : those)
+      instructions.push(Json::object()
+                            .set("slot", instruction.slot)
+                            .set("phase", name_of(instruction.phase))
+                            .set("name", instruction.name)
+                            .set("floats", range_of(instruction))
+                            .set("runs", runs));
+  };
+  add(update.reduction, "reduction");
+  add(update.on_device, "device");
+  add(update.on_host, "host");
+  return instructions;
+}
+
 }  // namespace
 
-std::string plan_text(const Plan& plan, const std::vector<DeviceId>& devices) {
+std::string plan_text(const Plan& plan, const UpdateProgram& update, const std::vector<DeviceId>& devices) {
   constexpr auto kRight = Table::Align::right;
   Table slots({{"slot", kRight}, {"device"}, {"arena", kRight}});
   for (int slot = 0; slot < plan.slots(); ++slot)
     slots.add({std::to_string(slot), devices[static_cast<size_t>(slot)].str(),
                format_bytes(plan.arena_bytes(slot).frame + plan.arena_bytes(slot).shared)});
-  return fmt::format("The plan of a microbatch of {}:\n\n{}\n{}\n{}", format_plural(plan.batch(), "sample"),
-                     slots.str(), instructions_text(plan.program()), buffers_text(plan.program()));
+  return fmt::format(
+      "The plan of a microbatch of {}:\n\n{}\n{}\n{}\nThe update at the end of a step, on the first device:\n\n{}",
+      format_plural(plan.batch(), "sample"), slots.str(), instructions_text(plan.program()),
+      buffers_text(plan.program()), update_text(update));
 }
 
-Json plan_json(const Plan& plan, const std::vector<DeviceId>& devices) {
+Json plan_json(const Plan& plan, const UpdateProgram& update, const std::vector<DeviceId>& devices) {
   const Program& program = plan.program();
   Json slots = Json::array(), instructions = Json::array(), buffers = Json::array();
   for (int slot = 0; slot < plan.slots(); ++slot)
@@ -69,7 +89,8 @@ Json plan_json(const Plan& plan, const std::vector<DeviceId>& devices) {
       .set("batch", plan.batch())
       .set("slots", std::move(slots))
       .set("instructions", std::move(instructions))
-      .set("buffers", std::move(buffers));
+      .set("buffers", std::move(buffers))
+      .set("update", update_json(update));
 }
 
 }  // namespace dtrain

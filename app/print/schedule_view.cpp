@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-ScheduleView view_schedule(const RunPlan& plan, Replicas* replicas) {
+ScheduleView view_schedule(const RunPlan& plan, Engine* engine) {
   const RunConfig& config = plan.config;
   const Placement& placement = plan.placement;
   if (placement.schedule == PipelineSchedule::sequential)
@@ -18,11 +18,11 @@ ScheduleView view_schedule(const RunPlan& plan, Replicas* replicas) {
                             config.strategy.name)));
   ScheduleView view;
   view.work = pipeline_work(config, placement, config.train.batch_size);
-  view.measured = replicas != nullptr;
+  view.measured = engine != nullptr;
   std::vector<PipelineDevice> devices = pipeline_devices(placement);
-  if (replicas) {
+  if (engine) {
     constexpr double kSeconds = 1.5;
-    const std::vector<std::vector<double>> measured = replicas->measure_layers(view.work.samples, kSeconds);
+    const std::vector<std::vector<double>> measured = engine->measure_layers(view.work.samples, kSeconds);
     for (size_t stage = 0; stage < devices.size(); ++stage) devices[stage].seconds = measured[stage];
   }
   for (const PipelineDevice& device : devices) view.devices.push_back(device.device.str());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "estimate/pipeline_estimate.h"
 
 namespace dtrain {
@@ -20,7 +20,7 @@ struct ScheduleView {
 
 /// Returns the schedule of a plan. If `replicas` is not null, measures the layers' times on them for a
 /// second or two; else estimates them. Throws UserError if the strategy is not a pipeline.
-ScheduleView view_schedule(const RunPlan& plan, Replicas* replicas);
+ScheduleView view_schedule(const RunPlan& plan, Engine* engine);
 
 /// Returns the schedule as a table at most `columns` characters wide.
 std::string schedule_text(const ScheduleView& view, int columns);

@@ -31,7 +31,7 @@ Json layers_json(const Graph& graph) {
 Json memory_json(Trainer& trainer) {
   Json replicas = Json::array();
   for (const MemoryPlan& plan :
-       trainer.replicas().memory(Plan::Purpose::training, trainer.config().train.batch_size)) {
+       trainer.engine().memory().plan(Plan::Purpose::training, trainer.config().train.batch_size)) {
     Json replica = Json::object();
     replica.set("replica", plan.replica)
         .set("slot", plan.slot)
@@ -89,7 +89,7 @@ void RunRecorder::write_samples() {
   try {
     const Loader* validation = trainer_->validation();
     Json samples = show_samples(
-        trainer_->config(), trainer_->replicas(), (validation ? validation : &trainer_->loader())->dataset(),
+        trainer_->config(), trainer_->engine(), (validation ? validation : &trainer_->loader())->dataset(),
         validation ? "validation" : "train", [] { return catch_signals().stop != 0; });
     if (samples.is_null()) return;
     samples.set("epoch", trainer_->state().epoch);
@@ -113,17 +113,17 @@ void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
 }
 
 void RunRecorder::add_histograms(int64_t epoch) {
-  Replicas& replicas = trainer_->replicas();
-  // A save may be in progress and write the memory that Replicas::download() fills, so weights are read into
+  Engine& engine = trainer_->engine();
+  // A save may be in progress and write the memory that Engine::download() fills, so weights are read into
   // other memory.
-  for (const ParameterSlice& slice : replicas.layout().slices()) {
+  for (const ParameterSlice& slice : engine.layout().slices()) {
     const std::string tag = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};
     std::vector<float> values(static_cast<size_t>(slice.elements()));
-    replicas.read_state(kParameters, range, values.data());
+    engine.state().read(kParameters, range, values.data());
     tensorboard_->add_histogram(epoch, tag, values);
-    if (!tensorboard_->wants_gradients() || slice.offset >= replicas.layout().trained()) continue;
-    if (replicas.read_gradient(range, values.data()))
+    if (!tensorboard_->wants_gradients() || slice.offset >= engine.layout().trained()) continue;
+    if (engine.state().read_gradient(range, values.data()))
       tensorboard_->add_histogram(epoch, tag + "_grad", values);
   }
 }

@@ -49,6 +49,7 @@ class Engine {
   ModelState& state() { return state_; }
   const ModelState& state() const { return state_; }
   const ParameterLayout& layout() const { return layout_.whole(); }
+  ShardLevel shard_level() const { return placement_.sharded; }
   /// The memory of the devices; not to be used while steps are running.
   MemoryPlanner& memory() { return memory_; }
   const MemoryPlanner& memory() const { return memory_; }

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/learning_rate.h"
 #include "train/trainer.h"
 
@@ -16,25 +16,25 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
   constexpr size_t kWarm = 2,
                    kLeast = 3;  // the third step on a GPU is the first that replays a captured graph
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
-  Replicas replicas(plan);
-  replicas.plan_samples(loader->samples());
-  replicas.plan_read_ahead(loader->read_ahead_memory());
-  replicas.allocate(Plan::Purpose::training, config.train.batch_size);
-  replicas.initialize();
+  Engine engine(plan);
+  engine.memory().set_data(
+      {.most_samples = loader->samples(), .read_ahead = loader->read_ahead_memory()});
+  engine.allocate(Plan::Purpose::training, config.train.batch_size);
+  engine.initialize();
   loader->begin(0, 0);
   const RunLength length = run_length(config, loader->steps_per_epoch());
   std::vector<double> seconds;
   const Clock::time_point start = Clock::now();
   for (Clock::time_point last = start; const auto batch = loader->next();) {
     const auto step = static_cast<int64_t>(seconds.size());
-    replicas.launch(*batch, step, config.train.optimizer->learning_rate().at(step, length, Json()));
-    while (replicas.pending() > replicas.most_pending()) replicas.finish();
+    engine.launch(*batch, step, config.train.optimizer->learning_rate().at(step, length, Json()));
+    while (engine.pending() > engine.most_pending()) engine.finish();
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
     if (seconds.size() >= kWarm + kLeast && now - start > std::chrono::duration<double>(most_seconds)) break;
   }
-  while (replicas.pending() > 0) replicas.finish();
+  while (engine.pending() > 0) engine.finish();
   const size_t warm = std::min(kWarm, seconds.size() - 1);
   const auto middle = seconds.begin() + static_cast<ptrdiff_t>(warm + (seconds.size() - warm) / 2);
   std::nth_element(seconds.begin() + static_cast<ptrdiff_t>(warm), middle, seconds.end());

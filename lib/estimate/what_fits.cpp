@@ -8,8 +8,8 @@
 #include "distribute/branches.h"
 #include "distribute/largest_batch.h"
 #include "distribute/strategies/stages.h"
-#include "engine/replicas.h"
-#include "engine/sharded_state.h"
+#include "engine/engine.h"
+#include "engine/update/gradient_reducer.h"
 #include "estimate/pipeline_estimate.h"
 #include "estimate/step_estimate.h"
 #include "run/run_plan.h"
@@ -204,8 +204,8 @@ class Trials {
       // The machine is an assumption, so its devices are those of one process.
       RunPlan plan = plan_run(std::move(stand_in), single_process());
       {
-        Replicas replicas(plan);
-        find_batch(candidate, replicas);
+        Engine engine(plan);
+        find_batch(candidate, engine);
       }
       plan.config = config;  // in the run's own precision
       if (candidate.fits)
@@ -216,12 +216,12 @@ class Trials {
     return candidate;
   }
 
-  void find_batch(Candidate& candidate, Replicas& replicas) const {
+  void find_batch(Candidate& candidate, Engine& engine) const {
     candidate.batch_size = config_.train.batch_size;
     if (machine_.kind == DeviceId::Kind::cpu)
-      candidate.copy_bytes = static_cast<int64_t>(replicas.copy_bytes());
+      candidate.copy_bytes = static_cast<int64_t>(engine.memory().copy_bytes());
     const auto excess_of = [&](int64_t batch) {
-      measure(candidate, replicas, batch);
+      measure(candidate, engine, batch);
       return static_cast<double>(candidate.bytes + candidate.copy_bytes - machine_.bytes);
     };
     const double excess = excess_of(candidate.batch_size);
@@ -230,21 +230,21 @@ class Trials {
     const int64_t most = largest_batch(excess_of, candidate.batch_size, excess);
     candidate.fits = most > 0;
     candidate.batch_size = std::max<int64_t>(most, 1);
-    measure(candidate, replicas, candidate.batch_size);
+    measure(candidate, engine, candidate.batch_size);
   }
 
   /// Computes the memory use of the fullest device. The first replica's use is the largest of all replicas.
-  void measure(Candidate& candidate, Replicas& replicas, int64_t batch) const {
+  void measure(Candidate& candidate, Engine& engine, int64_t batch) const {
     candidate.bytes = 0;
     if (machine_.kind == DeviceId::Kind::cpu) {
       candidate.device = "the host";
-      for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, batch))
+      for (const MemoryPlan& plan : engine.memory().plan(Plan::Purpose::training, batch))
         candidate.bytes += static_cast<int64_t>(plan.total());
       return;
     }
-    const ShardLevel level = replicas.placement().sharded;
-    for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, batch, 1)) {
-      const int64_t bytes = gpu_bytes(plan, config_, level, passing_floats(replicas.layout(), level));
+    const ShardLevel level = engine.shard_level();
+    for (const MemoryPlan& plan : engine.memory().plan(Plan::Purpose::training, batch, 1)) {
+      const int64_t bytes = gpu_bytes(plan, config_, level, staging_floats(engine.layout(), level));
       if (bytes <= candidate.bytes) continue;
       candidate.bytes = bytes;
       candidate.device = DeviceId{DeviceId::Kind::gpu, plan.device.index}.str();

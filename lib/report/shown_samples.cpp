@@ -99,10 +99,10 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
 }
 
 /// Returns the `count` worst of `rows` evenly spaced samples, or null if `is_to_end` returned true.
-Json worst_of(const RunConfig& config, Replicas& replicas, const Dataset& data, int64_t rows, int64_t count,
+Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int64_t rows, int64_t count,
               bool by_row, const std::function<bool()>& is_to_end) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);
-  auto samples = worst_samples(config, replicas, spread, std::min(config.train.batch_size, rows),
+  auto samples = worst_samples(config, engine, spread, std::min(config.train.batch_size, rows),
                                static_cast<size_t>(count), is_to_end);
   if (!samples) return {};
   if (by_row)
@@ -114,23 +114,23 @@ Json worst_of(const RunConfig& config, Replicas& replicas, const Dataset& data, 
 
 }  // namespace
 
-Json show_samples(const RunConfig& config, Replicas& replicas, const Dataset& data, const std::string& split,
+Json show_samples(const RunConfig& config, Engine& engine, const Dataset& data, const std::string& split,
                   const std::function<bool()>& is_to_end) {
   const auto first = data.columns().begin();
   const auto inputs = static_cast<std::ptrdiff_t>(config.graph.inputs.size());
   if (data.size() == 0 || std::none_of(first, first + inputs, is_picture_input)) return {};
   const int64_t looked_at = std::min(data.size(), kLookedAt), shown = std::min(data.size(), kShown);
-  const bool averaged = replicas.has_average();
-  if (averaged) replicas.swap_average();
+  const bool averaged = engine.state().has_average();
+  if (averaged) engine.state().swap_average();
   Json samples, worst;
   try {
-    samples = worst_of(config, replicas, data, shown, shown, true, is_to_end);
-    worst = worst_of(config, replicas, data, looked_at, shown, false, is_to_end);
+    samples = worst_of(config, engine, data, shown, shown, true, is_to_end);
+    worst = worst_of(config, engine, data, looked_at, shown, false, is_to_end);
   } catch (...) {
-    if (averaged) replicas.swap_average();
+    if (averaged) engine.state().swap_average();
     throw;
   }
-  if (averaged) replicas.swap_average();
+  if (averaged) engine.state().swap_average();
   if (samples.is_null() || worst.is_null()) return {};
   return Json::object()
       .set("split", split)

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "data/dataset.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/run_config.h"
 
 namespace dtrain {
@@ -16,7 +16,7 @@ namespace dtrain {
 /// loss, outputs: [{output, target, prediction}], pictures: [PNG as a data URL]}, with class names instead of
 /// indices. Returns null if no input is an image, or if `is_to_end` returns true; it is called before each
 /// batch. Uses the running average of the weights if there is one. Throws if reading samples fails.
-Json show_samples(const RunConfig& config, Replicas& replicas, const Dataset& data, const std::string& split,
+Json show_samples(const RunConfig& config, Engine& engine, const Dataset& data, const std::string& split,
                   const std::function<bool()>& is_to_end);
 
 }  // namespace dtrain

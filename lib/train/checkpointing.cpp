@@ -60,14 +60,14 @@ Checkpointing::Checkpointing(const RunPlan& plan, RunDirectory directory, Traini
       observer_(observer),
       writes_files_(plan.world.writes_files()) {}
 
-void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
+void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch) {
   steps_per_epoch_ = steps_per_epoch;
   replicas_ = &replicas;
   if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();
   // The first snapshot touches its memory, which takes far longer than copying into it.
-  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch)) replicas.snapshot();
+  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch)) engine.state().snapshot();
   last_save_ = Clock::now();
 }
 
@@ -122,8 +122,8 @@ void Checkpointing::save_async(bool announce) {
   wait();
   last_save_ = Clock::now();  // a failed attempt counts, too
   if (!attempt([&] { check_directory(); })) return settle_best();
-  if (const auto arrays = replicas_->snapshot()) return start(&*arrays, announce);
-  const HostArrays arrays = replicas_->download();
+  if (const auto arrays = engine_->state().snapshot()) return start(&*arrays, announce);
+  const HostArrays arrays = engine_->state().download();
   start(&arrays, announce);
   wait();
 }
@@ -133,7 +133,7 @@ void Checkpointing::save_if_needed() {
   const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
   if (saved_ == now() && !held_.filled && is_there) return;
   check_directory();
-  const HostArrays arrays = replicas_->download();
+  const HostArrays arrays = engine_->state().download();
   for (const auto best = state_.best;;) {
     start(&arrays, false);
     try {
@@ -160,8 +160,8 @@ bool Checkpointing::may_save_best() const {
 
 /// Keeps a copy of the current state; returns false if the host has no memory for it.
 bool Checkpointing::hold() {
-  if (held_.values.empty() && !replicas_->has_room_for_snapshot()) return false;
-  const HostArrays arrays = replicas_->download();
+  if (held_.values.empty() && !engine_->state().has_room_for_snapshot()) return false;
+  const HostArrays arrays = engine_->state().download();
   held_.values.assign(arrays.values.begin(), arrays.values.end());
   held_.slots.resize(arrays.slots.size());
   for (size_t i = 0; i < arrays.slots.size(); ++i)
@@ -254,7 +254,7 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
     if (best) room.kept.push_back(best->step);
   return [directory = directory_, step = state.step, values = arrays.values, room,
           best = state.best ? std::optional(state.best->step) : std::nullopt,
-          content = checkpoint_content(config_, replicas_->layout(), arrays, state, steps_per_epoch_)] {
+          content = checkpoint_content(config_, engine_->layout(), arrays, state, steps_per_epoch_)] {
     if (!all_finite(values))
       throw WeightsNotFinite(fmt::format("step {} is not saved: its weights are not finite", step));
     write_checkpoint(directory, step, content, room);
@@ -268,7 +268,7 @@ void Checkpointing::complete_state() {
   state_.epochs = config_.train.epochs;
   state_.loss_scale = 0;
   if (config_.train.precision != Precision::mixed_float16) return;
-  const GradientScale scale = replicas_->gradient_scale();
+  const GradientScale scale = engine_->state().gradient_scale();
   state_.loss_scale = static_cast<double>(scale.loss_scale);
   state_.good_steps = scale.good_steps;
 }
@@ -318,7 +318,7 @@ void Checkpointing::end() {
 
 double Checkpointing::seconds_of_a_save() const {
   constexpr double kSlowDisk = 50e6;  // bytes per second, until the first save is measured
-  return longest_save_ > 0 ? longest_save_ : static_cast<double>(replicas_->snapshot_bytes()) / kSlowDisk;
+  return longest_save_ > 0 ? longest_save_ : static_cast<double>(engine_->state().snapshot_bytes()) / kSlowDisk;
 }
 
 double Checkpointing::seconds_to_save() const {

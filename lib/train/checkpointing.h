@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/record/metrics_table.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
@@ -26,14 +26,14 @@ namespace dtrain {
 /// ones, the call that waits for the save throws Error.
 class Checkpointing {
  public:
-  /// Keeps references to all arguments except `directory`. Construct it before the replicas bind this thread
+  /// Keeps references to all arguments except `directory`. Construct it before the engine binds this thread
   /// to a core. Process 0 of the plan's World writes the files; the other processes only copy state from
   /// their devices, which is a collective operation.
   Checkpointing(const RunPlan& plan, RunDirectory directory, TrainingState& state, Observer& observer);
 
   /// Starts the run: writes its directory, configuration and metrics. `on_disk`: a checkpoint of the current
-  /// state already exists. Keeps a reference to the replicas, which must outlive this object.
-  void begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch);
+  /// state already exists. Keeps a reference to the engine, which must outlive this object.
+  void begin(Engine& engine, bool on_disk, int64_t steps_per_epoch);
 
   /// Returns whether the configuration asks for a checkpoint after `step` steps, or after the epoch that has
   /// just ended.
@@ -114,7 +114,7 @@ class Checkpointing {
   Observer& observer_;
   bool writes_files_;
   int64_t steps_per_epoch_ = 0;
-  Replicas* replicas_ = nullptr;
+  Engine* engine_ = nullptr;
   Held held_;  // the best state; while a task runs, only the task uses it
   std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
   std::optional<Task> task_;                         // in progress

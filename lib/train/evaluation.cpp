@@ -165,13 +165,13 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
   return names;
 }
 
-std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
+std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
                                        const std::function<bool()>& is_to_end) {
   std::vector<double> sums(count_totals(config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
     if (is_to_end && is_to_end()) return std::nullopt;
-    const BatchTotals& totals = replicas.evaluate(*batch);
+    const BatchTotals& totals = engine.evaluate(*batch);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   Measures measures = measures_of(config, sums, loader.samples());

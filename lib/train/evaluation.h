@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/loader/loader.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/run_config.h"
 
 namespace dtrain {
@@ -64,7 +64,7 @@ double loss_of(const RunConfig& config, std::span<const double> sums, int64_t sa
 
 /// Computes loss and metrics over a whole split. Returns nullopt as soon as `is_to_end` (called before each
 /// batch; null: never) returns true.
-std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
+std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
                                        const std::function<bool()>& is_to_end);
 
 }  // namespace dtrain

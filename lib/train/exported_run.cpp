@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "config/schema.h"
 #include "data/loader/batch.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/probabilities.h"
 #include "run/row_weights.h"
 #include "run/target_scale.h"
@@ -106,11 +106,11 @@ ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
   // One CPU of this process computes the probes, wherever the run was trained.
   RunPlan plan{run.config, {.replicas = {{DeviceId{}}}, .slots = {}}, single_process()};
   plan.config.train.precision = Precision::float32;
-  Replicas replicas(plan);
-  replicas.plan_samples(kProbes);
-  replicas.allocate(Plan::Purpose::prediction, kProbes);
-  restore_weights(run.checkpoint, replicas);
-  replicas.finish_writing();
+  Engine engine(plan);
+  engine.memory().set_data({.most_samples = kProbes});
+  engine.allocate(Plan::Purpose::prediction, kProbes);
+  restore_weights(run.checkpoint, engine);
+  engine.state().finish_writing();
   ExportedProbes probes{kProbes, {}, {}};
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -123,7 +123,7 @@ ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
     views.push_back({probes.outputs.emplace_back(static_cast<size_t>(shape.elements())).data(), shape});
   }
   // Growing `probes.outputs` moves the vectors but not their elements, so the views stay valid.
-  replicas.predict(ProbeBatch(model, inputs), views);
+  engine.predict(ProbeBatch(model, inputs), views);
   for (size_t i = 0; i < probes.outputs.size(); ++i)
     finish_output(model.outputs[i], views[i].shape.back(), probes.outputs[i]);
   return probes;

@@ -75,7 +75,7 @@ class HeadArrays {
 
 }  // namespace
 
-bool visit_predictions(const RunConfig& config, Replicas& replicas,
+bool visit_predictions(const RunConfig& config, Engine& engine,
                        const std::shared_ptr<const Dataset>& data, int64_t batch_size,
                        std::span<PredictionVisitor* const> visitors, const std::function<bool()>& is_to_end) {
   std::vector<HeadArrays> heads;
@@ -90,7 +90,7 @@ bool visit_predictions(const RunConfig& config, Replicas& replicas,
     first += batch->size();
     std::vector<View> views;
     for (HeadArrays& head : heads) views.push_back(head.output_view(batch->size()));
-    replicas.predict(*batch, views);
+    engine.predict(*batch, views);
     PredictedBatch predicted{rows, {}};
     for (HeadArrays& head : heads) predicted.heads.push_back(head.read(*data, {rows}));
     for (PredictionVisitor* visitor : visitors) visitor->visit(predicted);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/run_config.h"
 
 namespace dtrain {
@@ -33,11 +33,11 @@ class PredictionVisitor {
   virtual void visit(const PredictedBatch& batch) = 0;
 };
 
-/// Runs every sample through the model once, in order, and passes each batch to all visitors. `replicas`:
+/// Runs every sample through the model once, in order, and passes each batch to all visitors. `engine`:
 /// allocated for prediction with batches of `batch_size`. `data`: columns of inputs, targets and, if the
 /// run's rows have weights, the weights. Returns false if `is_to_end`, which is called before each batch, has
 /// returned true.
-bool visit_predictions(const RunConfig& config, Replicas& replicas,
+bool visit_predictions(const RunConfig& config, Engine& engine,
                        const std::shared_ptr<const Dataset>& data, int64_t batch_size,
                        std::span<PredictionVisitor* const> visitors, const std::function<bool()>& is_to_end);
 

@@ -40,7 +40,7 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
 
 /// Writes a parameter's slice of an array of the state.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
-                   std::string_view state, Replicas& replicas) {
+                   std::string_view state, Engine& engine) {
   const std::string name = slice.path();
   if (!array)
     throw UserError(fmt::format("{}: expected the weight '{}', found none", checkpoint.path(), name));
@@ -48,7 +48,7 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
     throw UserError(fmt::format("{}: '{}': expected {} float32, found {} {}", checkpoint.path(), name,
                                 slice.shape.str(), array->shape.str(), name_of(array->dtype)));
   if (slice.elements() == 0) return;
-  replicas.write_state(state, {slice.offset, slice.offset + slice.elements()},
+  engine.state().write(state, {slice.offset, slice.offset + slice.elements()},
                        static_cast<const float*>(array->data));
 }
 
@@ -239,18 +239,18 @@ constexpr std::string_view kUnaveraged = "unaveraged";
 
 /// Loads the weights that training continues with, if the checkpoint's main weights are averages, and
 /// initializes the average if the run keeps one. Returns a message for the user, usually "".
-std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
+std::string restore_average(const Checkpoint& checkpoint, Engine& engine) {
   const auto& slots = checkpoint.content().slots;
   const bool averaged = std::any_of(slots.begin(), slots.end(),
                                     [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
-  replicas.begin_average();
+  engine.state().begin_average();
   if (!averaged)
-    return replicas.has_average()
+    return engine.state().has_average()
                ? "the checkpoint has no average of the weights: the average starts as a copy of them"
                : "";
-  for (const ParameterSlice& slice : replicas.layout().slices())
+  for (const ParameterSlice& slice : engine.layout().slices())
     if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
-      restore_array(checkpoint, array, slice, kParameters, replicas);
+      restore_array(checkpoint, array, slice, kParameters, engine);
   return "";
 }
 
@@ -275,7 +275,7 @@ bool same_slots(std::string a, std::string b) {
 
 /// Loads the optimizer state. Records in slots_since the weights whose state is missing, with the
 /// checkpoint's step. Returns a message for the user, usually "".
-std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                           TrainingState& state) {
   const std::map<std::string, int64_t> before = std::exchange(state.slots_since, {});
   const auto wanted = config.slots();
@@ -284,13 +284,13 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
   if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same) ||
       !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
-    for (const ParameterSlice& slice : replicas.layout().slices())
-      if (is_trained(replicas.layout(), slice)) state.slots_since[slice.path()] = state.step;
+    for (const ParameterSlice& slice : engine.layout().slices())
+      if (is_trained(engine.layout(), slice)) state.slots_since[slice.path()] = state.step;
     return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
   }
   std::vector<std::string> anew;
-  for (const ParameterSlice& slice : replicas.layout().slices()) {
-    if (wanted.empty() || !is_trained(replicas.layout(), slice)) continue;
+  for (const ParameterSlice& slice : engine.layout().slices()) {
+    if (wanted.empty() || !is_trained(engine.layout(), slice)) continue;
     if (was_not_trained(checkpoint, slice)) {
       anew.push_back(slice.path());
       state.slots_since[slice.path()] = state.step;
@@ -298,7 +298,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
     }
     if (const auto since = before.find(slice.path()); since != before.end()) state.slots_since.insert(*since);
     for (const Optimizer::Slot& slot : wanted)
-      restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, replicas);
+      restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, engine);
   }
   if (anew.empty()) return "";
   return fmt::format(
@@ -308,33 +308,32 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 
 }  // namespace
 
-void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
-  for (const ParameterSlice& slice : replicas.layout().slices())
-    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, replicas);
+void restore_weights(const Checkpoint& checkpoint, Engine& engine) {
+  for (const ParameterSlice& slice : engine.layout().slices())
+    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, engine);
 }
 
-std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state) {
-  replicas.allocate(Plan::Purpose::training, config.train.batch_size);
-  restore_weights(checkpoint, replicas);
-  std::string anew = restore_slots(checkpoint, config, replicas, state);
-  replicas.set_slots_since(state.slots_since);
-  const std::string average = restore_average(checkpoint, replicas);
+  engine.allocate(Plan::Purpose::training, config.train.batch_size);
+  restore_weights(checkpoint, engine);
+  std::string anew = restore_slots(checkpoint, config, engine, state);
+  engine.set_slots_since(state.slots_since);
+  const std::string average = restore_average(checkpoint, engine);
   if (!average.empty()) anew += (anew.empty() ? "" : "; ") + average;
-  replicas.finish_writing();
+  engine.state().finish_writing();
   return anew;
 }
 
-std::unique_ptr<Replicas> replicas_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                                  Plan::Purpose purpose, int64_t batch_size,
                                                  const Loader& loader) {
-  auto replicas = std::make_unique<Replicas>(plan);
-  replicas->plan_samples(loader.samples());
-  replicas->plan_read_ahead(loader.read_ahead_memory());
-  replicas->allocate(purpose, batch_size);
-  restore_weights(checkpoint, *replicas);
-  replicas->finish_writing();
-  return replicas;
+  auto engine = std::make_unique<Engine>(plan);
+  engine->memory().set_data({.most_samples = loader.samples(), .read_ahead = loader.read_ahead_memory()});
+  engine->allocate(purpose, batch_size);
+  restore_weights(checkpoint, *engine);
+  engine->state().finish_writing();
+  return engine;
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
 #include "run/run_plan.h"
@@ -71,17 +71,17 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
 /// otherwise that of weights that were not trained before. `state`: the checkpoint's; records these weights
 /// in slots_since. Returns a message for the user, or "" if nothing was reset. Throws UserError if a weight
 /// is missing or has another shape, or if there is too little memory.
-std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state);
 
-/// Loads a checkpoint's weights. To be called after Replicas::allocate() and before finish_writing(). Throws
+/// Loads a checkpoint's weights. To be called after Engine::allocate() and before finish_writing(). Throws
 /// UserError if a weight is missing or has another shape.
-void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
+void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 
 /// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
 /// prediction) with batches of the loader, of at most `batch_size` samples. Throws UserError like
 /// restore_weights(), or if there is too little memory. Keeps references to the plan.
-std::unique_ptr<Replicas> replicas_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                                  Plan::Purpose purpose, int64_t batch_size,
                                                  const Loader& loader);
 

@@ -26,7 +26,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Must be created before the replicas bind this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
-  replicas_ = std::make_unique<Replicas>(plan_);
+  replicas_ = std::make_unique<Engine>(plan_);
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
@@ -43,15 +43,13 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     observer_.on_warning(warning);
   if (const std::string warning = warning_of_zero_rate(config_, loader_->steps_per_epoch()); !warning.empty())
     observer_.on_warning(warning);
-  if (replicas_->layout().trained() == 0)
+  if (engine_->layout().trained() == 0)
     observer_.on_warning("there is no weight left to train (model.freeze, trainable, train.groups)");
-  replicas_->plan_data(kept);
-  replicas_->plan_samples(samples);
-  replicas_->plan_read_ahead(ahead);
-  if (const std::string advice = replicas_->memory_advice(Plan::Purpose::training, config_.train.batch_size);
+  engine_->memory().set_data({.on_gpu = kept, .most_samples = samples, .read_ahead = ahead});
+  if (const std::string advice = engine_->memory().advice(Plan::Purpose::training, config_.train.batch_size);
       !advice.empty())
     observer_.on_warning(advice);
-  for (const std::string& warning : replicas_->training_plan(config_.train.batch_size).warnings())
+  for (const std::string& warning : engine_->memory().training_plan(config_.train.batch_size).warnings())
     observer_.on_warning(warning);
   state_.sums.assign(count_totals(config_.heads), 0.0);
   state_.data = data_;
@@ -62,10 +60,10 @@ void Trainer::run() {
   run_begin_ = Clock::now();
   {
     const Stopwatch stopwatch(spent_.saving);
-    checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
+    checkpointing_->begin(*engine_, restored_, loader_->steps_per_epoch());
   }
-  for (const std::string& advice : replicas_->advice()) observer_.on_note(advice);
-  for (const std::string& note : replicas_->training_plan(config_.train.batch_size).notes())
+  for (const std::string& advice : engine_->advice()) observer_.on_note(advice);
+  for (const std::string& note : engine_->memory().training_plan(config_.train.batch_size).notes())
     observer_.on_note(note);
   const int64_t first_step = state_.step;
   bool ended = false;
@@ -99,7 +97,7 @@ bool Trainer::train() {
 /// rejected) or no step was finished, only writes a best epoch that was not saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
-    if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
+    if (!sound_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
     finish_steps(0);
     checkpointing_->end();
     observer_.on_warning(fmt::format("the run fails at step {}; saved {}", state_.step,
@@ -117,9 +115,9 @@ bool Trainer::train_epoch() {
   epoch_in_steps_ = in_steps_;
   while (const auto batch = next_batch()) {
     if (is_to_end()) return false;
-    const int64_t step = state_.step + replicas_->pending();
+    const int64_t step = state_.step + engine_->pending();
     launch(*batch, step);
-    finish_steps(replicas_->most_pending());
+    finish_steps(engine_->most_pending());
     checkpointing_->poll();
     if (world_.any(checkpointing_->due_after_step(step + 1))) save_async(false);
   }
@@ -133,9 +131,9 @@ std::shared_ptr<const Batch> Trainer::next_batch() {
 }
 
 void Trainer::launch(const Batch& batch, int64_t step) {
-  const StepSeconds before = replicas_->step_seconds();
-  replicas_->launch(batch, step, learning_rate_at(step));
-  const StepSeconds after = replicas_->step_seconds();
+  const StepSeconds before = engine_->step_seconds();
+  engine_->launch(batch, step, learning_rate_at(step));
+  const StepSeconds after = engine_->step_seconds();
   spent_.copying += after.copying - before.copying;
   spent_.updating += after.updating - before.updating;
 }
@@ -174,11 +172,11 @@ double Trainer::learning_rate_at(int64_t step) const {
 }
 
 void Trainer::finish_steps(int most_pending) {
-  while (replicas_->pending() > most_pending) finish_step();
+  while (engine_->pending() > most_pending) finish_step();
 }
 
 void Trainer::finish_step() {
-  const BatchTotals& totals = replicas_->finish();
+  const BatchTotals& totals = engine_->finish();
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
   state_.samples += totals.samples;
   const double step_loss = loss_of(config_, totals.sums, totals.samples);
@@ -197,7 +195,7 @@ void Trainer::finish_step() {
   state_.epoch_seconds += seconds;
   step_seconds_ = seconds;
   in_steps_ += seconds;
-  if (const std::string advice = replicas_->take_advice(); !advice.empty()) observer_.on_note(advice);
+  if (const std::string advice = engine_->take_advice(); !advice.empty()) observer_.on_note(advice);
   report(step_loss);
 }
 

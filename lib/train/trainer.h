@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/loader/loader.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
 #include "run/run_plan.h"
@@ -60,7 +60,7 @@ class Trainer {
   const TrainingState& state() const { return state_; }
   const RunPlan& plan() const { return plan_; }
   const RunConfig& config() const { return config_; }
-  Replicas& replicas() { return *replicas_; }
+  Engine& engine() { return *engine_; }
   /// The loaders of the training split, and of the validation split (null if there is none).
   const Loader& loader() const { return *loader_; }
   const Loader* validation() const { return validation_.get(); }
@@ -114,7 +114,7 @@ class Trainer {
   Requests& requests_;
   int stop_ = 0;  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
-  std::unique_ptr<Replicas> replicas_;
+  std::unique_ptr<Engine> engine_;
   std::map<std::string, DataIdentity> data_;  // of the opened splits, by name
   TrainingState state_;
   bool samples_checked_ = false;  // samples are checked at most once
@@ -128,7 +128,7 @@ class Trainer {
   double epoch_waited_ = 0,
          epoch_in_steps_ = 0;  // values of spent_.waiting and in_steps_ when this process began the epoch
   Clock::time_point begin_ = plan_.begin, run_begin_ = begin_, lap_;
-  std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the replicas' memory
+  std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the engine's memory
 };
 
 }  // namespace dtrain

@@ -65,10 +65,10 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 }
 
 void Trainer::start() {
-  replicas_->allocate(Plan::Purpose::training, config_.train.batch_size);
-  replicas_->initialize();
+  engine_->allocate(Plan::Purpose::training, config_.train.batch_size);
+  engine_->initialize();
   if (config_.graph.pretrained) take_pretrained();
-  replicas_->begin_average();
+  engine_->state().begin_average();
 }
 
 void Trainer::take_pretrained() {
@@ -76,13 +76,13 @@ void Trainer::take_pretrained() {
   for (const std::string& warning : pretrained.warnings) observer_.on_warning(warning);
   if (const Checkpoint* other = pretrained.file.checkpoint())
     for (const std::string& warning : warnings_of_overlap(config_, *other)) observer_.on_warning(warning);
-  for (const ParameterSlice& slice : replicas_->layout().slices()) {
+  for (const ParameterSlice& slice : engine_->layout().slices()) {
     const auto found = pretrained.weights.find(slice.path());
     if (found == pretrained.weights.end() || slice.elements() == 0) continue;
-    replicas_->write_state(kParameters, {slice.offset, slice.offset + slice.elements()},
+    engine_->state().write(kParameters, {slice.offset, slice.offset + slice.elements()},
                            static_cast<const float*>(found->second->data));
   }
-  replicas_->finish_writing();
+  engine_->state().finish_writing();
   observer_.on_note(pretrained.description);
 }
 
@@ -91,10 +91,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   check_data_goes_on(checkpoint.path());
-  if (const std::string anew = restore_for_training(checkpoint, config_, *replicas_, state_); !anew.empty())
+  if (const std::string anew = restore_for_training(checkpoint, config_, *engine_, state_); !anew.empty())
     observer_.on_warning(anew);
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
-    replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
+    engine_->state().set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.heads), 0.0);  // the saved ones may belong to other metrics

@@ -16,23 +16,23 @@ namespace dtrain {
 /// run should end first.
 std::optional<Measures> Trainer::validate() {
   // While the average replaces the weights, a checkpoint would save the wrong ones.
-  const bool may_save = !replicas_->has_average();
+  const bool may_save = !engine_->state().has_average();
   int64_t step = 0;
   const auto is_to_end_before_batch = [&] {
     observer_.on_validation(state_.epoch + 1, config_.train.epochs, ++step, validation_->steps_per_epoch());
     return is_to_end(may_save);
   };
   const auto evaluate = [&] {
-    return evaluate_split(config_, *replicas_, *validation_, is_to_end_before_batch);
+    return evaluate_split(config_, *engine_, *validation_, is_to_end_before_batch);
   };
   if (may_save) return evaluate();
-  replicas_->swap_average();
+  engine_->state().swap_average();
   try {
     auto measures = evaluate();
-    replicas_->swap_average();
+    engine_->state().swap_average();
     return measures;
   } catch (...) {
-    replicas_->swap_average();
+    engine_->state().swap_average();
     throw;
   }
 }
@@ -40,7 +40,7 @@ std::optional<Measures> Trainer::validate() {
 /// Throws Error if weights are not finite. A finite loss does not prove that they are.
 void Trainer::check_weights() {
   if (!wants_finite_weights(config_.train.callbacks)) return;
-  const std::string weight = replicas_->first_weight_not_finite();
+  const std::string weight = engine_->state().first_weight_not_finite();
   if (weight.empty()) return;
   sound_ = false;
   throw Error(

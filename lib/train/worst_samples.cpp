@@ -118,13 +118,13 @@ void WorstSamples::visit(const PredictedBatch& batch) {
   }
 }
 
-std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Replicas& replicas,
+std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Engine& engine,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,
                                                       const std::function<bool()>& is_to_end) {
   WorstSamples worst(config, *data, count);
   PredictionVisitor* const visitors[] = {&worst};
-  if (!visit_predictions(config, replicas, data, batch_size, visitors, is_to_end)) return std::nullopt;
+  if (!visit_predictions(config, engine, data, batch_size, visitors, is_to_end)) return std::nullopt;
   return worst.take();
 }
 

@@ -43,8 +43,8 @@ class WorstSamples final : public PredictionVisitor {
 };
 
 /// Returns the worst samples of a split; nullopt if `is_to_end`, which is called before each batch, has
-/// returned true. `replicas`: allocated for prediction with batches of `batch_size`.
-std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Replicas& replicas,
+/// returned true. `engine`: allocated for prediction with batches of `batch_size`.
+std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Engine& engine,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,
                                                       const std::function<bool()>& is_to_end);

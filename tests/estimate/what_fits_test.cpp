@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "distribute/largest_batch.h"
-#include "engine/replicas.h"
+#include "engine/engine.h"
 #include "estimate/pipeline_estimate.h"
 #include "estimate/step_estimate.h"
 #include "train/runs.h"
@@ -139,9 +139,9 @@ TEST_CASE("what fits is ranked, and takes what training will plan") {
     if (i > 0) CHECK(candidate.samples_per_second() <= candidates[i - 1].samples_per_second());
     RunConfig chosen = blocks({"strategy=" + candidate.strategy.to_yaml()});
     const RunPlan run = plan_run(chosen, single_process());
-    Replicas replicas(run);
+    Engine engine(run);
     int64_t bytes = 0;
-    for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, 256))
+    for (const MemoryPlan& plan : engine.memory().plan(Plan::Purpose::training, 256))
       bytes += static_cast<int64_t>(plan.total());
     CHECK(bytes == candidate.bytes);
   }
@@ -154,9 +154,9 @@ TEST_CASE("on the host, what is saved from several pieces is copied, and that mu
   const Candidate all = named(what_fits(config, host), name);
   RunConfig chosen = blocks({"strategy=" + all.strategy.to_yaml()});
   const RunPlan plan = plan_run(chosen, single_process());
-  const Replicas replicas(plan);
-  REQUIRE(replicas.copy_bytes() > 0);
-  host.bytes = all.bytes + static_cast<int64_t>(replicas.copy_bytes());
+  const Engine engine(plan);
+  REQUIRE(engine.memory().copy_bytes() > 0);
+  host.bytes = all.bytes + static_cast<int64_t>(engine.memory().copy_bytes());
   CHECK(named(what_fits(config, host), name).batch_size == all.batch_size);
   --host.bytes;
   CHECK(named(what_fits(config, host), name).batch_size < all.batch_size);

@@ -145,11 +145,22 @@ class PlanRun {
   void run(const StepInfo& info = kStep, float loss_scale = 1, const OnReady& on_ready = nullptr,
            uint64_t seed = 3) {
     Microbatch microbatch(*this, loss_scale, seed);
-    run_all(microbatch.frame, info, [&](int64_t end) {
-      if (on_ready) on_ready(end, microbatch.gradients());
-    });
+    if (on_ready)
+      run_and_report(microbatch, info, on_ready);
+    else
+      run_all(microbatch.frame, info);
     gradients = microbatch.gradients();
     total = microbatch.total();
+  }
+
+  /// Runs the program of a plan with one slot, and calls on_ready where it marks gradients as ready.
+  void run_and_report(Microbatch& microbatch, const StepInfo& info, const OnReady& on_ready) const {
+    microbatch.frame.set_step(info);
+    for (const Instruction& instruction : plan.program().instructions) {
+      execute(instruction, microbatch.frame);
+      if (const auto* ready = std::get_if<GradientsReady>(&instruction.work))
+        on_ready(ready->end, microbatch.gradients());
+    }
   }
 
   /// Returns the slot's parameters, in the slot's layout.

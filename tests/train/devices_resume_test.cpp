@@ -61,7 +61,7 @@ Seen look_at(const std::string& run, const std::string& strategy) {
   trainer.restore(saved.checkpoint);
   const auto loader = open_loader(trainer.config(), *trainer.config().dataset.validation, false, false);
   return {predictions_of(trainer),
-          evaluate_split(trainer.config(), trainer.replicas(), *loader, nullptr)->loss()};
+          evaluate_split(trainer.config(), trainer.engine(), *loader, nullptr)->loss()};
 }
 
 /// Resumes a stopped run in a copy of its directory.

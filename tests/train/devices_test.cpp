@@ -325,9 +325,9 @@ TEST_CASE("no room is taken for more microbatches than a batch has samples") {
     const RunConfig config =
         config_from(kMlp, {pipeline("second", microbatches, "gpipe"), "train.batch_size=8"});
     const RunPlan plan = plan_run(config, single_process());
-    Replicas replicas(plan);
+    Engine engine(plan);
     std::vector<size_t> bytes;
-    for (const MemoryPlan& device : replicas.memory(Plan::Purpose::training, 8))
+    for (const MemoryPlan& device : engine.memory().plan(Plan::Purpose::training, 8))
       bytes.push_back(device.activations);
     return bytes;
   };

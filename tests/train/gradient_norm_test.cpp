@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/philox.h"
-#include "engine/gradient_sync.h"
+#include "engine/update/slot_state.h"
 #include "run/placement.h"
 #include "runs.h"
 
@@ -50,30 +50,29 @@ std::vector<float> gradient_of(const ParameterLayout& layout) {
 }
 
 /// Runs a thread's part of a step whose whole gradient comes from the first replica.
-void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, const StepState& state,
-          Collective& replicas, Collective& everyone) {
-  sync.allocate_parameters(worker);
-  sync.allocate_slots(worker);
+void step(Worker& worker, SlotState& slot, const ParameterLayout& layout, const StepState& state,
+          Collective& everyone) {
+  slot.allocate_parameters(worker);
+  slot.allocate_slots(worker);
   worker.context().copy_to_device(worker.state(), &state, sizeof(state));
   everyone.barrier();
   // Uses the gradient as weights too, so that no weight or norm is zero.
   if (worker.rank() == 0)
-    sync.write_state(kParameters, {0, layout.with_gradient()}, gradient_of(layout).data());
+    slot.store().write(kParameters, {0, layout.with_gradient()}, gradient_of(layout).data());
   everyone.barrier();
-  sync.finish_writing(worker);
+  slot.store().finish_writing(worker);
   std::vector<float> gradient = gradient_of(layout);
   if (worker.rank() > 0) gradient.assign(gradient.size(), 0.0f);
   worker.context().copy_to_device(worker.gradients(), gradient.data(), gradient.size() * sizeof(float));
   everyone.barrier();
-  sync.begin(worker, true);
-  if (StateShards* shards = sync.shards_of(worker)) {
+  slot.begin(worker, true);
+  if (StateShards* shards = slot.reducer().shards_of(worker)) {
     shards->begin(true);
-    if (sync.state_bytes(worker).gradients > 0)
+    if (slot.bytes(worker).gradients > 0)
       shards->reduce({0, layout.with_gradient()}, worker.rank() == 0 ? worker.gradients() : nullptr);
   }
-  sync.ready(worker, layout.with_gradient());
-  sync.complete(worker);
-  sync.end(worker, replicas, everyone);
+  const UpdateProgram& program = slot.program(worker.rank());
+  for (const auto* part : {&program.reduction, &program.on_device, &program.on_host}) slot.run(*part, worker);
 }
 
 struct Step {
@@ -93,22 +92,26 @@ Step step_under(const std::string& strategy) {
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<std::unique_ptr<Update>> updates;
   std::vector<std::vector<std::unique_ptr<Collective>>> groups;
-  std::vector<std::unique_ptr<GradientSync>> syncs;
+  std::vector<std::unique_ptr<SlotState>> states;
   for (size_t slot = 0; slot < slots; ++slot) {
     const ParameterLayout& own = layout.on(static_cast<int>(slot));
     updates.push_back(std::make_unique<Update>(own, config.train.optimizer.value.get(), options));
     groups.push_back(make_local_group(static_cast<int>(replicas), false));
-    std::vector<Worker*> its_workers;
-    std::vector<Collective*> members;
+    SlotStateRequest request{.model = layout,
+                             .slot = static_cast<int>(slot),
+                             .update = *updates.back(),
+                             .sharded = placement.sharded,
+                             .bucket_bytes = 4 << 20,
+                             .world = single_process()};
     for (size_t rank = 0; rank < replicas; ++rank) {
       workers.push_back(std::make_unique<Worker>(
           static_cast<int>(rank),
           make_cpu_context(placement.replicas[rank][slot], {available_cores()[0]}, false), GpuMath{}, own));
-      its_workers.push_back(workers.back().get());
-      members.push_back(groups.back()[rank].get());
+      request.workers.push_back(workers.back().get());
+      request.replicas.push_back(groups.back()[rank].get());
+      request.everyone.push_back(everyone[slot * replicas + rank].get());
     }
-    syncs.push_back(make_gradient_sync({its_workers, members, layout, static_cast<int>(slot), *updates.back(),
-                                        placement.sharded, 4 << 20, single_process()}));
+    states.push_back(std::make_unique<SlotState>(request));
   }
   StepState state;
   state.now = config.train.optimizer->numbers(0, 0.01);
@@ -117,15 +120,14 @@ Step step_under(const std::string& strategy) {
     threads.emplace_back([&, i] {
       const size_t slot = i / replicas;
       workers[i]->context().attach();
-      step(*workers[i], *syncs[slot], layout.on(static_cast<int>(slot)), state, *groups[slot][i % replicas],
-           *everyone[i]);
+      step(*workers[i], *states[slot], layout.on(static_cast<int>(slot)), state, *everyone[i]);
     });
   for (std::thread& thread : threads) thread.join();
   for (const auto& worker : workers) CHECK(*worker->squares() == *workers[0]->squares());
   Step result{*workers[0]->squares(), std::vector<float>(static_cast<size_t>(layout.whole().trained()))};
   layout.for_each_piece({0, layout.whole().trained()}, [&](const ModelLayout::Piece& piece) {
-    syncs[static_cast<size_t>(piece.slot)]->read_state(kParameters, piece.on_slot,
-                                                       result.weights.data() + piece.at);
+    states[static_cast<size_t>(piece.slot)]->store().read(kParameters, piece.on_slot,
+                                                          result.weights.data() + piece.at);
   });
   return result;
 }

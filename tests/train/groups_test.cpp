@@ -22,9 +22,9 @@ std::map<std::string, std::vector<float>> trained(const std::vector<std::string>
   Trainer trainer(plan_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_AS(trainer.run(), Interrupted);
-  const HostArrays arrays = trainer.replicas().download();
+  const HostArrays arrays = trainer.engine().state().download();
   std::map<std::string, std::vector<float>> weights;
-  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+  for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
     const float* first = arrays.values.data() + slice.offset;
     weights[slice.path()].assign(first, first + slice.elements());
   }

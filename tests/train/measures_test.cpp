@@ -132,17 +132,17 @@ RunConfig config_of(int replicas, int64_t batch, bool weighted) {
 /// Returns the run's evaluation of the table.
 Json measure(const RunConfig& config, bool weighted) {
   const RunPlan plan = plan_run(config, single_process());
-  Replicas replicas(plan);
-  replicas.allocate(Plan::Purpose::evaluation, config.train.batch_size);
-  for (const ParameterSlice& slice : replicas.layout().slices()) {
+  Engine engine(plan);
+  engine.allocate(Plan::Purpose::evaluation, config.train.batch_size);
+  for (const ParameterSlice& slice : engine.layout().slices()) {
     std::vector<float> kernel(static_cast<size_t>(slice.elements()), 0.0f);
     if (slice.layer == "classes")
       for (size_t c = 0; c < kClasses; ++c) kernel[c * kClasses + c] = 1;
     else
       kernel[slice.layer == "yes" ? 0 : 1] = 1;
-    replicas.write_state(kParameters, {slice.offset, slice.offset + slice.elements()}, kernel.data());
+    engine.state().write(kParameters, {slice.offset, slice.offset + slice.elements()}, kernel.data());
   }
-  replicas.finish_writing();
+  engine.state().finish_writing();
   Loader loader(with_weights(std::make_shared<Table>(weighted), config, nullptr),
                 {.batch_size = config.train.batch_size});
   const auto measures = evaluate_split(config, replicas, loader, nullptr);
@@ -356,8 +356,8 @@ TEST_CASE("what metrics keep is counted in the memory plan") {
   const auto planned = [](const std::string& metrics) {
     const RunConfig config = config_from(kDenseRun, {"train.metrics=" + metrics});
     const RunPlan plan = plan_run(config, single_process());
-    Replicas replicas(plan);
-    return replicas.memory(Plan::Purpose::training, 8).at(0).metrics;
+    Engine engine(plan);
+    return engine.memory().plan(Plan::Purpose::training, 8).at(0).metrics;
   };
   const RunConfig with_table = config_from(kDenseRun, {"train.metrics=[confusion_matrix, accuracy]"});
   CHECK(table_bytes(with_table).memory >= 2 * size_t{9} * sizeof(Json));

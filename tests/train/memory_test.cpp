@@ -91,8 +91,8 @@ std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
   trainer.start();
   trainer.run();
   std::vector<Memory> memory;
-  const std::vector<MemoryUse> uses = trainer.replicas().memory_use();
-  for (const MemoryPlan& plan : trainer.replicas().memory(Plan::Purpose::training, batch))
+  const std::vector<MemoryUse> uses = trainer.engine().memory_use();
+  for (const MemoryPlan& plan : trainer.engine().memory().plan(Plan::Purpose::training, batch))
     memory.push_back({plan, uses[memory.size()].most});
   return memory;
 }
@@ -102,12 +102,12 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   const RunConfig config = config_from(yaml, sets);
   const RunPlan run = plan_run(config, single_process());
   const Placement& placement = run.placement;
-  Replicas replicas(run);
-  const std::vector<MemoryUse> before = replicas.memory_use();
-  replicas.allocate(Plan::Purpose::training, config.train.batch_size);
-  const std::vector<MemoryUse> after = replicas.memory_use();
+  Engine engine(run);
+  const std::vector<MemoryUse> before = engine.memory_use();
+  engine.allocate(Plan::Purpose::training, config.train.batch_size);
+  const std::vector<MemoryUse> after = engine.memory_use();
   std::vector<double> state;
-  for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, config.train.batch_size)) {
+  for (const MemoryPlan& plan : engine.memory().plan(Plan::Purpose::training, config.train.batch_size)) {
     const size_t i = state.size();
     // Sharded gradients are stored along with the slots.
     const size_t gradients = placement.sharded >= ShardLevel::gradients ? plan.gradients : 0;

@@ -57,7 +57,7 @@ inline std::vector<float> predictions_of(Trainer& trainer, int64_t samples = 5) 
     outputs.emplace_back(static_cast<size_t>(shape.elements()));
     views.push_back({outputs.back().data(), shape});
   }
-  trainer.replicas().predict(batch, views);
+  trainer.engine().predict(batch, views);
   std::vector<float> all;
   for (const auto& output : outputs) all.insert(all.end(), output.begin(), output.end());
   return all;
@@ -68,15 +68,15 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   trainer.run();
   Outcome outcome;
   outcome.losses = recorder.losses;
-  const HostArrays arrays = trainer.replicas().download();
-  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+  const HostArrays arrays = trainer.engine().state().download();
+  for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
     const auto take = [&](std::span<const float> from, std::vector<float>& to) {
       const auto part =
           from.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()));
       to.insert(to.end(), part.begin(), part.end());
     };
     take(arrays.values, outcome.values);
-    if (slice.offset < trainer.replicas().layout().trained())
+    if (slice.offset < trainer.engine().layout().trained())
       for (const std::span<float> slot : arrays.slots) take(slot, outcome.slots);
   }
   std::istringstream lines(trainer.state().history.text());

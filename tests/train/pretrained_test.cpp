@@ -27,8 +27,8 @@ struct Before {
   }
 
   static std::vector<float> weights_of(Trainer& trainer, const std::string& name) {
-    const HostArrays arrays = trainer.replicas().download();
-    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
+    const HostArrays arrays = trainer.engine().state().download();
+    for (const ParameterSlice& slice : trainer.engine().layout().slices())
       if (slice.path() == name)
         return {arrays.values.data() + slice.offset, arrays.values.data() + slice.offset + slice.elements()};
     return {};

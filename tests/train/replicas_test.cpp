@@ -154,11 +154,11 @@ train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {l
       mean[c] += 0.1 * static_cast<double>(share.size()) * m;
       variance[c] += 0.1 * v;
     }
-  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+  for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
     if (!slice.moving_average) continue;
     const auto& expected = slice.name == "moving_mean" ? mean : variance;
     for (size_t c = 0; c < 4; ++c)
-      CHECK(trainer.replicas().download().values[static_cast<size_t>(slice.offset) + c] ==
+      CHECK(trainer.engine().state().download().values[static_cast<size_t>(slice.offset) + c] ==
             doctest::Approx(expected[c]).epsilon(1e-5));
   }
 }

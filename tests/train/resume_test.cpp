@@ -381,10 +381,10 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
   CHECK(checkpoint.slot("momentum", "conv2d/kernel") == nullptr);
   const auto kernel_of = [](Trainer& trainer) {
-    const ParameterSlice& slice = trainer.replicas().layout().slices().front();
+    const ParameterSlice& slice = trainer.engine().layout().slices().front();
     REQUIRE(slice.layer == "conv2d");
     std::vector<float> values(static_cast<size_t>(slice.elements()));
-    trainer.replicas().read_state(kParameters, {slice.offset, slice.offset + slice.elements()},
+    trainer.engine().state().read(kParameters, {slice.offset, slice.offset + slice.elements()},
                                   values.data());
     return values;
   };
@@ -398,8 +398,8 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
         "the checkpoint has no optimizer state for 'conv2d/kernel', not trained before: it starts with "
         "initial values");
   // The other slots continue unchanged.
-  const HostArrays arrays = trainer.replicas().download();
-  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+  const HostArrays arrays = trainer.engine().state().download();
+  for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
     if (slice.moving_average) continue;
     const float* slot = arrays.slots[0].data() + slice.offset;
     CHECK(std::all_of(slot, slot + slice.elements(), [](float value) { return value == 0; }) ==

@@ -117,11 +117,11 @@ TEST_CASE(
                                           "train.optimizer=" + optimizer}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
-    const HostArrays arrays = trainer.replicas().download();
+    const HostArrays arrays = trainer.engine().state().download();
     const std::vector<float> before(arrays.values.begin(), arrays.values.end());
     trainer.run();
     for (const double loss : recorder.losses) CHECK(loss == 0);
-    const HostArrays after = trainer.replicas().download();
+    const HostArrays after = trainer.engine().state().download();
     return !std::equal(before.begin(), before.end(), after.values.begin(), after.values.end());
   };
   CHECK(!moved("{sgd: {learning_rate: 0.5, momentum: 0.9}}"));
@@ -133,9 +133,9 @@ TEST_CASE("weights of classes are not for validation") {
   const auto validated = [&](const std::vector<std::string>& sets) {
     const RunConfig config = config_from(kDenseRun, sets);
     const RunPlan plan = plan_run(config, single_process());
-    Replicas replicas(plan);
-    replicas.allocate(Plan::Purpose::evaluation, 8);
-    replicas.initialize();
+    Engine engine(plan);
+    engine.allocate(Plan::Purpose::evaluation, 8);
+    engine.initialize();
     const auto loader = open_loader(config, *config.dataset.validation, false, false);
     return evaluate_split(config, replicas, *loader, nullptr)->loss();
   };

@@ -29,8 +29,8 @@ TEST_CASE("ruined weights are not saved") {
                   run, recorder, recorder.requests);
   trainer.start();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  trainer.replicas().write_state(kParameters, {0, 1}, &nan);
-  trainer.replicas().finish_writing();
+  trainer.engine().state().write(kParameters, {0, 1}, &nan);
+  trainer.engine().state().finish_writing();
   CHECK_THROWS_AS(trainer.run(), Error);
   CHECK(run.checkpoints().empty());
 }
@@ -46,10 +46,10 @@ TEST_CASE("weights that are ruined end a run whose loss does not show it, as ter
         recorder, recorder.requests);
     trainer.start();
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
+    for (const ParameterSlice& slice : trainer.engine().layout().slices())
       if (slice.layer == "conv2d" && slice.name == "kernel")
-        trainer.replicas().write_state(kParameters, {slice.offset, slice.offset + 1}, &nan);
-    trainer.replicas().finish_writing();
+        trainer.engine().state().write(kParameters, {slice.offset, slice.offset + 1}, &nan);
+    trainer.engine().state().finish_writing();
     what.clear();
     try {
       trainer.run();
@@ -79,28 +79,28 @@ TEST_CASE("a state in parts is looked at, and exchanged with its average, block 
                  "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2]}}", "train.callbacks=[{ema: {}}]"}),
       run, recorder, recorder.requests);
   trainer.start();
-  Replicas& replicas = trainer.replicas();
-  const Range all{0, replicas.layout().trained()};
+  Engine& engine = trainer.engine();
+  const Range all{0, engine.layout().trained()};
   REQUIRE(all.size() > int64_t{1} << 20);
   const auto state = [&](std::string_view array) {
     std::vector<float> values(static_cast<size_t>(all.size()));
-    replicas.read_state(array, all, values.data());
+    engine.state().read(array, all, values.data());
     return values;
   };
   const std::vector<float> first = state(kParameters);
   std::vector<float> other(first.size());
   for (size_t i = 0; i < other.size(); ++i) other[i] = static_cast<float>(i);
-  replicas.begin_average();
+  engine.state().begin_average();
   CHECK(state(kAverage) == first);
-  replicas.write_state(kParameters, all, other.data());
-  replicas.swap_average();
+  engine.state().write(kParameters, all, other.data());
+  engine.state().swap_average();
   CHECK(state(kParameters) == first);
   CHECK(state(kAverage) == other);
 
-  CHECK(replicas.first_weight_not_finite() == "");
+  CHECK(engine.state().first_weight_not_finite() == "");
   const float infinity = std::numeric_limits<float>::infinity();
-  const ParameterSlice& slice = replicas.layout().slices()[2];
+  const ParameterSlice& slice = engine.layout().slices()[2];
   const int64_t last = slice.offset + slice.elements() - 1;
-  replicas.write_state(kParameters, {last, last + 1}, &infinity);
-  CHECK(replicas.first_weight_not_finite() == "dense_1/kernel");
+  engine.state().write(kParameters, {last, last + 1}, &infinity);
+  CHECK(engine.state().first_weight_not_finite() == "dense_1/kernel");
 }

@@ -103,7 +103,7 @@ inline std::vector<double> losses_of(const std::string& yaml, const std::vector<
 
 /// Returns the parameters, followed by all slots: everything that training changes.
 inline std::vector<float> arrays_of(Trainer& trainer) {
-  const HostArrays arrays = trainer.replicas().download();
+  const HostArrays arrays = trainer.engine().state().download();
   std::vector<float> all(arrays.values.begin(), arrays.values.end());
   for (const std::span<float> slot : arrays.slots) all.insert(all.end(), slot.begin(), slot.end());
   return all;

@@ -111,13 +111,13 @@ TEST_CASE("a failure is told to the other processes") {
   Recorder recorder;
   OneOfTwo world(0, kNever);
   const RunPlan plan = plan_run(small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"}), world);
-  Replicas replicas(plan);
-  replicas.allocate(Plan::Purpose::training, 8);
-  replicas.initialize();
+  Engine engine(plan);
+  engine.allocate(Plan::Purpose::training, 8);
+  engine.initialize();
   struct Broken final : Batch {
     int64_t size() const override { return 8; }
     void read(int64_t, int64_t, std::span<const View>) const override { throw Error("on purpose"); }
   };
-  CHECK_THROWS_WITH(replicas.launch(Broken(), 0, 0.1), "on purpose");
+  CHECK_THROWS_WITH(engine.launch(Broken(), 0, 0.1), "on purpose");
   CHECK(world.aborts >= 1);
 }

@@ -21,7 +21,7 @@ class LastGradient {
     parts_[static_cast<size_t>(rank)] = {&worker, values, range};
   }
 
-  /// Implements GradientSync::read_gradient().
+  /// Implements SlotState::read_gradient().
   bool read(const Update& update, Range range, float* to) const {
     for (const Part& part : parts_) {
       const Range both = overlap(range, part.range);

@@ -107,9 +107,9 @@ TEST_SUITE("gpu") {
         kDenseRun, {"strategy={single: {device: 'gpu:0'}}", "dataset.cache=device",
                     "dataset.train.synthetic.samples=8", "dataset.validation.synthetic.samples=8"});
     const RunPlan run = plan_of(config);
-    Replicas replicas(run);
-    replicas.allocate(Plan::Purpose::evaluation, 8);
-    replicas.initialize();
+    Engine engine(run);
+    engine.allocate(Plan::Purpose::evaluation, 8);
+    engine.initialize();
     std::vector<std::vector<double>> first;
     const auto train = open_loader(config, *config.dataset.train, false, true);
     const auto validation = open_loader(config, *config.dataset.validation, false, false);
@@ -117,7 +117,7 @@ TEST_SUITE("gpu") {
       std::vector<std::vector<double>> sums;
       for (Loader* loader : {train.get(), validation.get()}) {
         loader->begin(0, 0);
-        sums.push_back(replicas.evaluate(*loader->next()).sums);
+        sums.push_back(engine.evaluate(*loader->next()).sums);
       }
       CHECK(sums[0] != sums[1]);
       if (round == 0) first = sums;

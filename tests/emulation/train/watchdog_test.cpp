@@ -153,7 +153,7 @@ TEST_SUITE("gpu") {
       trainer.start();
       CHECK_THROWS_WITH_AS(trainer.run(),
                            doctest::Contains("gpu:0: CUDA: cudaErrorLaunchFailure (719); an earlier"), Error);
-      CHECK_THROWS_WITH_AS(trainer.replicas().read_state("parameters", {0, 1}, nullptr),
+      CHECK_THROWS_WITH_AS(trainer.engine().state().read("parameters", {0, 1}, nullptr),
                            doctest::Contains("gpu:0: "), Error);
     }
     emulation::repair_devices();
