@@ -97,8 +97,7 @@ void look_at_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
   if (worst_count) visitors.push_back(&worst.emplace(config, *data, static_cast<size_t>(*worst_count)));
   if (!visitors.empty()) {
     const int64_t batch_size = std::min(config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
-    const auto engine =
-        engine_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
+    const auto engine = engine_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
     if (!visit_predictions(config, *engine, data, batch_size, visitors, [&] { return stop != 0; }))
       throw Interrupted(stop, "stopped");
   }
@@ -187,8 +186,8 @@ void evaluate(const EvaluateOptions& options, World& world) {
   const std::atomic<int>& stop = catch_signals().stop;
   Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   found.samples = loader.samples();
-  auto engine = engine_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation,
-                                         config.train.batch_size, loader);
+  auto engine =
+      engine_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation, config.train.batch_size, loader);
   auto measures = evaluate_split(config, *engine, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());

@@ -137,7 +137,8 @@ class Context {
   /// Captures the operations that `work` enqueues instead of running them. The same calls must have run once
   /// before, because libraries select algorithms and allocate on first use. Waits for earlier operations. The
   /// captured graph runs without allocating or waiting. Returns null if the work cannot be replayed and must
-  /// be called each time: on the CPU, or with DTRAIN_CUDA_GRAPHS=0 in the environment. Throws CaptureRejected.
+  /// be called each time: on the CPU, or with DTRAIN_CUDA_GRAPHS=0 in the environment. Throws
+  /// CaptureRejected.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
   /// Returns the device's name and error if the device has failed; "" if it works (the CPU always does). Does

@@ -40,8 +40,8 @@ class CapturedSteps {
   /// kind until the next call.
   Mode begin(const BatchKind& kind);
   /// Captures the work of microbatch `index` twice, for both values of `turn` (0 and 1), which work() reads.
-  /// Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected() is true until drop()
-  /// or forget().
+  /// Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected() is true until
+  /// drop() or forget().
   void capture(int index, size_t& turn, const std::function<void()>& work);
   /// Replays the microbatch's graph for this turn; calls work() if there is no graph.
   void run(int index, size_t turn, const std::function<void()>& work);

@@ -226,7 +226,7 @@ void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
 void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   step_ = step + 1;
   StepRequest request{batch, static_cast<uint64_t>(config_.seed),
-                  config_.train.optimizer->numbers(step, learning_rate)};
+                      config_.train.optimizer->numbers(step, learning_rate)};
   request.numbers.samples = static_cast<float>(batch.size());
   request.numbers.first = batch.source().first;
   run_step(Plan::Purpose::training, [&](int rank, int slot) {
@@ -251,8 +251,8 @@ const BatchTotals& Engine::evaluate(const Batch& batch) {
 
 void Engine::predict(const Batch& batch, std::span<const View> outputs) {
   run([&](int rank, int slot) {
-    executor(rank, slot).predict(batch, microbatches_of(rank, Plan::Purpose::prediction, batch.size()),
-                                 outputs);
+    executor(rank, slot)
+        .predict(batch, microbatches_of(rank, Plan::Purpose::prediction, batch.size()), outputs);
   });
 }
 

@@ -33,10 +33,10 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
-/// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and called
-/// by one thread, which also serves as the thread of replica 0's first slot. In a step, every replica computes the
-/// gradient of the global mean loss over its part of the batch, and each slot's update combines the gradients and
-/// updates the parameters (engine/update/slot_state.h).
+/// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and
+/// called by one thread, which also serves as the thread of replica 0's first slot. In a step, every replica
+/// computes the gradient of the global mean loss over its part of the batch, and each slot's update combines
+/// the gradients and updates the parameters (engine/update/slot_state.h).
 class Engine {
  public:
   /// Keeps references to the plan.
@@ -54,8 +54,8 @@ class Engine {
   MemoryPlanner& memory() { return memory_; }
   const MemoryPlanner& memory() const { return memory_; }
 
-  /// Allocates the parameters and, for training, the optimizer state, after MemoryPlanner::check(). To be called
-  /// once, before functions that use the state.
+  /// Allocates the parameters and, for training, the optimizer state, after MemoryPlanner::check(). To be
+  /// called once, before functions that use the state.
   void allocate(Plan::Purpose purpose, int64_t batch_size);
   /// Initializes the parameters by their initializers and the run's seed.
   void initialize();
@@ -104,8 +104,8 @@ class Engine {
   using SlotWork = std::function<void(int rank, int slot)>;
 
   Executor& executor(int rank, int slot) { return replicas_[static_cast<size_t>(rank)]->executor(slot); }
-  /// The division of a rank's part of a batch into microbatches. Pipelines use microbatches for evaluation and
-  /// prediction, too.
+  /// The division of a rank's part of a batch into microbatches. Pipelines use microbatches for evaluation
+  /// and prediction, too.
   Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
   /// Runs work(rank, slot) on every slot's thread. If the watchdog knows of a failure, throws that in
   /// preference to any other error.

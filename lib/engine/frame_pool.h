@@ -16,14 +16,14 @@
 
 namespace dtrain {
 
-/// Returns the memory that plans with these needs share: one memory for frames and one shared memory, and link
-/// buffers for each.
+/// Returns the memory that plans with these needs share: one memory for frames and one shared memory, and
+/// link buffers for each.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
 /// Returns the bytes of a device for these needs with `places` microbatches in flight.
 size_t total_bytes(const ArenaBytes& bytes, size_t places);
 
-/// Creates frames for microbatches, and gives each a place: a part of the slot's memory, or the whole of it if one
-/// microbatch is in flight. To be used by the slot's thread.
+/// Creates frames for microbatches, and gives each a place: a part of the slot's memory, or the whole of it
+/// if one microbatch is in flight. To be used by the slot's thread.
 class FramePool {
  public:
   FramePool(ReplicaPlans& plans, int slot, Context& context);
@@ -38,8 +38,8 @@ class FramePool {
   /// Whether memory was reallocated since the last call.
   bool take_moved() { return std::exchange(moved_, false); }
 
-  /// Returns the frame of microbatch `index`, bound to `arrays` and to the memory of its place. Waits until other
-  /// slots have received the data that was sent from this place.
+  /// Returns the frame of microbatch `index`, bound to `arrays` and to the memory of its place. Waits until
+  /// other slots have received the data that was sent from this place.
   Frame& bind(Plan::Purpose purpose, Range samples, int index, SlotArrays arrays);
   /// Returns a frame that bind() has bound.
   Frame& frame(Plan::Purpose purpose, Range samples, int index) {

@@ -59,9 +59,9 @@ std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const H
 }
 
 const MemoryDemand& scarcest(std::span<const MemoryDemand> demands) {
-  return *std::max_element(
-      demands.begin(), demands.end(),
-      [](const MemoryDemand& a, const MemoryDemand& b) { return a.excess() < b.excess(); });
+  return *std::max_element(demands.begin(), demands.end(), [](const MemoryDemand& a, const MemoryDemand& b) {
+    return a.excess() < b.excess();
+  });
 }
 
 std::string shortage(const MemoryDemand& demand, int64_t batch_size) {

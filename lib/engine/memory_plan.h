@@ -1,5 +1,5 @@
-// What a run will hold in each memory, computed before anything is allocated. These functions depend on nothing
-// but their arguments.
+// What a run will hold in each memory, computed before anything is allocated. These functions depend on
+// nothing but their arguments.
 #pragma once
 
 #include <cstddef>
@@ -46,15 +46,13 @@ struct FreeMemory {
 
 /// Planned use of one memory (the host's or a GPU's).
 struct MemoryDemand {
-  std::optional<int> gpu;  // nullopt: the host
-  FreeMemory free;
-  MemoryPlan sum;                            // over the replicas that use this memory
-  HostNeeds host;                            // zero for a GPU
-  std::optional<MemoryPlan> largest = {};    // largest plan that was added
+  std::optional<int> gpu = {};  // nullopt: the host
+  FreeMemory free = {};
+  MemoryPlan sum = {};                     // over the replicas that use this memory
+  HostNeeds host = {};                     // zero for a GPU
+  std::optional<MemoryPlan> largest = {};  // largest plan that was added
 
-  size_t total() const {
-    return sum.total() + host.metrics + host.data + host.read_ahead + host.copies;
-  }
+  size_t total() const { return sum.total() + host.metrics + host.data + host.read_ahead + host.copies; }
   /// Missing bytes; negative if memory is left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(free.bytes); }
   std::string name() const;  // "cpu", "gpu:1"
@@ -69,12 +67,12 @@ std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const H
 /// Returns the memory with the least bytes left after its planned use.
 const MemoryDemand& scarcest(std::span<const MemoryDemand> demands);
 
-/// Returns what is wrong if batches of this size do not fit: "gpu:0: batches of 64 need 3 GB (...), but 2 GB is
-/// available (...)".
+/// Returns what is wrong if batches of this size do not fit: "gpu:0: batches of 64 need 3 GB (...), but 2 GB
+/// is available (...)".
 std::string shortage(const MemoryDemand& demand, int64_t batch_size);
 
-/// Returns a warning if the host's plan fits only by swapping or by displacing others' memory, because it needs
-/// more than `available` bytes; otherwise "".
+/// Returns a warning if the host's plan fits only by swapping or by displacing others' memory, because it
+/// needs more than `available` bytes; otherwise "".
 std::string host_advice(const MemoryDemand& host, size_t available);
 
 }  // namespace dtrain

@@ -102,7 +102,7 @@ std::vector<MemoryDemand> MemoryPlanner::demands(Plan::Purpose purpose, int64_t 
   std::map<int, FreeMemory> gpus;
   for (const auto& replica : replicas_)
     for (const auto& its : replica->executors())
-      if (const Context& context = its->worker().context(); its->worker().on_gpu())
+      if (Context& context = its->worker().context(); its->worker().on_gpu())
         gpus[context.device().index] = {usable_gpu_bytes(context.free_bytes()), "its free memory"};
   return sum_demands(plan(purpose, batch_size), host_needs(purpose, batch_size), {host.left(), host.whose},
                      gpus);
@@ -128,9 +128,8 @@ void MemoryPlanner::check(Plan::Purpose purpose, int64_t batch_size) {
   const std::vector<MemoryDemand> all = demands(purpose, batch_size);
   const MemoryDemand& demand = scarcest(all);
   if (demand.excess() <= 0) return;
-  const int64_t most =
-      largest_batch([&](int64_t batch) { return scarcest(demands(purpose, batch)).excess(); }, batch_size,
-                    demand.excess());
+  const int64_t most = largest_batch(
+      [&](int64_t batch) { return scarcest(demands(purpose, batch)).excess(); }, batch_size, demand.excess());
   const bool training = purpose == Plan::Purpose::training;
   std::string what_fits = fmt::format("the largest batch that fits is {}", most);
   if (most == 0) {

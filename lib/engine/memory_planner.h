@@ -22,8 +22,8 @@ namespace dtrain {
 
 /// What is known about the samples of a run when its memory is planned.
 struct DataMemory {
-  size_t on_gpu = 0;      // bytes of samples that each GPU replica keeps (cache: device)
-  size_t on_host = 0;     // bytes of samples that the host will keep but has not read yet
+  size_t on_gpu = 0;   // bytes of samples that each GPU replica keeps (cache: device)
+  size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet
   int64_t most_samples = std::numeric_limits<int64_t>::max();  // the largest batch size
   ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
 };
@@ -63,7 +63,9 @@ class MemoryPlanner {
   /// Returns a text such as "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers" if replicas have
   /// several devices.
   std::string most_of_it(const MemoryDemand& demand) const;
-  Executor& executor(int rank, int slot) const { return replicas_[static_cast<size_t>(rank)]->executor(slot); }
+  Executor& executor(int rank, int slot) const {
+    return replicas_[static_cast<size_t>(rank)]->executor(slot);
+  }
   int64_t limited(int64_t batch_size) const { return std::min(batch_size, data_.most_samples); }
 
   const RunConfig& config_;

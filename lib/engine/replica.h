@@ -18,8 +18,8 @@ class Replica {
   Replica(const RunConfig& config, const Placement& placement, const ModelLayout& layout,
           SlotThreads& threads, std::span<const std::unique_ptr<SlotState>> states, int rank,
           const ReplicaPlans::Options& options)
-      : plans_(config.graph, layout, config.heads, placement, ops_of(threads, rank),
-               groups_of(threads, rank), options) {
+      : plans_(config.graph, layout, config.heads, placement, ops_of(threads, rank), groups_of(threads, rank),
+               options) {
     for (int slot = 0; slot < threads.slots(); ++slot)
       executors_.push_back(std::make_unique<Executor>(
           plans_, slot, threads.worker(rank, slot), *states[static_cast<size_t>(slot)],
@@ -42,7 +42,7 @@ class Replica {
     return groups;
   }
 
-  ReplicaPlans plans_;  // destroyed after the executors' frames
+  ReplicaPlans plans_;                                // destroyed after the executors' frames
   std::vector<std::unique_ptr<Executor>> executors_;  // by slot
 };
 

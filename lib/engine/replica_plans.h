@@ -19,8 +19,8 @@ namespace dtrain {
 class ReplicaPlans {
  public:
   struct Options {
-    bool spin = false;          // PlanOptions::spin
-    bool accumulates = false;   // steps may have several microbatches
+    bool spin = false;                     // PlanOptions::spin
+    bool accumulates = false;              // steps may have several microbatches
     int64_t all_reduce_bucket = 0;         // PlanOptions::all_reduce_bucket
     bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
   };

@@ -48,9 +48,9 @@ SlotThreads::SlotThreads(const RunConfig& config, const Placement& placement, co
   for (int rank = 0; rank < replicas; ++rank)
     for (int slot = 0; slot < slots_; ++slot) {
       const DeviceId device = placement.replicas[static_cast<size_t>(rank)][static_cast<size_t>(slot)];
-      workers_.push_back(
-          std::make_unique<Worker>(rank, make_context(device, cores[index_of(rank, slot)], spin_, config.train),
-                                   gpu_math(config.train), layout.on(slot)));
+      workers_.push_back(std::make_unique<Worker>(
+          rank, make_context(device, cores[index_of(rank, slot)], spin_, config.train),
+          gpu_math(config.train), layout.on(slot)));
     }
   run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
 }

@@ -14,8 +14,8 @@
 
 namespace dtrain {
 
-/// Owned by one thread, which is also the thread of replica 0's first slot. Ranks are those of the replicas of
-/// this process.
+/// Owned by one thread, which is also the thread of replica 0's first slot. Ranks are those of the replicas
+/// of this process.
 class SlotThreads {
  public:
   SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout);
@@ -28,8 +28,8 @@ class SlotThreads {
   bool spin() const { return spin_; }
 
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
-  /// The communicator of a slot in all replicas, and that of all slots of all replicas; the same one if there is
-  /// one slot.
+  /// The communicator of a slot in all replicas, and that of all slots of all replicas; the same one if there
+  /// is one slot.
   Collective& replicas_of(int rank, int slot);
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
 

@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// Host buffers and events exist twice, so that one step can be prepared while the previous one computes. They
-/// alternate: turn() is 0 or 1, and a captured graph serves one turn.
+/// Host buffers and events exist twice, so that one step can be prepared while the previous one computes.
+/// They alternate: turn() is 0 or 1, and a captured graph serves one turn.
 class StepBuffers {
  public:
   /// `count`: number of totals, at least 1. Keeps a reference to the worker.
@@ -34,8 +34,8 @@ class StepBuffers {
 
   /// Records that all work of the step has been enqueued.
   void end() { done_[turn_]->record(); }
-  /// Waits for the totals of the last step (`back` 0) or of the one before it (`back` 1) and returns them. Valid
-  /// until the next call.
+  /// Waits for the totals of the last step (`back` 0) or of the one before it (`back` 1) and returns them.
+  /// Valid until the next call.
   std::span<const double> totals(int back);
 
   double* device_totals() const { return static_cast<double*>(totals_.data()); }

@@ -50,7 +50,7 @@ struct LayerCall {
 struct LayerForward {
   CallId call = CallId::none;
   int64_t gathered = 0;  // doubles that each replica contributes to the all-gather within the call; 0: no
-                        // all-gather
+                         // all-gather
 };
 
 struct LayerBackward {
@@ -193,7 +193,8 @@ struct AllReduceRowWeights {};
 /// Later instructions can read what was all-reduced.
 struct JoinReductions {};
 
-/// Sums the replicas' gradients in the host's memory or in one GPU's; this replica then has the sum of `share`.
+/// Sums the replicas' gradients in the host's memory or in one GPU's; this replica then has the sum of
+/// `share`.
 struct ReduceScatterGradients {
   Range share;
 };
@@ -203,8 +204,8 @@ struct SumSquares {
   Range range;
 };
 
-/// Sums the squares of the whole model's gradient over all slots and replicas; this one adds those of `range`.
-/// Waits for the device.
+/// Sums the squares of the whole model's gradient over all slots and replicas; this one adds those of
+/// `range`. Waits for the device.
 struct AllReduceSquares {
   Range range;
 };
@@ -240,14 +241,13 @@ struct SynchronizeDevice {};
 /// Copies the updated parameters of the other replicas' shards to this replica.
 struct GatherUpdated {};
 
-using Work =
-    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights, ReorderValue,
-                 CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters, JoinGathered,
-                 SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient, ZeroGradient,
-                 ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients, AllReduceRowWeights,
-                 JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares, GatherRowWeights,
-                 ScaleGradient, FindDirections, AllReduceDirections, UpdateParameters, SynchronizeDevice,
-                 GatherUpdated>;
+using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights,
+                          ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
+                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
+                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady,
+                          AllReduceGradients, AllReduceRowWeights, JoinReductions, ReduceScatterGradients,
+                          SumSquares, AllReduceSquares, GatherRowWeights, ScaleGradient, FindDirections,
+                          AllReduceDirections, UpdateParameters, SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

@@ -123,9 +123,9 @@ class BackwardLowering {
     if (requirements.scratch_bytes)
       call.scratch =
           step_.add_array(Kind::scratch, "scratch of " + n.name, call.slot, requirements.scratch_bytes);
-    emit(
-        i, n.name + " backward",
-        LayerBackward{.call = program_.calls.add(std::move(call)), .gathered = requirements.backward_gathered});
+    emit(i, n.name + " backward",
+         LayerBackward{.call = program_.calls.add(std::move(call)),
+                       .gathered = requirements.backward_gathered});
     add_shared_gradients(i, places);
   }
 

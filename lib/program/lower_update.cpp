@@ -38,23 +38,24 @@ class UpdateLowering {
         add(program_.on_device, Phase::reduce, "reductions join", JoinReductions{});
         return;
       case GradientReduction::reduce_scatter:
-        add(program_.on_host, Phase::reduce, "gradients reduce-scatter", ReduceScatterGradients{request_.share});
+        add(program_.on_host, Phase::reduce, "gradients reduce-scatter",
+            ReduceScatterGradients{request_.share});
         return;
     }
   }
 
   /// The factor of the gradient: for clipping, float16's loss scale, and weights of rows.
   void lower_factor() {
-    using RowWeights = ScaleGradient::RowWeights;
+    using Weights = ScaleGradient::RowWeights;
     const Range trained = overlap(request_.share, {0, request_.trained});
-    RowWeights weights = RowWeights::none;
-    if (request_.needs_norm && is_local()) add(list(), Phase::update, "gradient squares", SumSquares{trained});
+    Weights weights = Weights::none;
+    if (request_.needs_norm && is_local())
+      add(list(), Phase::update, "gradient squares", SumSquares{trained});
     if (request_.needs_norm && !is_local())
       add(list(), Phase::reduce, "gradient squares all-reduce",
           AllReduceSquares{request_.counts_share ? trained : Range{}});
     if (request_.has_row_weights) {
-      weights = is_local() && request_.reduction == GradientReduction::none ? RowWeights::own
-                                                                            : RowWeights::summed;
+      weights = is_local() && request_.reduction == GradientReduction::none ? Weights::own : Weights::summed;
       if (!is_local()) add(list(), Phase::reduce, "row weights gather", GatherRowWeights{});
     }
     if (request_.needs_norm || request_.has_row_weights)

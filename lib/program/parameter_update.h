@@ -5,8 +5,9 @@
 
 namespace dtrain {
 
-/// One slot of one replica at the end of a step: runs the instructions of an UpdateProgram, and the all-reduces
-/// that the backward pass starts. All replicas run the same kinds of instructions in the same order.
+/// One slot of one replica at the end of a step: runs the instructions of an UpdateProgram, and the
+/// all-reduces that the backward pass starts. All replicas run the same kinds of instructions in the same
+/// order.
 class ParameterUpdate {
  public:
   virtual ~ParameterUpdate() = default;
@@ -27,6 +28,8 @@ class ParameterUpdate {
 
 /// An instruction that a ParameterUpdate runs.
 template <class W>
-concept UpdateWork = requires(ParameterUpdate& update, const W& work) { update.run(work); };
+concept UpdateWork = requires(ParameterUpdate& update, const W& work) {
+  update.run(work);
+};
 
 }  // namespace dtrain

@@ -67,7 +67,8 @@ void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch)
   written_best_ = state_.best;
   check_directory();
   // The first snapshot touches its memory, which takes far longer than copying into it.
-  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch)) engine.state().snapshot();
+  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch))
+    engine.state().snapshot();
   last_save_ = Clock::now();
 }
 
@@ -318,7 +319,8 @@ void Checkpointing::end() {
 
 double Checkpointing::seconds_of_a_save() const {
   constexpr double kSlowDisk = 50e6;  // bytes per second, until the first save is measured
-  return longest_save_ > 0 ? longest_save_ : static_cast<double>(engine_->state().snapshot_bytes()) / kSlowDisk;
+  return longest_save_ > 0 ? longest_save_
+                           : static_cast<double>(engine_->state().snapshot_bytes()) / kSlowDisk;
 }
 
 double Checkpointing::seconds_to_save() const {

@@ -75,9 +75,9 @@ class HeadArrays {
 
 }  // namespace
 
-bool visit_predictions(const RunConfig& config, Engine& engine,
-                       const std::shared_ptr<const Dataset>& data, int64_t batch_size,
-                       std::span<PredictionVisitor* const> visitors, const std::function<bool()>& is_to_end) {
+bool visit_predictions(const RunConfig& config, Engine& engine, const std::shared_ptr<const Dataset>& data,
+                       int64_t batch_size, std::span<PredictionVisitor* const> visitors,
+                       const std::function<bool()>& is_to_end) {
   std::vector<HeadArrays> heads;
   for (size_t head = 0; head < config.heads.size(); ++head) heads.emplace_back(config, head, batch_size);
   Loader loader(std::make_shared<InputsOf>(data, config.graph.inputs.size()),

@@ -37,8 +37,8 @@ class PredictionVisitor {
 /// allocated for prediction with batches of `batch_size`. `data`: columns of inputs, targets and, if the
 /// run's rows have weights, the weights. Returns false if `is_to_end`, which is called before each batch, has
 /// returned true.
-bool visit_predictions(const RunConfig& config, Engine& engine,
-                       const std::shared_ptr<const Dataset>& data, int64_t batch_size,
-                       std::span<PredictionVisitor* const> visitors, const std::function<bool()>& is_to_end);
+bool visit_predictions(const RunConfig& config, Engine& engine, const std::shared_ptr<const Dataset>& data,
+                       int64_t batch_size, std::span<PredictionVisitor* const> visitors,
+                       const std::function<bool()>& is_to_end);
 
 }  // namespace dtrain

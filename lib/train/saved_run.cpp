@@ -326,8 +326,8 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 }
 
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
-                                                 Plan::Purpose purpose, int64_t batch_size,
-                                                 const Loader& loader) {
+                                             Plan::Purpose purpose, int64_t batch_size,
+                                             const Loader& loader) {
   auto engine = std::make_unique<Engine>(plan);
   engine->memory().set_data({.most_samples = loader.samples(), .read_ahead = loader.read_ahead_memory()});
   engine->allocate(purpose, batch_size);

@@ -82,8 +82,7 @@ void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 /// prediction) with batches of the loader, of at most `batch_size` samples. Throws UserError like
 /// restore_weights(), or if there is too little memory. Keeps references to the plan.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
-                                                 Plan::Purpose purpose, int64_t batch_size,
-                                                 const Loader& loader);
+                                             Plan::Purpose purpose, int64_t batch_size, const Loader& loader);
 
 /// Returns the content of a checkpoint; refers to `arrays`, which have the layout `layout`.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,

@@ -95,7 +95,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     observer_.on_warning(anew);
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     engine_->state().set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
-                                   .good_steps = static_cast<int32_t>(state_.good_steps)});
+                                         .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.heads), 0.0);  // the saved ones may belong to other metrics
   if (state_.sums.size() != count_totals(config_.heads))

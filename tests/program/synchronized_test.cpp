@@ -90,8 +90,7 @@ TEST_CASE("a replica that fails frees those that wait for it within a plan") {
         const auto device = test::cpu_device();
         PlanRun run(*device, synchronized_model(), &member);
         if (member.rank() == failing) {
-          for (int64_t call = 0; call < after; ++call)
-            all_gather_zeros(member, call % 2 == 0 ? 17 : 16);
+          for (int64_t call = 0; call < after; ++call) all_gather_zeros(member, call % 2 == 0 ? 17 : 16);
           throw Error("it broke");
         }
         for (;;) member.rank() == 1 ? meet(run.plan, member) : run.run();

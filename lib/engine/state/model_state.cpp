@@ -39,14 +39,12 @@ void ModelState::allocate_slots() {
   run_([&](int rank, int slot) {
     slots_[static_cast<size_t>(slot)]->allocate_slots(threads_.worker(rank, slot));
   });
-  for (const Optimizer::Slot& slot : update().slots())
-    arrays_.push_back({slot.name, layout().trained(), {}});
+  for (const Optimizer::Slot& slot : update().slots()) arrays_.push_back({slot.name, layout().trained(), {}});
 }
 
 std::span<float> ModelState::copy_of(Array& array) {
   if (!array.copy.data() && array.size > 0)
-    array.copy = threads_.worker(0, 0).context().allocate_host(static_cast<size_t>(array.size) *
-                                                                            sizeof(float));
+    array.copy = threads_.worker(0, 0).context().allocate_host(bytes_of_floats(array.size));
   return {array.copy.f32(), static_cast<size_t>(array.size)};
 }
 
@@ -126,9 +124,10 @@ std::optional<HostArrays> ModelState::snapshot() {
   run_([&](int rank, int slot) {
     for (Array& array : arrays_) {
       const Range part = part_of(array.size, rank * threads_.slots() + slot, threads_.size());
-      threads_.worker(rank, slot).context().copy_to_host(array.copy.f32() + part.begin,
-                                                         host_view(array.name).data() + part.begin,
-                                                         static_cast<size_t>(part.size()) * sizeof(float));
+      threads_.worker(rank, slot)
+          .context()
+          .copy_to_host(array.copy.f32() + part.begin, host_view(array.name).data() + part.begin,
+                        bytes_of_floats(part.size()));
     }
   });
   return arrays;

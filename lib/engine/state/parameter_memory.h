@@ -11,6 +11,10 @@
 
 namespace dtrain {
 
+inline size_t bytes_of_floats(int64_t count) {
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
 /// Parts of a layout that a memory holds.
 struct HeldRanges {
   Range values;  // parameters
@@ -29,7 +33,7 @@ class ParameterMemory {
   const HeldRanges& held() const { return held_; }
   /// Bytes that allocate() needs, and bytes that allocate_slots() needs per slot.
   size_t bytes() const;
-  size_t slot_bytes() const { return static_cast<size_t>(held_.slots.size()) * sizeof(float); }
+  size_t slot_bytes() const { return bytes_of_floats(held_.slots.size()); }
   /// Allocate with the `ops` of one of the sharing replicas. Parameters are zero, slots have their initial
   /// value.
   void allocate(Ops& ops);

@@ -15,9 +15,9 @@ namespace dtrain {
 /// "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
-/// The state of one slot in all replicas: whole copies (ReplicatedStore) or shards (ShardedStore). Between steps
-/// it is read and written by array name and by range of the slot's layout: [0, size) for parameters, [0,
-/// trained) for optimizer state.
+/// The state of one slot in all replicas: whole copies (ReplicatedStore) or shards (ShardedStore). Between
+/// steps it is read and written by array name and by range of the slot's layout: [0, size) for parameters,
+/// [0, trained) for optimizer state.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
@@ -47,7 +47,8 @@ class ParameterStore {
   virtual std::span<float> host_view(std::string_view array) = 0;
   virtual void read(std::string_view array, Range range, float* to) = 0;
   virtual void write(std::string_view array, Range range, const float* from) = 0;
-  /// Recomputes data derived from the parameters. To be called on each worker's thread after the last write().
+  /// Recomputes data derived from the parameters. To be called on each worker's thread after the last
+  /// write().
   virtual void finish_writing(Worker& worker) = 0;
 };
 

@@ -54,7 +54,7 @@ void ReplicatedStore::load(Worker& worker) {
   const auto& mirror = mirror_of(worker);
   if (!mirror) return;
   worker.context().copy_to_device(mirror->values(), copy_of(worker).memory->values(),
-                                  static_cast<size_t>(layout_.size()) * sizeof(float));
+                                  bytes_of_floats(layout_.size()));
   mirror->refresh_copy(worker.ops());
 }
 
@@ -73,13 +73,13 @@ std::span<float> ReplicatedStore::host_view(std::string_view array) {
 
 void ReplicatedStore::read(std::string_view array, Range range, float* to) {
   copies_[0].owner->context().copy_to_host(to, array_of(*copies_[0].memory, array) + range.begin,
-                                           static_cast<size_t>(range.size()) * sizeof(float));
+                                           bytes_of_floats(range.size()));
 }
 
 void ReplicatedStore::write(std::string_view array, Range range, const float* from) {
   for (const Copy& copy : copies_)
     copy.owner->context().copy_to_device(array_of(*copy.memory, array) + range.begin, from,
-                                         static_cast<size_t>(range.size()) * sizeof(float));
+                                         bytes_of_floats(range.size()));
 }
 
 void ReplicatedStore::finish_writing(Worker& worker) {

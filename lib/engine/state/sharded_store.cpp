@@ -6,14 +6,6 @@
 
 namespace dtrain {
 
-namespace {
-
-size_t bytes_of_floats(int64_t n) {
-  return static_cast<size_t>(n) * sizeof(float);
-}
-
-}  // namespace
-
 ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
                            std::span<Worker* const> workers, ShardLevel level)
     : slots_(slots), has_sharded_parameters_(level == ShardLevel::parameters) {

@@ -32,9 +32,9 @@ struct Shard {
   }
 };
 
-/// Each replica stores only one part of the optimizer state and, with level `parameters`, only that part of the
-/// parameters. A part is a contiguous range of the parameters with gradients and, with level `parameters`, one
-/// of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
+/// Each replica stores only one part of the optimizer state and, with level `parameters`, only that part of
+/// the parameters. A part is a contiguous range of the parameters with gradients and, with level
+/// `parameters`, one of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats

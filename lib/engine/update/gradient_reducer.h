@@ -74,23 +74,24 @@ class GradientReducer {
 
 /// For one replica: its gradient is the sum.
 std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout);
-/// For replicas in one memory (the host's or one GPU's): each sums one share. Also for one replica whose other
-/// slots hold parts of the gradient.
+/// For replicas in one memory (the host's or one GPU's): each sums one share. Also for one replica whose
+/// other slots hold parts of the gradient.
 std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayout& layout,
                                                             std::span<Worker* const> workers);
 /// For one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
 /// For any mixture of devices: gradients are summed in host memory, which works on every machine but is slow.
-/// `on_host`: by replica, the worker on a CPU that sums and updates for it; the replica's own worker if that is
-/// on a CPU.
+/// `on_host`: by replica, the worker on a CPU that sums and updates for it; the replica's own worker if that
+/// is on a CPU.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
-/// For sharded state. CPU replicas exchange shards in host memory; GPUs, one per replica, by NCCL. `members`: of
-/// the communicator of the workers. Keeps references to all arguments. Throws UserError if there are GPUs but no
-/// NCCL.
-std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout, const ShardedStore& store,
+/// For sharded state. CPU replicas exchange shards in host memory; GPUs, one per replica, by NCCL. `members`:
+/// of the communicator of the workers. Keeps references to all arguments. Throws UserError if there are GPUs
+/// but no NCCL.
+std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
+                                                      const ShardedStore& store,
                                                       std::span<Worker* const> workers,
                                                       std::span<Collective* const> members, ShardLevel level,
                                                       World& world);

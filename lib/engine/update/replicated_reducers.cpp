@@ -104,7 +104,7 @@ class StagedReducer final : public GradientReducer {
   }
 
  private:
-  size_t whole_bytes() const { return static_cast<size_t>(with_gradient_) * sizeof(float); }
+  size_t whole_bytes() const { return bytes_of_floats(with_gradient_); }
   Worker& host_of(const Worker& worker) const { return *on_host_[static_cast<size_t>(worker.rank())]; }
 
   std::vector<Worker*> on_host_;

@@ -5,18 +5,15 @@
 
 #include "base/error.h"
 #include "engine/update/gradient_reducer.h"
+#include "program/plan_options.h"
 
 namespace dtrain {
 
 namespace {
 
-size_t bytes_of_floats(int64_t n) {
-  return static_cast<size_t>(n) * sizeof(float);
-}
-
-/// Base of the reducers for sharded state. With level `optimizer`, a step ends by reducing whole gradients and
-/// gathering the updated parameters; with level `gradients` or `parameters`, the backward pass reduces gradients
-/// through StateShards.
+/// Base of the reducers for sharded state. With level `optimizer`, a step ends by reducing whole gradients
+/// and gathering the updated parameters; with level `gradients` or `parameters`, the backward pass reduces
+/// gradients through StateShards.
 class ShardedReducer : public GradientReducer {
  public:
   ShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
@@ -90,8 +87,8 @@ class ShardedReducer : public GradientReducer {
 
   const ShardedStore& store_;
   const ShardLevel level_;
-  std::vector<Buffer> sums_;        // by rank
-  std::vector<char> first_time_;    // by rank: see StateShards::begin()
+  std::vector<Buffer> sums_;      // by rank
+  std::vector<char> first_time_;  // by rank: see StateShards::begin()
   std::vector<std::unique_ptr<View>> views_;
 };
 
@@ -144,8 +141,8 @@ class HostShardedReducer final : public ShardedReducer {
 class NcclShardedReducer final : public ShardedReducer {
  public:
   NcclShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
-                     std::span<Worker* const> workers, std::span<Collective* const> members,
-                     ShardLevel level, World& world)
+                     std::span<Worker* const> workers, std::span<Collective* const> members, ShardLevel level,
+                     World& world)
       : ShardedReducer(layout, store, members, level), staging_(workers.size()) {
     join_nccl(workers, world);
   }
@@ -244,7 +241,8 @@ int64_t staging_floats(const ParameterLayout& layout, ShardLevel level) {
                   layout.with_gradient() - layout.trained());
 }
 
-std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout, const ShardedStore& store,
+std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
+                                                      const ShardedStore& store,
                                                       std::span<Worker* const> workers,
                                                       std::span<Collective* const> members, ShardLevel level,
                                                       World& world) {

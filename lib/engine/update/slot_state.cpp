@@ -47,10 +47,9 @@ SlotState::SlotState(const SlotStateRequest& request)
   if (exchange_ != Exchange::none) norm_.emplace(request_.model, request_.slot, updating_);
   for (size_t rank = 0; rank < updating_.size(); ++rank) {
     const bool records = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce;
-    updates_.emplace_back(WorkerUpdate::Parts{*request_.workers[rank], *updating_[rank],
-                                              *request_.replicas[rank], *request_.everyone[rank],
-                                              request_.update, *store_, *reducer_,
-                                              norm_ ? &*norm_ : nullptr, last_, records});
+    updates_.emplace_back(WorkerUpdate::Parts{
+        *request_.workers[rank], *updating_[rank], *request_.replicas[rank], *request_.everyone[rank],
+        request_.update, *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_, records});
     programs_.push_back(lower_update(update_request(static_cast<int>(rank))));
   }
 }
@@ -68,11 +67,11 @@ void SlotState::make_host_workers() {
 void SlotState::make_parts() {
   const ParameterLayout& layout = request_.layout();
   const auto& slots = request_.update.slots();
-  const std::span<Worker* const> workers = request_.workers, owners = updating_;
+  const std::span<Worker*const> workers = request_.workers, owners = updating_;
   if (exchange_ == Exchange::sharded) {
     auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.sharded);
-    reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded,
-                                    request_.world);
+    reducer_ =
+        make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded, request_.world);
     store_ = std::move(store);
     return;
   }
@@ -115,8 +114,7 @@ UpdateRequest SlotState::update_request(int rank) const {
 }
 
 int64_t SlotState::overlapped_bucket() const {
-  const bool overlaps =
-      reducer_->reduction() == GradientReduction::all_reduce && !request_.has_other_slots();
+  const bool overlaps = reducer_->reduction() == GradientReduction::all_reduce && !request_.has_other_slots();
   return overlaps ? update_request(0).bucket : 0;
 }
 

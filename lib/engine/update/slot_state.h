@@ -24,9 +24,9 @@ namespace dtrain {
 
 /// A slot's workers and parameters. All lists are by replica.
 struct SlotStateRequest {
-  std::vector<Worker*> workers;
-  std::vector<Collective*> replicas;  // communicator of the slot's workers
-  std::vector<Collective*> everyone;  // communicator of all slots of all replicas
+  std::vector<Worker*> workers = {};
+  std::vector<Collective*> replicas = {};  // communicator of the slot's workers
+  std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas
   const ModelLayout& model;
   int slot = 0;
   const Update& update;  // of the slot's parameters
@@ -39,8 +39,8 @@ struct SlotStateRequest {
 };
 
 /// Chooses the store and the reducer for the workers' devices: sharded if requested; otherwise without
-/// communication (one replica with one slot), in shared memory, by NCCL (one GPU per worker), or in host memory.
-/// In a step, each worker's thread calls begin(), runs its plans, and then the parts of its update.
+/// communication (one replica with one slot), in shared memory, by NCCL (one GPU per worker), or in host
+/// memory. In a step, each worker's thread calls begin(), runs its plans, and then the parts of its update.
 class SlotState {
  public:
   explicit SlotState(const SlotStateRequest& request);

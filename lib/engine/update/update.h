@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "collective/collective.h"
-#include "engine/update/pairwise_terms.h"
 #include "engine/state/parameter_memory.h"
+#include "engine/update/pairwise_terms.h"
 #include "nn/parameters.h"
 #include "ops/ops.h"
 #include "optim/optimizer.h"

@@ -32,8 +32,8 @@ void WorkerUpdate::run(const SumSquares& work) {
 
 void WorkerUpdate::run(const AllReduceSquares& work) {
   Worker& worker = parts_.updating;
-  const double squares = parts_.norm->sum_of_squares(worker, parts_.everyone,
-                                                     gradient_at(work.range.begin), work.range);
+  const double squares =
+      parts_.norm->sum_of_squares(worker, parts_.everyone, gradient_at(work.range.begin), work.range);
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
@@ -45,11 +45,11 @@ void WorkerUpdate::run(const GatherRowWeights&) {
 }
 
 void WorkerUpdate::run(const ScaleGradient& work) {
-  using RowWeights = ScaleGradient::RowWeights;
+  using Weights = ScaleGradient::RowWeights;
   Worker& worker = parts_.updating;
   const double* weights = nullptr;
-  if (work.weights == RowWeights::own) weights = worker.row_weights();
-  if (work.weights == RowWeights::summed) weights = worker.weights();
+  if (work.weights == Weights::own) weights = worker.row_weights();
+  if (work.weights == Weights::summed) weights = worker.weights();
   worker.ops().update_gradient_scale(parts_.update.gradient_rule(),
                                      parts_.update.needs_norm() ? worker.squares() : nullptr, weights,
                                      worker.state());

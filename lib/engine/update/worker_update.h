@@ -16,11 +16,11 @@ namespace dtrain {
 class WorkerUpdate final : public ParameterUpdate {
  public:
   struct Parts {
-    Worker& computing;      // runs the step's plan
-    Worker& updating;       // updates the parameters: the same worker, or one on the host that does this for a
-                            // GPU
-    Collective& replicas;   // communicator of this slot in all replicas
-    Collective& everyone;   // that of all slots of all replicas
+    Worker& computing;     // runs the step's plan
+    Worker& updating;      // updates the parameters: the same worker, or one on the host that does this for a
+                           // GPU
+    Collective& replicas;  // communicator of this slot in all replicas
+    Collective& everyone;  // that of all slots of all replicas
     const Update& update;
     const ParameterStore& store;
     GradientReducer& reducer;
