@@ -39,20 +39,19 @@ outputs: [classes, apart]
 /// device is a slot.
 class PlanRun {
  public:
-  explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr)
-      : PlanRun({&on}, good_graph(model), {}, replicas) {}
+  explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr,
+                   const PlanOptions& options = {})
+      : PlanRun({&on}, good_graph(model), {}, replicas, options) {}
   /// `slots_of_nodes` is the slot of each node; empty: all are on slot 0.
   PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
-          Collective* replicas = nullptr, bool accumulates = false)
+          Collective* replicas = nullptr, PlanOptions options = {})
       : devices(std::move(on)),
         slots(std::move(slots_of_nodes)),
         graph(std::move(made)),
         model_layout(graph, slots, static_cast<int>(devices.size())),
         layout(model_layout.whole()),
         plan(graph, model_layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch},
-             {.replicas =
-                  replicas ? std::span<Collective* const>(&replicas, 1) : std::span<Collective* const>(),
-              .accumulates = accumulates}) {
+             with_replicas(options, replicas)) {
     values.resize(static_cast<size_t>(layout.size()));
     initialize(graph, layout, 1, values.data());
     for (size_t i = 0; i < values.size(); ++i) values[i] += 0.1f * std::sin(static_cast<float>(i));
@@ -91,6 +90,13 @@ class PlanRun {
         memory_.push_back(std::move(m));
       }
       load(seed);
+    }
+
+    /// The frame then runs the all-reduces of its plan. For plans with one slot.
+    void reduce_with(ParameterUpdate* update) {
+      SlotArrays arrays = frame.arrays(0);
+      arrays.update = update;
+      frame.bind(0, arrays);
     }
 
     /// Returns gradients in the whole layout, each parameter's gradient read from its slot.
@@ -244,6 +250,10 @@ class PlanRun {
   double total = 0;
 
  private:
+  static PlanOptions with_replicas(PlanOptions options, Collective*& replicas) {
+    if (replicas) options.replicas = {&replicas, 1};
+    return options;
+  }
   std::vector<Ops*> ops() const {
     std::vector<Ops*> all;
     for (const test::Device* device : devices) all.push_back(&device->ops());

@@ -129,7 +129,7 @@ outputs: [classes, statistics]
     if (spread)
       for (int i = node_named(graph, "b"); i < static_cast<int>(slots.size()); ++i)
         slots[static_cast<size_t>(i)] = 1;
-    PlanRun run({&device, other.get()}, graph, slots, nullptr, true);
+    PlanRun run({&device, other.get()}, graph, slots, nullptr, {.accumulates = true});
     const auto gradients = [&](uint64_t seed, const Values& before) {
       PlanRun::Microbatch microbatch(run, 1, seed, before);
       run_all(microbatch.frame, PlanRun::kStep);

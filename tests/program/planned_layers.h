@@ -14,7 +14,7 @@
 
 #include "config/load/load.h"
 #include "devices.h"
-#include "program/passes.h"
+#include "program/passes/passes.h"
 #include "program/print.h"
 
 namespace dtrain {

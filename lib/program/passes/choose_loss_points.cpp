@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

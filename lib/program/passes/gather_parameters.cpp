@@ -2,8 +2,8 @@
 #include <map>
 #include <utility>
 
-#include "program/insertions.h"
-#include "program/passes.h"
+#include "program/passes/insertions.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

@@ -2,7 +2,7 @@
 #include <set>
 #include <utility>
 
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

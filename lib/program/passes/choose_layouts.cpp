@@ -1,8 +1,8 @@
 #include <map>
 #include <tuple>
 
-#include "program/definitions.h"
-#include "program/passes.h"
+#include "program/passes/definitions.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

@@ -1,5 +1,5 @@
-#include "program/fuse.h"
-#include "program/passes.h"
+#include "program/passes/fuse.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

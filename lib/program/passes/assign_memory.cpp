@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "program/operands.h"
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

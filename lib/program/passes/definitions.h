@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "program/insertions.h"
 #include "program/operands.h"
+#include "program/passes/insertions.h"
 
 namespace dtrain {
 

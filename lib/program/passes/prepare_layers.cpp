@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

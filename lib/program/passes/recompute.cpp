@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "program/insertions.h"
 #include "program/operands.h"
-#include "program/passes.h"
+#include "program/passes/insertions.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "program/insertions.h"
-#include "program/passes.h"
+#include "program/passes/insertions.h"
+#include "program/passes/passes.h"
 #include "program/update_program.h"
 
 namespace dtrain {

@@ -3,8 +3,8 @@
 #include <tuple>
 #include <utility>
 
-#include "program/definitions.h"
-#include "program/passes.h"
+#include "program/passes/definitions.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 

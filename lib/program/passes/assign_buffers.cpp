@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "program/operands.h"
-#include "program/passes.h"
+#include "program/passes/passes.h"
 
 namespace dtrain {
 
