@@ -1,7 +1,11 @@
 // Time spent by a run, by category.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/json.h"
+#include "base/stopwatch.h"
 #include "data/loader/read_seconds.h"
 
 namespace dtrain {
@@ -32,6 +36,55 @@ struct TimeSpent {
                             .set("decoding", reading.decoding)
                             .set("rest", reading.rest));
   }
+};
+
+/// Measures the steps of a run. A step begins where the previous one ended, at the begin of an epoch, or
+/// after a save.
+class RunClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// `begin`: when the command began to plan the run.
+  explicit RunClock(Clock::time_point begin) : begin_(begin), run_begin_(begin) {}
+
+  void begin_run() { run_begin_ = Clock::now(); }
+  void begin_epoch() {
+    begin_step();
+    epoch_waited_ = spent_.waiting;
+    epoch_in_steps_ = in_steps_;
+  }
+  void begin_step() { lap_ = Clock::now(); }
+  /// Returns the seconds of the step.
+  double end_step() {
+    const auto now = Clock::now();
+    step_seconds_ = std::chrono::duration<double>(now - lap_).count();
+    lap_ = now;
+    in_steps_ += step_seconds_;
+    return step_seconds_;
+  }
+
+  /// The categories that are measured by Stopwatches.
+  TimeSpent& spent() { return spent_; }
+  /// Returns all categories, except the time of threads that read ahead.
+  TimeSpent summary() const {
+    TimeSpent spent = spent_;
+    spent.computing = std::max(0.0, in_steps_ - spent.waiting - spent.copying - spent.updating);
+    spent.total = seconds_since(run_begin_);
+    return spent;
+  }
+  /// Seconds of the last step.
+  double step_seconds() const { return step_seconds_; }
+  double seconds_since_begin() const { return seconds_since(begin_); }
+  /// Returns the part of this process's time in the epoch's steps that it waited for samples.
+  double waiting_in_epoch() const {
+    return std::clamp((spent_.waiting - epoch_waited_) / std::max(in_steps_ - epoch_in_steps_, 1e-9), 0.0,
+                      1.0);
+  }
+
+ private:
+  Clock::time_point begin_, run_begin_, lap_;
+  TimeSpent spent_;  // except `computing` and `total`
+  double step_seconds_ = 0, in_steps_ = 0;
+  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // when this process began the epoch
 };
 
 }  // namespace dtrain

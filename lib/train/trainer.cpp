@@ -17,16 +17,16 @@
 namespace dtrain {
 
 Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests)
-    : plan_(std::move(plan)), observer_(observer), requests_(requests) {
+    : plan_(std::move(plan)), observer_(observer), requests_(requests), clock_(plan_.begin) {
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
   plan_.config.dataset.facts = loader_->dataset().facts();
   if (config_.dataset.validation)
     validation_ = open_loader(config_, *config_.dataset.validation, false, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
-  // Must be created before the replicas bind this thread to a core.
+  // Must be created before the engine binds this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
-  replicas_ = std::make_unique<Engine>(plan_);
+  engine_ = std::make_unique<Engine>(plan_);
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
@@ -57,9 +57,9 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
 }
 
 void Trainer::run() {
-  run_begin_ = Clock::now();
+  clock_.begin_run();
   {
-    const Stopwatch stopwatch(spent_.saving);
+    const Stopwatch stopwatch(clock_.spent().saving);
     checkpointing_->begin(*engine_, restored_, loader_->steps_per_epoch());
   }
   for (const std::string& advice : engine_->advice()) observer_.on_note(advice);
@@ -75,7 +75,7 @@ void Trainer::run() {
     throw;
   }
   {
-    const Stopwatch stopwatch(spent_.saving);
+    const Stopwatch stopwatch(clock_.spent().saving);
     checkpointing_->end();
   }
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
@@ -110,9 +110,7 @@ void Trainer::save_after_failure(int64_t first_step) {
 /// Trains the rest of the current epoch; returns false if the run should end before the epoch's end.
 bool Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
-  lap_ = Clock::now();
-  epoch_waited_ = spent_.waiting;
-  epoch_in_steps_ = in_steps_;
+  clock_.begin_epoch();
   while (const auto batch = next_batch()) {
     if (is_to_end()) return false;
     const int64_t step = state_.step + engine_->pending();
@@ -126,7 +124,7 @@ bool Trainer::train_epoch() {
 }
 
 std::shared_ptr<const Batch> Trainer::next_batch() {
-  const Stopwatch stopwatch(spent_.waiting);
+  const Stopwatch stopwatch(clock_.spent().waiting);
   return read_next(*loader_);
 }
 
@@ -134,14 +132,12 @@ void Trainer::launch(const Batch& batch, int64_t step) {
   const StepSeconds before = engine_->step_seconds();
   engine_->launch(batch, step, learning_rate_at(step));
   const StepSeconds after = engine_->step_seconds();
-  spent_.copying += after.copying - before.copying;
-  spent_.updating += after.updating - before.updating;
+  clock_.spent().copying += after.copying - before.copying;
+  clock_.spent().updating += after.updating - before.updating;
 }
 
 TimeSpent Trainer::time_spent() const {
-  TimeSpent spent = spent_;
-  spent.computing = std::max(0.0, in_steps_ - spent.waiting - spent.copying - spent.updating);
-  spent.total = seconds_since(run_begin_);
+  TimeSpent spent = clock_.summary();
   for (const Loader* loader : {loader_.get(), validation_.get()})
     if (loader) spent.reading += loader->read_seconds();
   return spent;
@@ -149,9 +145,9 @@ TimeSpent Trainer::time_spent() const {
 
 void Trainer::save_async(bool announce) {
   finish_steps(0);
-  const Stopwatch stopwatch(spent_.saving);
+  const Stopwatch stopwatch(clock_.spent().saving);
   checkpointing_->save_async(announce);
-  lap_ = Clock::now();
+  clock_.begin_step();
 }
 
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
@@ -162,7 +158,8 @@ bool Trainer::is_to_end(bool may_save) {
   if (stop_ != 0) return true;
   if (!config_.train.max_time) return false;
   // The next step (or the rest of the running one) and the save after it must end in time.
-  return world_.any(seconds_since(begin_) + 2 * step_seconds_ + checkpointing_->seconds_to_save() >=
+  return world_.any(clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
+                        checkpointing_->seconds_to_save() >=
                     config_.train.max_time->seconds());
 }
 
@@ -188,13 +185,9 @@ void Trainer::finish_step() {
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   sound_ = true;
-  const auto now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - lap_).count();
-  lap_ = now;
+  const double seconds = clock_.end_step();
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;
-  step_seconds_ = seconds;
-  in_steps_ += seconds;
   if (const std::string advice = engine_->take_advice(); !advice.empty()) observer_.on_note(advice);
   report(step_loss);
 }
@@ -213,8 +206,7 @@ void Trainer::report(double step_loss) {
       static_cast<double>(loader_->samples() - state_.samples) / std::max(progress.samples_per_second, 1e-9);
   progress.learning_rate = learning_rate_at(state_.step - 1);
   progress.run_seconds_left = run_seconds_left(progress.seconds_left);
-  progress.waiting =
-      std::clamp((spent_.waiting - epoch_waited_) / std::max(in_steps_ - epoch_in_steps_, 1e-9), 0.0, 1.0);
+  progress.waiting = clock_.waiting_in_epoch();
   observer_.on_step(progress);
 }
 

@@ -1,7 +1,6 @@
 // Trains from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,8 +67,6 @@ class Trainer {
   TimeSpent time_spent() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void take_pretrained();
   void check_data_goes_on(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
@@ -121,13 +118,8 @@ class Trainer {
   /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.
   std::set<std::string> warned_;
   bool restored_ = false;
-  bool sound_ = true;        // false if the loss or the weights were rejected
-  double step_seconds_ = 0;  // of the last step
-  TimeSpent spent_;          // except `computing` and `total`
-  double in_steps_ = 0;      // seconds
-  double epoch_waited_ = 0,
-         epoch_in_steps_ = 0;  // values of spent_.waiting and in_steps_ when this process began the epoch
-  Clock::time_point begin_ = plan_.begin, run_begin_ = begin_, lap_;
+  bool sound_ = true;  // false if the loss or the weights were rejected
+  RunClock clock_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the engine's memory
 };
 

@@ -1,5 +1,6 @@
 // The end of an epoch: validation, the record, callbacks, the best checkpoint.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ void Trainer::check_weights() {
 /// Ends an epoch step by step; the state is then that of the next epoch's start. Returns false if the run
 /// should end before that.
 bool Trainer::finish_epoch() {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   check_weights();
   EpochReport report(config_, state_.epoch + 1, state_.step);
   take_measures(report, measures_of(config_, state_.sums, state_.samples), "");
@@ -82,7 +83,7 @@ void Trainer::take_measures(EpochReport& report, const Measures& measures, const
 /// Evaluates the validation split, if there is one. Returns false if the run should end first.
 bool Trainer::validate_into(EpochReport& report) {
   if (!validation_) return true;
-  const Stopwatch stopwatch(spent_.validating);
+  const Stopwatch stopwatch(clock_.spent().validating);
   const std::optional<Measures> measures = validate();
   if (measures) take_measures(report, *measures, "val_");
   return measures.has_value();
@@ -109,7 +110,7 @@ Trainer::EpochDecisions Trainer::decide(const MetricLookup& metric) const {
 /// Waits for the checkpoint that is being written, which may be the best.
 void Trainer::wait_for_best() {
   if (!config_.checkpoint.best) return;
-  const Stopwatch stopwatch(spent_.saving);
+  const Stopwatch stopwatch(clock_.spent().saving);
   checkpointing_->wait();
 }
 
@@ -136,7 +137,7 @@ void Trainer::announce_epoch(const EpochReport& report, const EpochDecisions& de
 /// Saves if a checkpoint is due or the epoch is the best. run() saves the final state.
 void Trainer::save_after_epoch(bool improved) {
   if (state_.epoch >= config_.train.epochs || state_.stopped) return;
-  const Stopwatch stopwatch(spent_.saving);
+  const Stopwatch stopwatch(clock_.spent().saving);
   if (world_.any(checkpointing_->due_after_epoch())) {
     checkpointing_->save_async();
   } else if (improved) {

@@ -42,79 +42,104 @@ Json layer_config(const GraphNode& node, const std::string& name) {
   return config;
 }
 
-}  // namespace
+/// Writes the configuration of a functional model.
+class ModelWriter {
+ public:
+  ModelWriter(const Graph& graph, const std::vector<KerasLayer>& layers, KerasForm form)
+      : graph_(graph), layers_(layers), form_(form), names_(graph.nodes.size()), calls_(calls_of(graph)) {
+    for (const KerasLayer& layer : layers) names_[static_cast<size_t>(layer.node)] = layer.name;
+  }
 
-Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
-                        KerasForm form) {
-  const bool is_keras_3 = form == KerasForm::keras_3;
-  const std::vector<GraphNode>& nodes = graph.nodes;
-  std::vector<std::string> names(nodes.size());
-  for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
-  const std::vector<std::vector<int>> calls = calls_of(graph);
+  Json model(const std::string& name) const {
+    Json written = Json::array();
+    for (const KerasLayer& layer : layers_) written.push(layer_entry(layer));
+    std::vector<ValueRef> inputs;
+    for (const int input : graph_.inputs) inputs.push_back({input});
+    Json config = Json::object()
+                      .set("name", keras_name(name, "model"))
+                      .set("trainable", true)
+                      .set("layers", std::move(written))
+                      .set("input_layers", ends(inputs))
+                      .set("output_layers", ends(graph_.outputs));
+    Json model = Json::object();
+    if (is_keras_3()) model.set("module", "keras.src.models.functional").set("registered_name", "Functional");
+    model.set("class_name", "Functional").set("config", std::move(config));
+    if (is_keras_3()) model.set("build_config", Json::object().set("input_shape", Json()));
+    return model;
+  }
+
+ private:
+  bool is_keras_3() const { return form_ == KerasForm::keras_3; }
+  const GraphNode& node(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
+
   /// Returns [name of the layer, index of its call, index of the output].
-  const auto reference_to = [&](ValueRef value) {
-    const int node = is_keras_layer(nodes[static_cast<size_t>(value.node)]) ? value.node : value.node - 1;
-    const auto layer = static_cast<size_t>(graph.owner(node));
-    const auto call = std::find(calls[layer].begin(), calls[layer].end(), node) - calls[layer].begin();
-    return Json::array().push(names[layer]).push(static_cast<int64_t>(call)).push(value.output);
-  };
+  Json reference_to(ValueRef value) const {
+    const int of = is_keras_layer(node(value.node)) ? value.node : value.node - 1;
+    const auto layer = static_cast<size_t>(graph_.owner(of));
+    const auto call = std::find(calls_[layer].begin(), calls_[layer].end(), of) - calls_[layer].begin();
+    return Json::array().push(names_[layer]).push(static_cast<int64_t>(call)).push(value.output);
+  }
+
+  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one: models
+  /// with one input or output use a single tensor.
+  Json ends(const std::vector<ValueRef>& values) const {
+    Json references = Json::array();
+    for (const ValueRef& value : values) references.push(reference_to(value));
+    if (is_keras_3() && values.size() == 1) return Json(references.items().front());
+    return references;
+  }
+
   /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several.
-  const auto call_of_keras_3 = [&](const std::vector<ValueRef>& inputs) {
+  Json call_of_keras_3(const std::vector<ValueRef>& inputs) const {
     Json tensors = Json::array();
     for (const ValueRef& input : inputs)
       tensors.push(Json::object()
                        .set("class_name", "__keras_tensor__")
                        .set("config", Json::object()
-                                          .set("shape", batch_shape(graph.spec(input).shape))
-                                          .set("dtype", name_of(graph.spec(input).dtype))
+                                          .set("shape", batch_shape(graph_.spec(input).shape))
+                                          .set("dtype", name_of(graph_.spec(input).dtype))
                                           .set("keras_history", reference_to(input))));
     Json arguments = Json::array().push(inputs.size() == 1 ? tensors.items().front() : tensors);
     return Json::object().set("args", std::move(arguments)).set("kwargs", Json::object());
-  };
-  Json written = Json::array();
-  for (const KerasLayer& layer : layers) {
-    const GraphNode& node = nodes[static_cast<size_t>(layer.node)];
-    const bool is_input = node.kind == "input";
-    Json inbound = Json::array();
-    for (const int call : calls[static_cast<size_t>(layer.node)]) {
-      if (is_input) break;
-      if (is_keras_3) {
-        inbound.push(call_of_keras_3(nodes[static_cast<size_t>(call)].inputs));
-        continue;
-      }
-      Json arguments = Json::array();
-      for (const ValueRef& input : nodes[static_cast<size_t>(call)].inputs) {
-        Json argument = reference_to(input);
-        arguments.push(std::move(argument.push(Json::object())));
-      }
-      inbound.push(std::move(arguments));
+  }
+
+  Json call_of_keras_2(const std::vector<ValueRef>& inputs) const {
+    Json arguments = Json::array();
+    for (const ValueRef& input : inputs) {
+      Json argument = reference_to(input);
+      arguments.push(std::move(argument.push(Json::object())));
     }
+    return arguments;
+  }
+
+  Json layer_entry(const KerasLayer& layer) const {
+    const GraphNode& its = node(layer.node);
+    const bool is_input = its.kind == "input";
+    Json inbound = Json::array();
+    if (!is_input)
+      for (const int call : calls_[static_cast<size_t>(layer.node)])
+        inbound.push(is_keras_3() ? call_of_keras_3(node(call).inputs) : call_of_keras_2(node(call).inputs));
     Json entry = Json::object();
-    if (is_keras_3) entry.set("module", "keras.layers").set("registered_name", Json());
-    entry.set("class_name", is_input ? std::string("InputLayer") : keras_config_of(node.layer).class_name)
-        .set("config", is_input ? input_config(node, layer.name, form) : layer_config(node, layer.name))
+    if (is_keras_3()) entry.set("module", "keras.layers").set("registered_name", Json());
+    entry.set("class_name", is_input ? std::string("InputLayer") : keras_config_of(its.layer).class_name)
+        .set("config", is_input ? input_config(its, layer.name, form_) : layer_config(its, layer.name))
         .set("name", layer.name)
         .set("inbound_nodes", std::move(inbound));
-    written.push(std::move(entry));
+    return entry;
   }
-  Json input_layers = Json::array(), output_layers = Json::array();
-  for (const int input : graph.inputs) input_layers.push(reference_to({input}));
-  for (const ValueRef& output : graph.outputs) output_layers.push(reference_to(output));
-  // Keras 3 distinguishes a single tensor from a list of one: models with one input or output use a single
-  // tensor.
-  for (Json* ends : {&input_layers, &output_layers})
-    if (is_keras_3 && ends->items().size() == 1) *ends = Json(ends->items().front());
-  Json config = Json::object()
-                    .set("name", keras_name(name, "model"))
-                    .set("trainable", true)
-                    .set("layers", std::move(written))
-                    .set("input_layers", std::move(input_layers))
-                    .set("output_layers", std::move(output_layers));
-  Json model = Json::object();
-  if (is_keras_3) model.set("module", "keras.src.models.functional").set("registered_name", "Functional");
-  model.set("class_name", "Functional").set("config", std::move(config));
-  if (is_keras_3) model.set("build_config", Json::object().set("input_shape", Json()));
-  return model;
+
+  const Graph& graph_;
+  const std::vector<KerasLayer>& layers_;
+  const KerasForm form_;
+  std::vector<std::string> names_;       // by node
+  std::vector<std::vector<int>> calls_;  // by node: those of the same layer
+};
+
+}  // namespace
+
+Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
+                        KerasForm form) {
+  return ModelWriter(graph, layers, form).model(name);
 }
 
 }  // namespace dtrain
