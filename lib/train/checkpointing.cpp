@@ -62,7 +62,7 @@ Checkpointing::Checkpointing(const RunPlan& plan, RunDirectory directory, Traini
 
 void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch) {
   steps_per_epoch_ = steps_per_epoch;
-  replicas_ = &replicas;
+  engine_ = &engine;
   if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();

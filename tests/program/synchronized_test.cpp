@@ -11,7 +11,7 @@ namespace {
 
 void meet(const Plan& plan, Collective& member) {
   for (const Plan::Part part : {Plan::Part::forward, Plan::Part::backward})
-    plan.meet(0, part, member, nullptr);
+    plan.join_collectives(0, part, member, nullptr);
 }
 
 std::string synchronized_model() {
