@@ -48,7 +48,7 @@ CAGES = [
 SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux)/")  # the standard library's headers and the system's
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
-SOURCES = {".h", ".cuh", ".cpp", ".cu"}
+SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}
 
 
 def floor_of(folder):

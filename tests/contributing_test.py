@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md is up to date: every file that it names exists, and its example layer compiles.
+"""CONTRIBUTING.md is up to date: every file that it names exists, and its example layer and operation compile.
 
     contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """
@@ -14,6 +14,29 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COMPILER = "c++"
 LAYER = "lib/nn/layers/activations/softmax.cpp"  # written by the reader of the guide
+# The class CpuOps without oneDNN, with the method of the example operation.
+CPU_OPS = """\
+#include "ops/cpu/kernels/all.h"
+#include "ops/ops.h"
+
+namespace dtrain::cpu {
+
+class CpuOps : public Ops {
+ public:
+#define DTRAIN_OP(result, name, arguments) result name arguments override;
+#include "ops/ops.inc"
+
+ private:
+  template <class Body>
+  void each(int64_t n, Body&& body) {
+    body(int64_t{0}, n);
+  }
+  const Kernels kernels_ = kernels_named("any");
+};
+
+EXAMPLE
+}  // namespace dtrain::cpu
+"""
 
 
 class Contributing(unittest.TestCase):
@@ -43,6 +66,27 @@ class Contributing(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         added = re.search(r"`(add_softmax\(t\);)`", TEXT)[1]
         self.assertIn(added.replace("softmax", "dense"), (ROOT / "lib/nn/layers/registry.cpp").read_text(encoding="utf-8"))
+
+    def test_the_operation_compiles_for_the_cpu(self):
+        blocks = dict(re.findall(r"(?s)```cpp\n// ([\w/.]+)\n(.*?)```", TEXT))
+        with tempfile.TemporaryDirectory() as folder:
+            # Copies of the files with the example's parts, which the compiler finds before the originals.
+            for name, before in (("lib/ops/ops.inc", "#undef DTRAIN_OP"), ("lib/ops/cpu/kernels/kernels.inc", "#undef DTRAIN_KERNEL"),
+                                 ("lib/ops/math/functions.h", "}  // namespace dtrain::math"),
+                                 ("lib/ops/cpu/kernels/elementwise.h", "}  // namespace\n")):
+                head, found, tail = (ROOT / name).read_text(encoding="utf-8").rpartition(before)
+                self.assertEqual(found, before)
+                copy = pathlib.Path(folder) / name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(head + blocks[name] + found + tail, encoding="utf-8")
+            source = pathlib.Path(folder) / "example.cpp"
+            source.write_text(CPU_OPS.replace("EXAMPLE", blocks["lib/ops/cpu/elementwise.cpp"]))
+            done = subprocess.run([COMPILER, "-std=c++20", "-fsyntax-only", "-fopenmp-simd", "-Wall", "-Wextra", "-Werror",
+                                   f"-I{folder}/lib", f"-I{ROOT}/lib", source], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("lib/ops/cuda/elementwise.cu", "tests/ops/elementwise_test.cpp"):
+            self.assertIn("clamp(", blocks[name])
+            self.assertTrue((ROOT / name).exists())
 
 
 if __name__ == "__main__":

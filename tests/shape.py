@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 
-SOURCES = {".h", ".cuh", ".cpp", ".cu"}
+SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}
 
 CLASS = re.compile(r"^( *)(?:template <.*> )?(?:class|struct) (\w+)(?: final)?(?: : [^;]*)? *\{$")
 FUNCTION = re.compile(r"^( {0,2})(?!namespace|class|struct|enum|union|else|if|for|while|switch|do\b|try|catch)[\w~:<>,&*\[\] ]*\b([\w~:]+)\(.*\{$")

@@ -171,6 +171,34 @@ train:
   batch_size: 4
   loss: mean_squared_error
   optimizer: {sgd: {learning_rate: 0.01}}
+""", """\
+model:
+  inputs: {series: [8, 3], image: [4, 4, 2]}
+  layers:
+    - zero_padding1d: {inputs: series, padding: [1, 2]}
+    - cropping1d: {cropping: [1, 0]}
+    - upsampling1d: {size: 2}
+    - max_pooling1d: {pool_size: 2, strides: 1, padding: same}
+    - average_pooling1d: {name: means, pool_size: 2}
+    - global_max_pooling1d: {name: most, keepdims: false}
+    - global_average_pooling1d: {name: mean, inputs: means}
+    - subtract: {name: range, inputs: [most, mean]}
+    - average: {name: middle, inputs: [most, mean, range]}
+    - maximum: {name: upper, inputs: [middle, range]}
+    - minimum: {name: lower, inputs: [middle, range]}
+    - global_max_pooling2d: {name: brightest, inputs: image}
+    - concatenate: {inputs: [upper, lower, brightest]}
+    - repeat_vector: {n: 3}
+    - flatten: {}
+    - dense: {units: 2}
+dataset:
+  train: {synthetic: {samples: 12, target: {shape: [2]}}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 1
+  batch_size: 4
+  loss: mean_absolute_error
+  optimizer: {adam: {learning_rate: 0.01}}
 """]
 
 # The base of the configurations that start from one.
@@ -446,6 +474,19 @@ SEQUENCE_LAYERS = ["conv1d", "max_pooling1d", "average_pooling1d", "zero_padding
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout"]
+# Layers that make one row of a sequence, an image or a volume, by the number of axes.
+POOLING_TO_ROWS = {2: ["global_max_pooling1d", "global_average_pooling1d"], 3: ["global_max_pooling2d", "global_average_pooling2d"],
+                   4: ["global_max_pooling3d", "global_average_pooling3d"]}
+GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS, *sum(POOLING_TO_ROWS.values(), []), "flatten"}
+# Layers that generate() does not use, with the reason. Mutated configurations have them (EVERYTHING).
+MERGES = "generated models are chains, and the layer reads several values"
+NOT_GENERATED = {
+    "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
+    "concatenate": MERGES,
+    "embedding": "the generated input has floats",
+    "repeat_vector": "the generated targets have no third axis",
+    "reshape": "a random shape seldom has as many elements as the input",
+}
 
 
 def draw_strategy(draw, maker, layers):
@@ -484,7 +525,8 @@ def generate(draw, schema):
         options = maker.options(maker.kind("layer", name))
         for key in ("name", "inputs", "trainable", "device", "recompute", "shared_with", "filters", "units"):
             options.pop(key, None)
-        if "padding" in options and not name.startswith("zero_padding") or name.endswith(("conv2d", "conv3d", "pooling2d", "pooling3d")) and draw.random() < 0.7:
+        if "padding" in options and not name.startswith("zero_padding") or \
+                name.endswith(("conv2d", "conv3d", "pooling2d", "pooling3d")) and not name.startswith("global") and draw.random() < 0.7:
             options["padding"] = "same"
         if name == "prelu" and "shared_axes" in options:
             options["shared_axes"] = draw.choice([None, 1, [1], [2], [1, 2]])
@@ -505,6 +547,7 @@ def generate(draw, schema):
         shape = [draw.choice([1, 2, 5])] + shape
     kinds = {2: SEQUENCE_LAYERS, 3: IMAGE_LAYERS, 4: VOLUME_LAYERS}.get(len(shape), [])
     layers = [layer(draw.choice(kinds)) for _ in range(draw.randrange(4))] if kinds else []
+    layers += [layer(draw.choice(POOLING_TO_ROWS[len(shape)]))] if kinds and draw.random() < 0.2 else []
     layers += [{"flatten": {}}] if layers or is_image or draw.random() < 0.5 or not shape else []
     layers += [layer(draw.choice(ROW_LAYERS)) for _ in range(draw.randrange(3))]
     if draw.random() < 0.2:

@@ -15,28 +15,31 @@ import open_in_keras
 CONFIG = """\
 seed: 1
 model:
-  inputs: {{image: [8, 8, 3]}}
+  inputs: {{image: [8, 8, 3], words: {{shape: [4], dtype: int32}}}}
   layers:
-    - reshape: [4, 4, 4, 3]
+    - embedding: {{name: base/embedded, inputs: words, input_dim: 7, output_dim: 2}}
+    - flatten: {{name: text}}
+    - reshape: {{inputs: image, target_shape: [4, 4, 4, 3]}}
     - conv3d: {{name: base/solid, filters: 3, kernel_size: 2}}
     - flatten: {{name: voxels}}
     - conv2d: {{name: base/conv, inputs: image, filters: 6, kernel_size: 3, activation: relu}}
     - batch_normalization: {{name: base/norm}}
     - depthwise_conv2d: {{name: base/depthwise, kernel_size: 3}}
     - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
+    - separable_conv2d: {{name: base/separable, filters: 4, kernel_size: 3, padding: same}}
     - layer_normalization: {{name: base/layer_norm}}
     - prelu: {{name: base/prelu, shared_axes: [1, 2]}}
     - reshape: [25, 4]
     - conv1d: {{name: base/sequence, filters: 3, kernel_size: 3, padding: causal}}
     - prelu: {{name: base/each}}
     - flatten
-    - concatenate: {{inputs: [flatten, voxels]}}
+    - concatenate: {{inputs: [flatten, voxels, text]}}
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
-    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*",
+    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "separable/*": "base/separable/*", "embedded/*": "base/embedded/*", "layer_norm/*": "base/layer_norm/*",
     "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*"}}}}
 dataset:
-  train: {{synthetic: {{samples: 8, target: {{classes: 5}}}}}}
+  train: {{synthetic: {{samples: 8, input: {{low: 0, high: 7}}, target: {{classes: 5}}}}}}
 strategy: single
 train:
   epochs: 0
@@ -48,39 +51,47 @@ train:
 
 def model_of(keras):
     layers = keras.layers
-    image = keras.Input((8, 8, 3))
+    image, words = keras.Input((8, 8, 3), name="image"), keras.Input((4,), dtype="int32", name="words")
+    text = layers.Flatten()(layers.Embedding(7, 2, name="embedded")(words))
     voxels = layers.Flatten()(layers.Conv3D(3, 2, name="solid")(layers.Reshape((4, 4, 4, 3))(image)))
     x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
     x = layers.BatchNormalization(name="norm")(x)
     x = layers.DepthwiseConv2D(3, name="depthwise")(x)
     x = layers.Conv2DTranspose(4, 2, name="up")(x)
+    x = layers.SeparableConv2D(4, 3, padding="same", name="separable")(x)
     x = layers.LayerNormalization(name="layer_norm")(x)
     x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
     x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
     x = layers.PReLU(name="each")(x)
-    x = layers.Concatenate()([layers.Flatten()(x), voxels])
-    return keras.Model(image, layers.Dense(5, activation="softmax", name="head")(x))
+    x = layers.Concatenate()([layers.Flatten()(x), voxels, text])
+    return keras.Model([image, words], layers.Dense(5, activation="softmax", name="head")(x))
 
 
 def check(program, keras, folder):
+    import h5py
     import numpy
     numpy.random.seed(7)
     model = model_of(keras)
-    model.set_weights([numpy.random.uniform(0.1, 0.9, weight.shape) for weight in model.get_weights()])
+    weights = [numpy.random.uniform(0.1, 0.9, weight.shape) for weight in model.get_weights()]
+    weights[-2] /= 100  # the head's kernel: the softmax of large values would be 0 or 1, whatever the other weights are
+    model.set_weights(weights)
     samples = numpy.random.uniform(size=(6, 8, 8, 3)).astype("float32")
-    expected = model.predict(samples, verbose=0)
+    words = numpy.random.randint(0, 7, (6, 4)).astype("int32")
+    expected = model.predict([samples, words], verbose=0)
+    assert 0.01 < expected.min() and expected.max() < 0.9, expected
     model.save(folder / "model.h5")
     model.save(folder / "model.keras")
     files = ["model.h5", "model.keras"]
     if keras.__version__.startswith("3"):  # tf_keras does not save layer names in .weights.h5
         model.save_weights(folder / "model.weights.h5")
         files.append("model.weights.h5")
-    numpy.save(folder / "samples.npy", samples)
+    with h5py.File(folder / "samples.h5", "w") as file:
+        file["image"], file["words"] = samples, words
     differences = []
     for file in files:
         (folder / "run.yaml").write_text(CONFIG.format(file=folder / file))
         for command in (["fit", "run.yaml", "--output", "run", "--overwrite"],
-                        ["predict", "run", "--input", "samples.npy", "--output", "found.npy"]):
+                        ["predict", "run", "--input", "samples.h5", "--output", "found.npy"]):
             subprocess.run([program, *command, "--quiet"], cwd=folder, check=True)
         differences.append(float(abs(numpy.load(folder / "found.npy") - expected).max()))
         if not differences[-1] < 1e-5:

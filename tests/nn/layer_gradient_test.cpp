@@ -1,7 +1,9 @@
 // Checks every layer's gradients against finite differences of its outputs.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -201,6 +203,82 @@ const std::vector<LayerCase>& cases() {
   return all;
 }
 
+/// Layers whose inputs have no gradient, with the reason. Their rows check the gradients of their parameters.
+const std::map<std::string, std::string> kWithoutInputGradients = {
+    {"embedding", "its inputs are indices"},
+};
+
+bool is_of_kind(const LayerCase& c, const std::string& kind) {
+  return c.yaml == kind || c.yaml.starts_with(kind + ":");
+}
+
+bool checks_input_gradients(const LayerCase& c) {
+  return c.inputs_need_gradient && std::all_of(c.inputs.begin(), c.inputs.end(), [](const TensorSpec& input) {
+           return input.dtype == DType::float32;
+         });
+}
+
+std::string name_of(const LayerCase& c) {
+  std::string name = c.yaml + " of";
+  for (const TensorSpec& input : c.inputs) name += " " + input.shape.str();
+  if (c.fused.kind != Activation::linear) name += ", with an activation";
+  return c.trainable ? name : name + ", frozen";
+}
+
+struct NamedCase {
+  std::string name;
+  LayerCase row;
+};
+const std::vector<NamedCase>& named_cases() {
+  static const std::vector<NamedCase> all = [] {
+    std::vector<NamedCase> named;
+    for (const LayerCase& c : cases()) named.push_back({name_of(c), c});
+    return named;
+  }();
+  return all;
+}
+
+/// Every layer with every activation that it fuses.
+const std::vector<NamedCase>& fused_cases() {
+  using A = Activation;
+  static const std::vector<std::pair<std::string, ActivationSpec>> activations = {
+      {"relu", {A::relu}},
+      {"leaky_relu", {A::leaky_relu, 0.2f}},
+      {"gelu", {A::gelu}},
+      {"silu", {A::silu}},
+      {"tanh", {A::tanh}},
+      {"sigmoid", {A::sigmoid}},
+      {"elu", {A::elu, 1.0f}},
+      {"clipped_relu", {.kind = A::clipped_relu, .maximum = 0.5f}},
+      {"softplus", {A::softplus}},
+      {"softsign", {A::softsign}},
+      {"hard_sigmoid", {A::hard_sigmoid, 0.2f}},
+      {"hard_silu", {A::hard_silu}},
+      {"selu", {A::selu}},
+      {"exponential", {A::exponential}},
+      {"mish", {A::mish}},
+  };
+  static const std::vector<NamedCase> all = [] {
+    std::vector<NamedCase> named;
+    for (LayerCase c : cases()) {
+      const std::string name = name_of(c);
+      for (const auto& [activation, spec] : activations) {
+        if (!layer_of(c.yaml)->can_fuse(spec)) continue;
+        c.fused = spec;
+        named.push_back({name + ", " + activation, c});
+      }
+    }
+    return named;
+  }();
+  return all;
+}
+
+/// Calls use(row) for each row, in a subcase of the row's name.
+template <class Use>
+void each_in_subcase(const std::vector<NamedCase>& rows, Use&& use) {
+  for (const NamedCase& c : rows) SUBCASE(c.name.c_str()) use(c.row);
+}
+
 /// Checks that elements differ by at most `tolerance`, relative to the largest magnitude or to 1.
 void check_near(const Values& found, const Values& expected, double tolerance, const std::string& what) {
   INFO(what);
@@ -261,7 +339,7 @@ TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every
 }
 
 TEST_CASE("gradients of every layer") {
-  for (const LayerCase& c : cases()) check_gradients(c);
+  each_in_subcase(named_cases(), [](const LayerCase& c) { check_gradients(c); });
 }
 
 TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
@@ -270,42 +348,36 @@ TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
 }
 
 TEST_CASE("every kind of layer has its gradients checked") {
-  for (const std::string& kind : registry<Layer>().names()) {
-    INFO(kind);
-    CHECK(std::any_of(cases().begin(), cases().end(),
-                      [&](const LayerCase& c) { return c.yaml == kind || c.yaml.starts_with(kind + ":"); }));
+  const std::vector<std::string> kinds = registry<Layer>().names();
+  for (const std::string& kind : kinds) {
+    const bool without_input_gradients = kWithoutInputGradients.contains(kind);
+    const bool checked = std::any_of(cases().begin(), cases().end(), [&](const LayerCase& c) {
+      return is_of_kind(c, kind) && (without_input_gradients ? c.trainable : checks_input_gradients(c));
+    });
+    CHECK_MESSAGE(checked, "cases() has no row that checks the gradients of the layer ", kind);
+  }
+  for (const auto& [kind, reason] : kWithoutInputGradients) {
+    CHECK_MESSAGE(std::count(kinds.begin(), kinds.end(), kind) == 1, "kWithoutInputGradients names ", kind,
+                  ", which is no layer");
+    for (const LayerCase& c : cases()) {
+      if (!is_of_kind(c, kind)) continue;
+      INFO(c.yaml, " is a row of a layer without input gradients: ", reason);
+      CHECK(!checks_input_gradients(c));
+      CHECK(!layer_of(c.yaml)->parameters(c.inputs).empty());
+    }
   }
 }
 
+// Doctest runs subcases of the same name as one, or skips the second of them.
+TEST_CASE("rows have distinct names") {
+  std::set<std::string> names;
+  for (const std::vector<NamedCase>* rows : {&named_cases(), &fused_cases()})
+    for (const NamedCase& c : *rows) CHECK_MESSAGE(names.insert(c.name).second, "two rows are ", c.name);
+}
+
 TEST_CASE("gradients through every activation that a layer fuses") {
-  using A = Activation;
-  const std::vector<ActivationSpec> activations = {
-      {A::relu},
-      {A::leaky_relu, 0.2f},
-      {A::gelu},
-      {A::silu},
-      {A::tanh},
-      {A::sigmoid},
-      {A::elu, 1.0f},
-      {.kind = A::clipped_relu, .maximum = 0.5f},
-      {A::softplus},
-      {A::softsign},
-      {A::hard_sigmoid, 0.2f},
-      {A::hard_silu},
-      {A::selu},
-      {A::exponential},
-      {A::mish},
-  };
-  size_t fused = 0;
-  for (LayerCase c : cases()) {
-    for (const ActivationSpec& activation : activations) {
-      if (!layer_of(c.yaml)->can_fuse(activation)) continue;
-      ++fused;
-      c.fused = activation;
-      check_gradients(c);
-    }
-  }
-  CHECK(fused >= 8 * 9 + 5);
+  CHECK(fused_cases().size() >= 8 * 9 + 5);
+  each_in_subcase(fused_cases(), [](const LayerCase& c) { check_gradients(c); });
 }
 
 TEST_CASE("values and gradients in other layouts") {
@@ -342,13 +414,13 @@ TEST_CASE("values and gradients in other layouts") {
 }
 
 TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {
-  for (LayerCase c : cases()) {
+  each_in_subcase(named_cases(), [](LayerCase c) {
     c.inputs_need_gradient = false;
     if (!layer_of(c.yaml)->parameters(c.inputs).empty() && c.trainable) check_gradients(c);
     c.inputs_need_gradient = true;
     c.trainable = false;
     check_gradients(c);
-  }
+  });
 }
 
 TEST_CASE("batch normalisation gives its statistics by the replica's share") {

@@ -58,7 +58,8 @@ class CpuOps final : public Ops {
   const Kernels& kernels() const { return kernels_; }
   int threads() const { return threads_; }
 
-#include "ops/overrides.inc"
+#define DTRAIN_OP(result, name, arguments) result name arguments override;
+#include "ops/ops.inc"
 
  private:
   /// One thread's part of a sum, on a separate cache line.

@@ -22,7 +22,8 @@ class CudaOps final : public Ops {
   const GpuMath& math() const { return math_; }
   bool adds_in_normalization() const override { return true; }
 
-#include "ops/overrides.inc"
+#define DTRAIN_OP(result, name, arguments) result name arguments override;
+#include "ops/ops.inc"
 
  private:
   cudaStream_t stream() const {

@@ -13,33 +13,11 @@ namespace dtrain::cpu {
 namespace {
 
 constexpr Kernels kernels_named(const char* instruction_set) {
-  return {.instruction_set = instruction_set,
-          .fill = fill,
-          .scale_add = scale_add,
-          .sum = sum,
-          .multiply = multiply,
-          .sum_backward = sum_backward,
-          .dropout = dropout,
-          .bias_activation = bias_activation,
-          .softmax_forward = softmax_forward,
-          .softmax_backward = softmax_backward,
-          .layer_normalization_forward = layer_normalization_forward,
-          .layer_normalization_backward = layer_normalization_backward,
-          .convert_row = convert_row,
-          .column_sum = column_sum,
-          .layer_normalization_scale = layer_normalization_scale,
-          .embedding_backward = embedding_backward,
-          .channel_moments = channel_moments,
-          .normalize_channels = normalize_channels,
-          .channel_gradient_sums = channel_gradient_sums,
-          .normalize_channels_backward = normalize_channels_backward,
-          .cross_entropy = cross_entropy,
-          .elementwise_loss = elementwise_loss,
-          .row_loss = row_loss,
-          .metric = metric,
-          .sum_of = sum_of,
-          .sum_of_squares = sum_of_squares,
-          .update = update};
+  return {
+      .instruction_set = instruction_set,
+#define DTRAIN_KERNEL(result, name, arguments) .name = name,
+#include "ops/cpu/kernels/kernels.inc"
+  };
 }
 
 }  // namespace
