@@ -33,7 +33,7 @@ std::string attribute(hid_t file, const char* object, const char* name) {
 }  // namespace
 
 TEST_CASE("weights stand where Keras has them") {
-  const Directory directory;
+  const TempDir directory;
   const Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
   const Hdf5Session session;
@@ -69,7 +69,7 @@ TEST_CASE("weights stand where Keras has them") {
 }
 
 TEST_CASE("a list of names over 64,512 bytes is split as Keras splits it") {
-  const Directory directory;
+  const TempDir directory;
   CheckpointContent content;
   // With 100 bytes each, 645 names fit into an attribute, so 1291 need three, the first longer by one.
   for (int i = 1000; i < 2291; ++i) content.layers.push_back({std::to_string(i) + std::string(96, 'x'), {}});

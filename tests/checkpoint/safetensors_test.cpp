@@ -3,32 +3,27 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
 
 namespace {
 
-/// A file in a temporary folder.
+/// A file in a temporary directory.
 struct TestFile {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("safetensors-test-" + std::to_string(getpid()));
-  std::string path = (folder / "a.safetensors").string();
-  TestFile() { std::filesystem::create_directories(folder); }
-  ~TestFile() { std::filesystem::remove_all(folder); }
-  TestFile(const TestFile&) = delete;
-  TestFile& operator=(const TestFile&) = delete;
+  test::TempDir directory;
+  std::string path = directory / "a.safetensors";
 
   SafetensorsFile load(const std::string& header, const std::string& data) const {
     const uint64_t length = header.size();
     std::string bytes(8, '\0');
     std::memcpy(bytes.data(), &length, 8);
-    std::ofstream(path, std::ios::binary) << bytes << header << data;
+    test::write_file(path, bytes + header + data);
     return SafetensorsFile::load(path);
   }
 };

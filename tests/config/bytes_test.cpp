@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("a scalar of any bytes is written as UTF-8 and read back") {
   std::mt19937 random(1);
@@ -50,4 +50,4 @@ TEST_CASE("other surrogates stay refused") {
     CHECK(yaml_messages("a: \"" + std::string(escape) + "\"\n") != "");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

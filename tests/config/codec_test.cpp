@@ -6,6 +6,7 @@
 #include "support.h"
 
 namespace dtrain {
+using namespace test;
 
 namespace {
 

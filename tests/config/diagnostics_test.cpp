@@ -5,7 +5,7 @@
 #include "config/names/aliases.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -135,4 +135,4 @@ TEST_CASE("names from elsewhere are met with the one that is meant") {
   CHECK(contains(suggestion("in_channels", Words{"filters", "kernel_size"}), "leave it out"));
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -5,7 +5,7 @@
 #include "layers.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -93,4 +93,4 @@ TEST_CASE("damaged configurations") {
   CHECK(readable > 300);  // otherwise only the parser was tested
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -74,4 +74,4 @@ TEST_CASE("long keys and values") {
         "f:1:3: error: a key of more than 1024 bytes");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

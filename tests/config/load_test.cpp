@@ -8,10 +8,11 @@
 
 #include "config/load/environment.h"
 #include "config/load/files.h"
-#include "source_dir.h"
 #include "support.h"
+#include "support/source_dir.h"
+#include "support/temp_dir.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -57,7 +58,7 @@ class Variable {
 }  // namespace
 
 TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
-  const Folder folder;
+  const TempDir folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(load(pipe).messages ==
@@ -85,7 +86,7 @@ TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
 }
 
 TEST_CASE("the environment in strings") {
-  const Folder folder;
+  const TempDir folder;
   const Variable one("DTRAIN_TEST_ONE", "1"), empty("DTRAIN_TEST_EMPTY", ""),
       none("DTRAIN_TEST_NONE", nullptr);
   const std::string file = folder.write("a.yaml",
@@ -140,7 +141,7 @@ TEST_CASE("a variable may hold lists, mappings and strings") {
 }
 
 TEST_CASE("a configuration starts from a base") {
-  const Folder folder;
+  const TempDir folder;
   folder.write("base/deep.yaml",
                "seed: 1\nmodel: m.yaml\ntrain: {epochs: 1, optimizer: {adam: {epsilon: 1e-6}}}\n");
   folder.write("base/m.yaml", "layers: [flatten]\ninputs: {x: [1]}\n");
@@ -170,7 +171,7 @@ TEST_CASE("a configuration starts from a base") {
 }
 
 TEST_CASE("bases that cannot be") {
-  const Folder folder;
+  const TempDir folder;
   const std::string a = folder.write("a.yaml", "seed: 1\nbase: b.yaml\n"),
                     b = folder.write("b.yaml", "base: a.yaml\n");
   CHECK(load(a).messages ==
@@ -202,7 +203,7 @@ TEST_CASE("dollars are escaped where they would begin a variable, and nowhere el
 }
 
 TEST_CASE("included files take their place") {
-  const Folder folder;
+  const TempDir folder;
   const Variable name("DTRAIN_TEST_ONE", "one");
   folder.write("models/m.yaml", "layers: [flatten]\n");
   folder.write("configs/d.yml", "root: ${DTRAIN_TEST_ONE}\n");
@@ -222,7 +223,7 @@ TEST_CASE("included files take their place") {
 }
 
 TEST_CASE("files that cannot be read, or are no configuration") {
-  const Folder folder;
+  const TempDir folder;
   CHECK(load(folder / "none.yaml").messages ==
         "error: cannot read the configuration file '" + folder / "none.yaml" + "': there is no such file");
   folder.write("lenet.yaml", "layers: []\n");
@@ -308,7 +309,7 @@ TEST_CASE("--set that leads nowhere") {
 }
 
 TEST_CASE("files that a configuration names") {
-  const Folder folder;
+  const TempDir folder;
   const std::string beside = folder.write("configs/x.csv", "1"), data = folder.write("data/y.csv", "1");
   const Mark mark{std::make_shared<const std::string>(folder / "configs/a.yaml"), 3, 1};
   const Variable variable("DTRAIN_DATA", (folder / "data").c_str());
@@ -319,4 +320,4 @@ TEST_CASE("files that a configuration names") {
   CHECK(find_file("z.csv", Mark{}) == "z.csv");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

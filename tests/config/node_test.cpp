@@ -5,7 +5,7 @@
 #include "config/codec.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -150,4 +150,4 @@ TEST_CASE("strings read back as the same strings") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

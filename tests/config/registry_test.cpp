@@ -5,6 +5,7 @@
 #include "support.h"
 
 namespace dtrain {
+using namespace test;
 
 namespace {
 

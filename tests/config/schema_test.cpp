@@ -3,7 +3,7 @@
 #include "layers.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -195,4 +195,4 @@ TEST_CASE("a schema knows its fields") {
   CHECK_THROWS_AS(Schema<TestReshape>("").positional("nothing"), std::logic_error);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

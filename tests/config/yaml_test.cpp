@@ -1,7 +1,7 @@
 // parse_yaml with ordinary texts; limits_test.cpp has malicious ones.
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("values know where they were written") {
   const ConfigNode root = yaml("a: 1\nb:\n  - x\n  - {c: \"2\", d: }\ne:\nf: ~\n");
@@ -114,4 +114,4 @@ TEST_CASE("mistakes that do not end the reading are reported together") {
       "f:4:1: error: duplicate key 'b'");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -219,7 +219,7 @@ TEST_CASE("a text that is longer than its column is refused, not written") {
 }
 
 TEST_CASE("'of: [target]' is ambiguous where an input has that name") {
-  TempFolder folder;
+  TempDir folder;
   const DatasetSpec spec = parse(folder,
                                  "train: {npy: {input: x, target: y}}\n"
                                  "transforms: [{standardize: {of: [target]}}]");

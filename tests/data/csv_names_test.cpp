@@ -29,7 +29,7 @@ struct Fixture {
   std::string error(const std::string& text, const std::string& target = "-1") {
     return error_of([&] { open(text, target); });
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
 }
 
 TEST_CASE("split: a seed of its own parts the split from the run's seed") {
-  const TempFolder folder;
+  const TempDir folder;
   std::string text;
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i, i % 2);
   write_file(folder / "a.csv", text);
@@ -71,7 +71,7 @@ TEST_CASE("split: a seed of its own parts the split from the run's seed") {
 }
 
 TEST_CASE("split: of another split, whatever the reader and the cache") {
-  TempFolder folder;
+  TempDir folder;
   std::string labels, values, table = "x,y\n";
   for (int i = 0; i < 40; ++i) {
     labels += static_cast<char>(i % 4 == 0);

@@ -61,7 +61,7 @@ TEST_CASE("JSON lines with nested arrays become an array for each key") {
 }
 
 TEST_CASE("inputs are found by name in JSON lines with arrays") {
-  const TempFolder folder;
+  const TempDir folder;
   const DatasetSpec spec;
   const auto open = [&](const std::string& text, const std::vector<TensorSpec>& inputs) {
     write_file(folder / "in.jsonl", text);
@@ -86,7 +86,7 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
 }
 
 TEST_CASE("several files are one data set, in their order") {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a-1.csv", "1,2\n3,4\n");
   write_file(folder / "a-2.csv", "5,6\n");
   write_file(folder / "b.jsonl", "[7, 8]\n[9, 10]\n");

@@ -7,8 +7,8 @@
 #include <hdf5.h>
 
 #include "hdf5/hdf5_heap.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -51,7 +51,7 @@ class File {
   hid_t file_;
 };
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& input,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& input,
                                     const std::string& more = "") {
   const DatasetSpec spec = parse(
       folder, "train: {images: {hdf5: {file: a.h5, target: labels, input: " + input + "}" + more + "}}");
@@ -91,7 +91,7 @@ void write_all(const std::string& path) {
 }  // namespace
 
 TEST_CASE("encoded pictures of every form are read and decoded") {
-  const TempFolder folder;
+  const TempDir folder;
   write_all(folder / "a.h5");
   for (const char* input : {"variable", "signed", "rows", "opaque"}) {
     CAPTURE(input);
@@ -107,7 +107,7 @@ TEST_CASE("encoded pictures of every form are read and decoded") {
 }
 
 TEST_CASE("what is no encoded picture is told with its place") {
-  const TempFolder folder;
+  const TempDir folder;
   write_all(folder / "a.h5");
   const auto error = [&](const std::string& input, const std::string& more = "") {
     return error_of([&] { open(folder, input, more); });
@@ -131,7 +131,7 @@ TEST_CASE("what is no encoded picture is told with its place") {
 }
 
 TEST_CASE("a file of pictures that is written to is an error") {
-  const TempFolder folder;
+  const TempDir folder;
   write_all(folder / "a.h5");
   const auto data = open(folder, "variable");
   const std::string bytes = read_file(folder / "a.h5");
@@ -140,7 +140,7 @@ TEST_CASE("a file of pictures that is written to is an error") {
 }
 
 TEST_CASE("references are read however they are stored, and addresses of any size, behind a user block") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto write = [&](hid_t whole) {
     const Hdf5Handle packed(H5Pcreate(H5P_DATASET_CREATE));
     const hsize_t chunk = 2;
@@ -180,7 +180,7 @@ namespace {
 
 /// A file with one global heap collection of three images; the heap entry of the second is damaged.
 struct Damaged {
-  TempFolder folder;
+  TempDir folder;
   std::string bytes;
   size_t collection = 0, second = 0;  // their offsets
 
@@ -270,7 +270,7 @@ TEST_CASE("a collection that does not lie in the file is told") {
 }
 
 TEST_CASE("a value is found without reading what lies before it") {
-  const TempFolder folder;
+  const TempDir folder;
   constexpr size_t kLarge = 1 << 20;
   const std::string path = folder / "a.h5";
   File(path).add_variable("p", {Bytes(kLarge, 1), Bytes(kLarge, 2), Bytes(2000, 3), Bytes(1000, 4)});
@@ -303,7 +303,7 @@ TEST_CASE("a value is found without reading what lies before it") {
 }
 
 TEST_CASE("the value that fills what was not written is not followed into a damaged heap") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "a.h5";
   {
     const Hdf5Handle filled(H5Pcreate(H5P_DATASET_CREATE)), text(H5Tcopy(H5T_C_S1)),

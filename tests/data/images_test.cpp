@@ -12,8 +12,8 @@
 #include "data/augment/mixing.h"
 #include "data/files/folder_listing.h"
 #include "data/loader/loader.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -45,13 +45,13 @@ void write_classes(const std::string& folder) {
     }
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& yaml,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& yaml,
                                     bool is_training = false) {
   const DatasetSpec spec = parse(folder, yaml);
   return open_split(spec, *spec.train, kInput, kTarget, is_training);
 }
 
-std::string open_error(const TempFolder& folder, const std::string& yaml) {
+std::string open_error(const TempDir& folder, const std::string& yaml) {
   return error_of([&] { open(folder, yaml); });
 }
 
@@ -81,7 +81,7 @@ std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
 }  // namespace
 
 TEST_CASE("a folder a class: sorted names are the classes, paths the samples' names") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   write_file(folder / "all/.DS_Store", "hidden");
   write_file(folder / "all/cat/.hidden.jpg", "hidden");
@@ -101,7 +101,7 @@ TEST_CASE("a folder a class: sorted names are the classes, paths the samples' na
 }
 
 TEST_CASE("batches are the same bits with any number of threads, in any cache") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const std::string augment =
       "\naugment: [{random_flip: {}}, {random_crop: {height: 12, width: 10, padding: 2}}, "
@@ -117,7 +117,7 @@ TEST_CASE("batches are the same bits with any number of threads, in any cache") 
 }
 
 TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const std::vector<TensorSpec> classes{{"", {3}, DType::float32}};
   const auto open_mixed = [&](const std::string& mixing, const std::string& more) {
@@ -155,7 +155,7 @@ TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
 }
 
 TEST_CASE("other splits have the training split's classes") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   write_picture(folder / "some/emu/a.png", png_of(gradient(5, 5, 3)));
   DatasetSpec spec = parse(folder,
@@ -169,7 +169,7 @@ TEST_CASE("other splits have the training split's classes") {
 }
 
 TEST_CASE("class_names say the order") {
-  const TempFolder folder;
+  const TempDir folder;
   write_picture(folder / "all/no/a.png", png_of(gradient(5, 5, 3)));
   write_picture(folder / "all/yes/a.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all, class_names: [yes, no]}}");
@@ -181,7 +181,7 @@ TEST_CASE("class_names say the order") {
 }
 
 TEST_CASE("broken pictures are errors with their path, or left out and counted") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const Bytes whole = jpeg_of(gradient(50, 50, 3));
   write_picture(folder / "all/cat/broken.jpg", Bytes(whole.begin(), whole.begin() + 700));
@@ -205,7 +205,7 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
 }
 
 TEST_CASE("all broken pictures are counted, the first one is named, and the option that leaves them out") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
   write_file(folder / "all/dog/notes.txt", "no picture");
@@ -231,7 +231,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
 }
 
 TEST_CASE("folders of splits that are taken for classes are warned of") {
-  const TempFolder folder;
+  const TempDir folder;
   for (const char* name : {"Train/cat", "Train/dog", "val/cat", "odd/train", "odd/bus"})
     write_picture(folder / (std::string("all/") + name + "/a.png"), png_of(gradient(5, 5, 3)));
   const auto warnings = [&](const std::string& options) {
@@ -248,7 +248,7 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
 }
 
 TEST_CASE("folders that are not what they should be") {
-  const TempFolder folder;
+  const TempDir folder;
   fs::create_directory(folder / "none");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
   fs::create_directory(folder / "none/cat");
@@ -266,7 +266,7 @@ TEST_CASE("folders that are not what they should be") {
 }
 
 TEST_CASE("names that are no UTF-8 are kept") {
-  const TempFolder folder;
+  const TempDir folder;
   write_picture(folder / "all/caf\xe9/\xe9t\xe9.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all}}");
   CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"caf\xe9"});
@@ -274,7 +274,7 @@ TEST_CASE("names that are no UTF-8 are kept") {
 }
 
 TEST_CASE("a picture that is written to while it is in use is an error") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const auto data = open(folder, "train: {images: {directory: all}}");
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
@@ -282,7 +282,7 @@ TEST_CASE("a picture that is written to while it is in use is an error") {
 }
 
 TEST_CASE("pictures to predict for: a folder, or one file") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all, resize: crop}}");
   const auto data = open_inputs(given(folder / "all"), spec, kInput, {});
@@ -307,7 +307,7 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
 }
 
 TEST_CASE("reading pictures takes the memory of the largest file besides") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   size_t largest = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder / "all"))
@@ -318,7 +318,7 @@ TEST_CASE("reading pictures takes the memory of the largest file besides") {
 }
 
 TEST_CASE("a folder is another one when a file of it is") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   const auto identity = [&] { return open(folder, "train: {images: {directory: all}}")->identity(); };
   const DataIdentity before = identity();

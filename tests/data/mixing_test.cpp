@@ -45,7 +45,7 @@ struct Blended {
     return error_of([&] { open(reader, transforms, augment, inputs, targets); });
   }
 
-  TempFolder folder;
+  TempDir folder;
 };
 
 /// Returns the sum of each row of a column.

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -25,7 +25,7 @@ void write_one(const std::string& path, int number) {
 }
 
 struct Shop {
-  TempFolder folder;
+  TempDir folder;
   Shop() {
     for (int i = 0; i < 6; ++i) write_one(folder / ("pictures/" + std::to_string(i) + ".png"), 10 * i);
   }
@@ -179,7 +179,7 @@ TEST_CASE("what is wrong is told at its line and column") {
 }
 
 TEST_CASE("options that do not go together") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto error = [&](const std::string& options) {
     return error_of([&] { parse(folder, "train: {images: {" + options + "}}"); });
   };

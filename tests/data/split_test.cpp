@@ -36,7 +36,7 @@ struct Fixture {
                     const TensorSpec& target = kLabel) const {
     return error_of([&] { read_all(*open(more, input, target), 1); });
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 /// approximately equal, element by element
@@ -241,7 +241,7 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
                                  "root: data\ntrain: {idx: {input: x, target: y}, rows: [1, 2]}\n"
                                  "transforms: [reshape: [4], rescale: {scale: 2}]\ncache: {file: kept}\n");
   CHECK(spec.root == folder / "data");
-  const TempFolder elsewhere;
+  const TempDir elsewhere;
   const DatasetSpec again = parse(elsewhere, spec.resolved.to_yaml());
   CHECK(again.resolved.to_yaml() == spec.resolved.to_yaml());
   const auto data = open_split(again, *again.train, {{"x", {4}}}, {kLabel});

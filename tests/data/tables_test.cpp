@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 const TensorSpec kLabel{"", {}, DType::int32};
 
 struct Tables {
-  TempFolder folder;
+  TempDir folder;
   DatasetSpec spec;
 
   /// Opens a.csv as the training split for these inputs; keeps its facts for other files.
@@ -180,7 +180,7 @@ TEST_CASE("tables without a header are predicted from with and without their tar
 }
 
 TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere") {
-  TempFolder folder;
+  TempDir folder;
   for (const bool quotes : {false, true}) {
     std::string text = "id,a,b,y\r\n";
     Values expected;
@@ -218,7 +218,7 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
 }
 
 TEST_CASE("texts of many lines that look like rows, longer than a block") {
-  TempFolder folder;
+  TempDir folder;
   std::string text = "x,note,y\n", lines;
   // A thread that starts reading inside it takes each line for a row, and the closing quote for an opening
   // one.
@@ -340,7 +340,7 @@ TEST_CASE("a column of float32 beside a large offset is centered in double") {
 }
 
 TEST_CASE("a target that is an input, as it is after the transforms") {
-  TempFolder folder;
+  TempDir folder;
   write_file(folder / "x", idx_bytes({2, 4}, std::string("\x00\x02\x04\x06\x08\x0a\x0c\x0e", 8)));
   write_file(folder / "y", idx_bytes({2}, std::string("\x03\x04", 2)));
   const TensorSpec image{"image", {2, 2, 1}};
@@ -366,7 +366,7 @@ TEST_CASE("a target that is an input, as it is after the transforms") {
 }
 
 TEST_CASE("parquet is refused with a way out") {
-  TempFolder folder;
+  TempDir folder;
   write_file(folder / "a.csv", std::string("PAR1\x15\x04\x00", 7));
   const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, target: 0}}");
   CHECK(contains(error_of([&] { open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}); }), "to_csv"));

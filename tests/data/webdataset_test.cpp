@@ -8,8 +8,8 @@
 
 #include "data/pictures/tar_index.h"
 #include "data/readers/file_pattern.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -53,7 +53,7 @@ std::string sample(const std::string& key, int number, const std::string& label)
   return member(key + ".png", picture(number)) + member(key + ".cls", label);
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& options,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& options,
                                     const std::vector<TensorSpec>& targets = kClass) {
   const DatasetSpec spec = parse(folder, "train: {webdataset: {" + options + "}}");
   return open_split(spec, *spec.train, kInput, targets);
@@ -66,7 +66,7 @@ std::vector<double> firsts(const Dataset& data) {
 }
 
 std::vector<std::string> names_in(const std::string& archive) {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", archive);
   std::vector<std::string> names;
   for (const TarMember& one : list_tar(InputFile(folder / "a.tar"))) names.push_back(one.name);
@@ -75,7 +75,7 @@ std::vector<std::string> names_in(const std::string& archive) {
 
 /// Returns the error message for an archive, without the path.
 std::string refused(const std::string& archive) {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", archive);
   const std::string error = error_of([&] { list_tar(InputFile(folder / "a.tar")); });
   return error.substr(std::min(error.find("a.tar: "), error.size()));
@@ -84,7 +84,7 @@ std::string refused(const std::string& archive) {
 }  // namespace
 
 TEST_CASE("samples of several archives, in order, read in any order") {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a-00.tar", sample("cat/1", 10, "1\n") + sample("cat/2", 20, " 0") + kEnd);
   write_file(folder / "a-01.tar", member("__meta__.json", "{}") + member("dir/", "", '5') +
                                       sample("cat/1", 30, "2") + member("cat/1.json", "{}") + kEnd);
@@ -102,7 +102,7 @@ TEST_CASE("samples of several archives, in order, read in any order") {
 }
 
 TEST_CASE("the soft limit of open files is raised when it is reached") {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a", "content");
   struct rlimit before {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -118,7 +118,7 @@ TEST_CASE("the soft limit of open files is raised when it is reached") {
 }
 
 TEST_CASE("targets are numbers, or names that are numbered in their order") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto labelled = [&](const std::string& ending) {
     return member("1.x.png", "no picture of a sample") + member("1.JPG", picture(1)) +
            member("1." + ending, "fox") + member("2.png", picture(2)) + member("2." + ending, "ant") + kEnd;
@@ -144,7 +144,7 @@ TEST_CASE("targets are numbers, or names that are numbered in their order") {
 }
 
 TEST_CASE("class_names name the classes that an archive has the numbers of") {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", sample("1", 1, "2") + sample("2", 2, "0\n") + kEnd);
   write_file(folder / "b.tar", sample("1", 1, "1") + kEnd);
   DatasetSpec spec = parse(folder,
@@ -167,7 +167,7 @@ TEST_CASE("class_names name the classes that an archive has the numbers of") {
 }
 
 TEST_CASE("what is no sample is told with its byte") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto error = [&](const std::string& archive) {
     write_file(folder / "a.tar", archive);
     return error_of([&] { open(folder, "files: a.tar"); });
@@ -191,7 +191,7 @@ TEST_CASE("what is no sample is told with its byte") {
 }
 
 TEST_CASE("an archive that is another one when it is read is an error") {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", sample("1", 1, "0") + kEnd);
   const auto data = open(folder, "files: a.tar");
   write_file(folder / "a.tar", sample("1", 2, "0") + kEnd + kEnd);

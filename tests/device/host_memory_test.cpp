@@ -1,13 +1,11 @@
 // Which memory limit applies, read from directory trees that imitate /proc and /sys.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "device/device.h"
+#include "support/temp_dir.h"
 
 namespace dtrain {
 
@@ -17,27 +15,20 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 using Files = std::map<std::string, std::string>;  // file contents by path
 
-/// A temporary folder with these files.
+/// A temporary directory with these files.
 class Tree {
  public:
   explicit Tree(const Files& files) {
-    std::string path = (std::filesystem::temp_directory_path() / "dtrain-memory-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    root_ = path;
-    write("/proc/meminfo",
-          "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:   12582912 kB\nSwapTotal: 0 kB\n");
-    write("/proc/self/status", "Name: dtrain\nVmSize: 400000 kB\nVmData: 300000 kB\nRssAnon:\t    1024 kB\n");
-    for (const auto& [name, text] : files) write(name, text);
+    root_.write("/proc/meminfo",
+                "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:   12582912 kB\nSwapTotal: 0 kB\n");
+    root_.write("/proc/self/status",
+                "Name: dtrain\nVmSize: 400000 kB\nVmData: 300000 kB\nRssAnon:\t    1024 kB\n");
+    for (const auto& [name, text] : files) root_.write(name, text);
   }
-  ~Tree() { std::filesystem::remove_all(root_); }
-  HostMemory memory() const { return host_memory(root_); }
+  HostMemory memory() const { return host_memory(root_.path()); }
 
  private:
-  void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(root_ + name).parent_path());
-    std::ofstream(root_ + name) << text;
-  }
-  std::string root_;
+  test::TempDir root_;
 };
 
 const std::string kSecond =

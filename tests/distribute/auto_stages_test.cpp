@@ -5,13 +5,13 @@
 
 #include <doctest/doctest.h>
 
-#include "devices.h"
 #include "distribute/graph_flow.h"
 #include "distribute/layer_times.h"
-#include "models.h"
+#include "support/devices.h"
+#include "support/graphs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

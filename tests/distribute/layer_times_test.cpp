@@ -7,12 +7,12 @@
 #include <doctest/doctest.h>
 
 #include "base/stopwatch.h"
-#include "devices.h"
 #include "distribute/graph_flow.h"
-#include "models.h"
+#include "support/graphs.h"
+#include "support/one_cpu.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -54,16 +54,6 @@ layers:
 )";
 
 }  // namespace
-
-namespace dtrain::test {
-
-/// For DEVICE_TEST_CASE. Timing one thread is enough.
-template <class Use>
-void on_every_cpu(Use&& use) {
-  use(*cpu_device());
-}
-
-}  // namespace dtrain::test
 
 TEST_CASE("what a graph does in training: fused activations, gradients, readers") {
   const Graph graph = graph_from(kEverySort);

@@ -9,7 +9,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "pictures.h"
+#include "support/errors.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -234,13 +235,8 @@ Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, cons
   return file;
 }
 
-std::string error_of(const Bytes& file) {
-  try {
-    decoded(file, 3, 5, 1);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string decode_error(const Bytes& file) {
+  return error_of([&] { decoded(file, 3, 5, 1); });
 }
 
 }  // namespace
@@ -259,13 +255,14 @@ TEST_CASE("run-length encoded BMPs") {
   for (size_t length = 0; length + 2 < eight.size(); ++length) {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
-    CHECK(error_of(indexed_bmp(3, 5, 8, 1, cut))
+    CHECK(decode_error(indexed_bmp(3, 5, 8, 1, cut))
               .starts_with("expected a BMP with 3 rows, found the end of its data"));
   }
-  CHECK(error_of(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
         "expected 3 rows as in the BMP header, found more");
-  CHECK(error_of(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") != std::string::npos);
-  CHECK(error_of(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
+  CHECK(decode_error(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") !=
+        std::string::npos);
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
 }
 
 TEST_CASE("the pixels of a BMP lie behind its palette") {
@@ -273,7 +270,7 @@ TEST_CASE("the pixels of a BMP lie behind its palette") {
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
         Bytes(15, 7));  // as written by some programs
-  CHECK(error_of(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
         "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
 }
 

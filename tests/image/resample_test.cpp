@@ -6,7 +6,7 @@
 
 #include "image/decode.h"
 #include "image/resampler.h"
-#include "pictures.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "interop/keras/import/graph.h"
 #include "interop/keras/import/training.h"
+#include "support/errors.h"
 
 using namespace dtrain;
 
@@ -68,12 +69,7 @@ std::string part(const ImportedTraining& training, const char* key) {
 
 std::string mistake(const char* model, const std::string& config, const std::string& version = "2.15.0",
                     std::vector<KerasWeight> optimizer = {}) {
-  try {
-    read(model, config, version, std::move(optimizer));
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { read(model, config, version, std::move(optimizer)); });
 }
 
 std::string optimizer_of(const std::string& optimizer, const std::string& version = "2.15.0") {

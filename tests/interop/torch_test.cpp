@@ -6,18 +6,16 @@
 #include "exported.h"
 #include "interop/torch/builder.h"
 #include "interop/torch/script.h"
+#include "support/text.h"
 
 using namespace dtrain;
+using test::contains;
 
 namespace {
 
 std::string script_of(TestExport& exported) {
   TorchBuilder builder(exported.graph);
   return torch_script(exported.model, builder, "m.safetensors", "m_probes.safetensors").text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -1,11 +1,22 @@
 // Error messages for invalid models, and their source locations.
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "nn_support.h"
+#include "config/load/load.h"
+#include "nn/graph.h"
+#include "support/errors.h"
 
 using namespace dtrain;
 
 namespace {
+
+/// Returns the error messages for a model; "" if it is valid.
+std::string model_errors(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const auto graph = parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);
+  CHECK(graph.has_value() != diagnostics.has_errors());
+  return test::messages(diagnostics);
+}
 
 /// Returns a model with one input x of [28, 28, 1] and these layers, which start on line 3.
 std::string with_layers(const std::string& layers, const std::string& after = "") {

@@ -6,21 +6,14 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load/load.h"
+#include "support/kinds.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
-
-Configured<Initializer> initializer_of(const std::string& yaml) {
-  Diagnostics diagnostics;
-  auto kind = registry<Initializer>().parse(parse_yaml(yaml, "i.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
-  return kind;
-}
 
 std::vector<float> drawn(const std::string& yaml, const Shape& shape, uint64_t seed = 1) {
   std::vector<float> values(static_cast<size_t>(shape.elements()), NAN);
-  initializer_of(yaml)->fill(values.data(), shape, Philox::of(seed, 2));
+  parse_kind<Initializer>(yaml)->fill(values.data(), shape, Philox::of(seed, 2));
   return values;
 }
 
@@ -135,4 +128,4 @@ TEST_CASE("an element depends on the random source and its place only") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -6,9 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Replaces x by (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
@@ -268,4 +268,4 @@ TEST_CASE("of equal inputs, the first has the gradient of the largest and of the
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

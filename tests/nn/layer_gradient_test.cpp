@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 const TensorSpec kRow{"x", {6}};
@@ -49,7 +49,7 @@ void check_array(LayerRun& run, Values& values, const Values& gradient, const Va
   }
 }
 
-void check_gradients(const LayerCase& c, test::Device* device = nullptr) {
+void check_gradients(const LayerCase& c, Device* device = nullptr) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind) << ", layout "
               << static_cast<int>(c.layout));
   LayerRun run(c, device);
@@ -218,7 +218,7 @@ void check_near(const Values& found, const Values& expected, double tolerance, c
 }
 
 /// Checks that a GPU computes the same values and gradients as the CPU.
-void check_as_on_cpu(const LayerCase& c, test::Device& device) {
+void check_as_on_cpu(const LayerCase& c, Device& device) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind));
   LayerRun there(c, &device), here(c);
   here.inputs = there.inputs;
@@ -240,7 +240,7 @@ void check_as_on_cpu(const LayerCase& c, test::Device& device) {
 
 TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every type" *
           doctest::test_suite("gpu")) {
-  test::on_every_gpu([](test::Device& device) {
+  on_every_gpu([](Device& device) {
     for (LayerCase c : cases()) {
       check_as_on_cpu(c, device);
       // Smooth activations, because at a kink slightly different numbers may have different gradients.
@@ -265,7 +265,7 @@ TEST_CASE("gradients of every layer") {
 }
 
 TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
-  const auto device = test::gpu_device({});
+  const auto device = gpu_device({});
   for (const LayerCase& c : cases()) check_gradients(c, device.get());
 }
 
@@ -366,4 +366,4 @@ TEST_CASE("batch normalisation gives its statistics by the replica's share") {
   CHECK(!run.parameter_specs[0].moving_average);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

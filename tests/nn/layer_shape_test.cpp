@@ -1,9 +1,9 @@
 // Shape inference of layers, and their errors for unsupported shapes.
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 Shape shape_of(const std::string& yaml, const Shape& input) {
@@ -247,4 +247,4 @@ TEST_CASE("an activation among the options becomes a layer; linear and null none
   CHECK(resolved("hard_sigmoid") == R"("hard_sigmoid")");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

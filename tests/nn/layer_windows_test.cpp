@@ -6,9 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Images of shape [batch, height, width, channels]; pixels outside are zero.
@@ -249,4 +249,4 @@ TEST_CASE("separable_conv2d is a depthwise convolution and one of 1x1") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -10,14 +10,14 @@
 #include "head_harness.h"
 #include "nn/loss.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 DEVICE_TEST_CASE("metrics") {
   Bench bench(device);
   const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
     const auto own = device.typed(prediction);
     const auto sum = device.array(std::vector<double>{10});
-    parse<Metric>(yaml)->run(
+    parse_kind<Metric>(yaml)->run(
         device.ops(),
         {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
     return sum.read()[0] - 10;
@@ -50,7 +50,7 @@ DEVICE_TEST_CASE("accuracy of one column is binary") {
   const auto sum = device.array(std::vector<double>{0});
   View target = bench.floats();
   target.shape = {kRows, 1};
-  parse<Metric>("accuracy")
+  parse_kind<Metric>("accuracy")
       ->run(device.ops(), {.prediction = prediction.data(),
                            .target = target,
                            .sums = sum.data(),
@@ -63,7 +63,7 @@ namespace {
 
 /// Returns a metric's result for these sums and this weight, for an output of `columns` columns.
 Json result_of(const std::string& yaml, const std::vector<double>& sums, double weight, int64_t columns) {
-  return parse<Metric>(yaml)->result(sums, weight, {"y", {columns}});
+  return parse_kind<Metric>(yaml)->result(sums, weight, {"y", {columns}});
 }
 
 }  // namespace
@@ -91,9 +91,9 @@ TEST_CASE("metrics of sums") {
         "[0.75, 0.0]");
   CHECK(result_of("root_mean_squared_error", {18}, 2, 1).as_double() == 3);
   CHECK(result_of("cosine_similarity", {-1}, 2, 3).as_double() == 0.5);
-  CHECK(!parse<Metric>("f1_score")->is_number({"y", {4}}));
-  CHECK(parse<Metric>("f1_score")->is_number({"y", {1}}));
-  CHECK(parse<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+  CHECK(!parse_kind<Metric>("f1_score")->is_number({"y", {4}}));
+  CHECK(parse_kind<Metric>("f1_score")->is_number({"y", {1}}));
+  CHECK(parse_kind<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
 }
 
 DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes the output for") {
@@ -109,8 +109,8 @@ DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes t
         {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = 1});
     return sums.read();
   };
-  const auto metric = parse<Metric>("f1_score: {threshold: 0.75}");
-  const auto of = [&](const char* loss) { return metric->for_loss(*parse<Loss>(loss)); };
+  const auto metric = parse_kind<Metric>("f1_score: {threshold: 0.75}");
+  const auto of = [&](const char* loss) { return metric->for_loss(*parse_kind<Loss>(loss)); };
   CHECK(count(*metric, {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
   CHECK(count(*of("binary_crossentropy"), {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
   // The logit of 0.75 is 1.0986.
@@ -122,8 +122,8 @@ namespace {
 
 /// Returns the metric over the bench's dense targets, for an output with this loss.
 double result_with(const std::string& yaml, const std::string& loss, Bench& bench, const Values& scores) {
-  const std::shared_ptr<const Metric> parsed = parse<Metric>(yaml).value;
-  const auto for_loss = parsed->for_loss(*parse<Loss>(loss));
+  const std::shared_ptr<const Metric> parsed = parse_kind<Metric>(yaml).value;
+  const auto for_loss = parsed->for_loss(*parse_kind<Loss>(loss));
   const Metric& metric = for_loss ? *for_loss : *parsed;
   const auto columns = static_cast<int64_t>(scores.size()) / kRows;
   const TensorSpec output{"y", {columns}}, wanted{"t", {columns}};
@@ -207,9 +207,9 @@ struct Area {
 };
 
 /// Computes a metric of one column of scores, for an output with this loss.
-Area area_of(const std::string& yaml, const std::string& loss, test::Device& device, const Values& scores,
+Area area_of(const std::string& yaml, const std::string& loss, Device& device, const Values& scores,
              const std::vector<float>& labels) {
-  const auto metric = parse<Metric>(yaml)->for_loss(*parse<Loss>(loss));
+  const auto metric = parse_kind<Metric>(yaml)->for_loss(*parse_kind<Loss>(loss));
   const auto rows = static_cast<int64_t>(scores.size());
   const TensorSpec column{"y", {1}};
   const auto own = device.typed(scores);
@@ -268,8 +268,8 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may
 DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round to 0 and 1") {
   const std::vector<int32_t> classes{0, 0, 1, 1};
   const Values scores{60, 0, 30, 0, 50, 0, 20, 0};
-  const auto metric =
-      parse<Metric>("auc")->for_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true}"));
+  const auto metric = parse_kind<Metric>("auc")->for_loss(
+      *parse_kind<Loss>("sparse_categorical_crossentropy: {from_logits: true}"));
   const TensorSpec output{"y", {2}}, wanted{"t", {}, DType::int32};
   const auto own = device.typed(scores);
   const auto target = device.array(classes);
@@ -299,10 +299,10 @@ TEST_CASE("which way a metric gets better") {
   for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
                              "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
                              "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
-    CHECK(parse<Metric>(larger)->larger_is_better());
+    CHECK(parse_kind<Metric>(larger)->larger_is_better());
   for (const char* smaller : {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error",
                               "log_cosh", "binary_crossentropy", "hinge", "poisson", "kl_divergence"})
-    CHECK(!parse<Metric>(smaller)->larger_is_better());
+    CHECK(!parse_kind<Metric>(smaller)->larger_is_better());
 }
 
 TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
@@ -316,7 +316,8 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
 TEST_CASE("metrics say where output or target do not suit") {
   const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;
-    const bool good = parse<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
+    const bool good =
+        parse_kind<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
     CHECK(good == all.empty());
     return all;
   };
@@ -346,4 +347,4 @@ TEST_CASE("metrics say where output or target do not suit") {
   CHECK(said("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -5,15 +5,16 @@
 #include <numeric>
 #include <set>
 
-#include "nn/nn_support.h"
+#include "support/graphs.h"
 
 using namespace dtrain;
+using namespace dtrain::test;
 
 namespace {
 
 /// A graph of an input and nodes 1 to 6: 'c' shares the weights of 'a', 'd' is frozen, 'norm' has statistics.
 Graph graph_of_many() {
-  return good_graph(R"(
+  return graph_from(R"(
 inputs: {x: [3]}
 layers:
   - dense: {name: a, units: 3}

@@ -6,8 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "config/load/load.h"
-#include "devices.h"
 #include "optim/optimizer.h"
+#include "support/devices.h"
+#include "support/kinds.h"
 
 using namespace dtrain;
 
@@ -37,9 +38,7 @@ std::vector<double> expected_weights(const Rule& rule, double initial_accumulato
 }
 
 std::vector<float> trained_weights(const std::string& yaml) {
-  Diagnostics diagnostics;
-  const auto optimizer = registry<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  const auto optimizer = test::parse_kind<Optimizer>(yaml);
   const auto device = test::cpu_device();
 
   std::vector<float> initial;

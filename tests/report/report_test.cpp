@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "config/yaml/yaml.h"
-#include "speed.h"
+#include "support/speed.h"
 
 using namespace dtrain;
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
