@@ -39,7 +39,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("what cannot be appended as a whole is not appended at all") {
+TEST_CASE("append_file() appends all bytes or none") {
   const TempDir directory;
   const std::string path = directory / "file";
   append_file(path, "first\n");

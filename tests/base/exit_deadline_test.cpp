@@ -78,7 +78,7 @@ TEST_CASE("a process that cleans up in time goes on") {
   CHECK(end.said == "");
 }
 
-TEST_CASE("a file that is being written has all the time that it takes") {
+TEST_CASE("the deadline waits while a file is being written") {
   const End end = end_of([] {
     ExitDeadline deadline;
     auto hold = std::make_unique<ExitDeadline::Hold>();

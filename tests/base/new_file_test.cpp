@@ -28,7 +28,7 @@ pid_t dead_process() {
 
 }  // namespace
 
-TEST_CASE("a new file appears whole, or what stood there stays") {
+TEST_CASE("an unfinished new file leaves the old file unchanged") {
   const TempDir folder;
   const std::string path = folder / "file";
   write_file(path, "before");
@@ -54,7 +54,7 @@ TEST_CASE("a new file appears whole, or what stood there stays") {
   CHECK_THROWS_AS(over.finish(), Error);
 }
 
-TEST_CASE("what dead writers left goes, what others write or own stays") {
+TEST_CASE("temporary files of ended processes are removed, other files stay") {
   const TempDir folder;
   const pid_t dead = dead_process();
   const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
@@ -75,7 +75,7 @@ TEST_CASE("what dead writers left goes, what others write or own stays") {
   for (const std::string& path : others) CHECK(fs::exists(path));
 }
 
-TEST_CASE("a file that a process of another container writes is not taken for a leftover") {
+TEST_CASE("a file that a process of another container writes is not a leftover") {
   const TempDir folder;
   NewFile writing(folder / "file");
   // In another PID namespace, this PID belongs to no process.
@@ -88,7 +88,7 @@ TEST_CASE("a file that a process of another container writes is not taken for a 
   CHECK_FALSE(fs::exists(foreign));
 }
 
-TEST_CASE("a name may be as long as the file system takes it") {
+TEST_CASE("a file name may have the file system's maximum length") {
   const TempDir folder;
   const std::string path = folder / std::string(255, 'n');
   NewFile file(path);
@@ -97,7 +97,7 @@ TEST_CASE("a name may be as long as the file system takes it") {
   CHECK(read_file(path) == "abc");
 }
 
-TEST_CASE("a folder that may be written to, but not read, takes files") {
+TEST_CASE("files can be created in a folder without read permission") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms(0333));
   // Root may write to any folder.
