@@ -67,7 +67,7 @@ void replace_bias(hid_t file, const std::vector<hsize_t>& extents, const std::fu
 }
 }  // namespace
 
-TEST_CASE("a checkpoint cut short is refused") {
+TEST_CASE("a truncated checkpoint is an error") {
   const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
   const std::string whole = read_file(directory / "a.h5");
@@ -81,7 +81,7 @@ TEST_CASE("a checkpoint cut short is refused") {
   CHECK(refusal(directory / "b.h5").find("too long") != std::string::npos);
 }
 
-TEST_CASE("a flipped bit in any byte is found") {
+TEST_CASE("a flipped bit in any byte is an error") {
   const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
   std::string bytes = read_file(directory / "a.h5");
@@ -96,7 +96,7 @@ TEST_CASE("a flipped bit in any byte is found") {
   CHECK(refused == bytes.size());
 }
 
-TEST_CASE("what is no checkpoint is said to be none") {
+TEST_CASE("a file that is not a checkpoint is an error that says what it is") {
   const TempDir directory;
   CHECK(refusal(directory / "missing.h5").find("No such file") != std::string::npos);
   CHECK(refusal(directory.path()).find("expected a file") != std::string::npos);
@@ -110,7 +110,7 @@ TEST_CASE("what is no checkpoint is said to be none") {
   CHECK(refusal(directory / "b.h5").find("expected format 1 to 2, found format 3") != std::string::npos);
 }
 
-TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
+TEST_CASE("damaged HDF5 structures with a valid checksum are errors, not crashes") {
   const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
   const std::string image = read_file(directory / "a.h5").substr(kHeaderBytes);
@@ -126,7 +126,7 @@ TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
   CHECK(loaded < image.size() / 8);
 }
 
-TEST_CASE("an HDF5 file that leads out of itself is refused") {
+TEST_CASE("links and storage outside the HDF5 file are errors") {
   CHECK(refusal_of_changed([](hid_t) {}) == "loaded");
   CHECK(refusal_of_changed([](hid_t file) {
           H5Ldelete(file, kBias, H5P_DEFAULT);
@@ -145,7 +145,7 @@ TEST_CASE("an HDF5 file that leads out of itself is refused") {
         }).find("a virtual one") != std::string::npos);
 }
 
-TEST_CASE("storage, types and shapes that dtrain does not write are refused") {
+TEST_CASE("storage, types and shapes that dtrain does not write are errors") {
   CHECK(refusal_of_changed([](hid_t file) {
           replace_bias(file, {3}, [](hid_t list) {
             const hsize_t chunk = 3;

@@ -26,7 +26,7 @@ TEST_CASE("checkpoints are listed by step") {
   CHECK(list_checkpoints(directory.path()) == expected);
 }
 
-TEST_CASE("what dead writers left is removed, what living ones write is not") {
+TEST_CASE("temporary files of ended processes are removed, those of running processes stay") {
   const TempDir directory;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -60,7 +60,7 @@ class FileLimit {
   void (*signal_)(int);
 };
 
-TEST_CASE("a write that fails leaves the old file and nothing else") {
+TEST_CASE("a failed write leaves only the old file") {
   const TempDir directory;
   Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
@@ -86,7 +86,7 @@ TEST_CASE("a write that fails leaves the old file and nothing else") {
   CHECK(read_file(directory / "a.h5") != before);
 }
 
-TEST_CASE("a directory that is not there") {
+TEST_CASE("saving into a missing directory is an error") {
   const TempDir directory;
   CHECK_THROWS_WITH_AS(save_checkpoint(directory / "no/a.h5", {}), doctest::Contains("No such file"), Error);
 }

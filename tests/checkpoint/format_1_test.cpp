@@ -40,7 +40,7 @@ uint64_t checksum_of(const ArrayRef& array) {
 }
 }  // namespace
 
-TEST_CASE("a checkpoint of format 1 holds what it held") {
+TEST_CASE("a checkpoint of format 1 is read completely") {
   const Checkpoint old = Checkpoint::load(source_dir() + "/tests/checkpoint/format-1.h5");
   size_t weights = 0;
   for (const LayerWeights& layer : old.content().layers) weights += layer.weights.size();
@@ -62,7 +62,7 @@ TEST_CASE("a checkpoint of format 1 holds what it held") {
   CHECK(old.content().config_yaml.find("residual_1/second") != std::string::npos);
 }
 
-TEST_CASE("what was of format 1 comes back to the bit when it is saved anew") {
+TEST_CASE("a checkpoint of format 1 keeps its bits when it is saved again") {
   const TempDir directory;
   const Checkpoint old = Checkpoint::load(source_dir() + "/tests/checkpoint/format-1.h5");
   save_checkpoint(directory / "new.h5", old.content());

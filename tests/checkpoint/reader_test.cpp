@@ -64,7 +64,7 @@ std::vector<size_t> metadata_of(const std::string& image) {
 
 }  // namespace
 
-TEST_CASE("any number of layers is found again") {
+TEST_CASE("any number of layers is read back") {
   // Stored in the object header; from nine on in a heap with an index, whose blocks and levels grow with the
   // number.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
@@ -86,7 +86,7 @@ TEST_CASE("any number of layers is found again") {
   }
 }
 
-TEST_CASE("an attribute of any size is found again") {
+TEST_CASE("an attribute of any size is read back") {
   for (const size_t size : {0, 1, 1000, 60'000, 65'000, 65'535, 66'000, 1'000'000}) {
     CAPTURE(size);
     const TempDir directory;
@@ -97,7 +97,7 @@ TEST_CASE("an attribute of any size is found again") {
   }
 }
 
-TEST_CASE("names of any bytes are found again") {
+TEST_CASE("names of any bytes are read back") {
   const TempDir directory;
   float value = 1;
   CheckpointContent content;
@@ -107,7 +107,7 @@ TEST_CASE("names of any bytes are found again") {
   CHECK(loaded.weight("d\xe9/\xff") != nullptr);
 }
 
-TEST_CASE("changed at will under a right checksum, a checkpoint is read or refused, and soon") {
+TEST_CASE("a randomly changed checkpoint with a valid checksum is read or rejected quickly") {
   std::mt19937_64 random(1);
   Sample sample;
   Many few(30);
@@ -143,14 +143,14 @@ TEST_CASE("changed at will under a right checksum, a checkpoint is read or refus
   }
 }
 
-TEST_CASE("a file cut at any place under a right checksum is refused") {
+TEST_CASE("a file truncated anywhere is an error even if its checksum is valid") {
   const TempDir directory;
   const std::string image = image_of(Sample().content);
   for (size_t size = 0; size < image.size(); size += 7)
     CHECK(outcome_of(directory, image.substr(0, size)) != "loaded");
 }
 
-TEST_CASE("a group that leads back to itself ends in a refusal") {
+TEST_CASE("a group that contains itself is an error") {
   const TempDir directory;
   std::string image = image_of(Many(2).content);
   // All links point to the group of weights.

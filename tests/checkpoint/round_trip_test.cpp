@@ -7,7 +7,7 @@
 namespace dtrain {
 using namespace test;
 
-TEST_CASE("a checkpoint comes back to the bit") {
+TEST_CASE("a saved checkpoint is loaded bit for bit") {
   const TempDir directory;
   const Sample sample;
   const CheckpointContent& saved = sample.content;
@@ -47,7 +47,7 @@ TEST_CASE("a checkpoint comes back to the bit") {
   CHECK(loaded.file_bytes() == std::filesystem::file_size(loaded.path()));
 }
 
-TEST_CASE("an empty content is a checkpoint too") {
+TEST_CASE("a checkpoint may be empty") {
   const TempDir directory;
   save_checkpoint(directory / "a.h5", {});
   const Checkpoint loaded = Checkpoint::load(directory / "a.h5");
@@ -56,7 +56,7 @@ TEST_CASE("an empty content is a checkpoint too") {
   CHECK(loaded.content().config_yaml.empty());
 }
 
-TEST_CASE("ten times saved and loaded, the file is the same bytes") {
+TEST_CASE("saving and loading ten times gives the same bytes") {
   const TempDir directory;
   const Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
@@ -68,7 +68,7 @@ TEST_CASE("ten times saved and loaded, the file is the same bytes") {
   }
 }
 
-TEST_CASE("arrays larger than the image's growth") {
+TEST_CASE("arrays larger than the file image's increment are saved and loaded") {
   const TempDir directory;
   std::vector<float> large(9'000'000), small{1, 2};
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i);
@@ -81,7 +81,7 @@ TEST_CASE("arrays larger than the image's growth") {
   CHECK(same(*loaded.weight("b/w"), content.layers[1].weights[0]));
 }
 
-TEST_CASE("names of more than 64 KiB and a configuration of more than 64 KiB") {
+TEST_CASE("names and a configuration of more than 64 KiB are saved and loaded") {
   const TempDir directory;
   CheckpointContent content;
   float value = 1;
@@ -101,7 +101,7 @@ TEST_CASE("names of more than 64 KiB and a configuration of more than 64 KiB") {
   CHECK(loaded.content().model_config.dump() == content.model_config.dump());
 }
 
-TEST_CASE("two layers of one name cannot be saved, and nothing is left behind") {
+TEST_CASE("two layers with one name cannot be saved, and no file remains") {
   const TempDir directory;
   CheckpointContent content;
   content.layers = {{"a", {}}, {"a", {}}};
