@@ -51,7 +51,7 @@ void check_same(const V& value) {
 template <>
 inline const EnumNames<Padding> names_of<Padding> = {{Padding::valid, "valid"}, {Padding::same, "same"}};
 
-TEST_CASE("integers are integers, within their range") {
+TEST_CASE("integers must be whole numbers within their range") {
   CHECK(read<int>("-7") == -7);
   CHECK(read<int>("+7") == 7);
   CHECK(read<int64_t>("9223372036854775807") == std::numeric_limits<int64_t>::max());
@@ -73,7 +73,7 @@ TEST_CASE("integers are integers, within their range") {
   CHECK(said<int>("99999999999999999999999999").starts_with("x: expected an integer from"));
 }
 
-TEST_CASE("numbers are finite") {
+TEST_CASE("numbers must be finite") {
   CHECK(read<double>("1e-3") == 0.001);
   CHECK(read<double>("5") == 5.0);
   CHECK(read<double>("+.5") == 0.5);
@@ -87,7 +87,7 @@ TEST_CASE("numbers are finite") {
   for (const float value : {0.1f, 1.0f / 3, 3.4e38f, 1.2e-38f}) check_same(value);
 }
 
-TEST_CASE("numbers are what float32 holds, for that is what they become") {
+TEST_CASE("numbers must be within the range of float32") {
   for (const char* text : {"1e39", "-1e300", "1e-39", "5e-324"})
     CHECK(said<double>(text) ==
           "x: expected 0, or a number whose absolute value is between 1.2e-38 and 3.4e+38 (the range of "
@@ -97,7 +97,7 @@ TEST_CASE("numbers are what float32 holds, for that is what they become") {
   CHECK(read<double>("-3.4e38") == -3.4e38);
 }
 
-TEST_CASE("a number may be one divided by another") {
+TEST_CASE("a number may be a quotient") {
   CHECK(read<double>("1/255") == 1.0 / 255);
   CHECK(read<double>("-1 / 2.5e1") == -1 / 2.5e1);
   CHECK(Codec<double>::write(read<double>("1/255")).text() == "0.00392156862745098");
@@ -107,14 +107,14 @@ TEST_CASE("a number may be one divided by another") {
   CHECK(said<int>("4/2") == "x: expected an integer, found '4/2'");
 }
 
-TEST_CASE("numbers are written as YAML 1.1 reads them") {
+TEST_CASE("numbers are written so that YAML 1.1 reads them as numbers") {
   CHECK(Codec<double>::write(1e-7).text() == "1.0e-07");
   CHECK(Codec<double>::write(1.5e-7).text() == "1.5e-07");
   CHECK(Codec<double>::write(-1e22).text() == "-1.0e+22");
   CHECK(Codec<double>::write(0.001).text() == "0.001");
 }
 
-TEST_CASE("truth values are true and false") {
+TEST_CASE("booleans are true and false") {
   for (const char* text : {"true", "True", "TRUE"}) CHECK(read<bool>(text));
   for (const char* text : {"false", "False", "FALSE"}) CHECK_FALSE(read<bool>(text));
   for (const char* text : {"tRUE", "yes", "on", "1"})
@@ -122,7 +122,7 @@ TEST_CASE("truth values are true and false") {
   CHECK(said<bool>("'true'") == "x: expected true or false, found the string 'true'");
 }
 
-TEST_CASE("strings, lists and optional values") {
+TEST_CASE("strings, lists and optional values are read") {
   CHECK(read<std::string>("5") == "5");
   CHECK(read<std::string>("'a b'") == "a b");
   CHECK(said<std::string>("[a]") == "x: expected a string, found a list");
@@ -138,7 +138,7 @@ TEST_CASE("strings, lists and optional values") {
   check_same(std::optional<double>());
 }
 
-TEST_CASE("shapes") {
+TEST_CASE("shapes are lists of positive integers") {
   CHECK(read<Shape>("[28, 28, 1]") == Shape{28, 28, 1});
   CHECK(read<Shape>("[]") == Shape{});
   check_same(Shape{3, 4});
@@ -154,7 +154,7 @@ TEST_CASE("shapes") {
         "x: expected at most 16 axes, found 17");
 }
 
-TEST_CASE("heights and widths") {
+TEST_CASE("sizes are one integer or a list of extents") {
   CHECK(read<Size2>("3") == Size2{3, 3});
   CHECK(read<Size2>("[3, 5]") == Size2{3, 5});
   check_same(Size2{3, 5});
@@ -173,7 +173,7 @@ TEST_CASE("heights and widths") {
   CHECK(said<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
 }
 
-TEST_CASE("names of types and enums") {
+TEST_CASE("enums and dtypes are read by name") {
   CHECK(read<DType>("uint8") == DType::uint8);
   CHECK(said<DType>("float23") == "x: unknown value 'float23'; did you mean 'float32'?");
   CHECK(said<DType>("bfloat16") == "x: unknown value 'bfloat16'; expected one of float32, int32, uint8");
@@ -185,7 +185,7 @@ TEST_CASE("names of types and enums") {
   CHECK(Codec<Padding>::schema().dump() == R"({"enum": ["valid", "same"]})");
 }
 
-TEST_CASE("a struct in a struct, and anything at all") {
+TEST_CASE("a field may be a struct or any YAML value") {
   CHECK(read<Inner>("{size: 5}").size == 5);
   CHECK(said<Inner>("{siez: 5}") == "f:1:2: error: unknown key 'siez' in x; did you mean 'size'?");
   CHECK(equal(read<ConfigNode>("{a: [1]}"), yaml("{a: [1]}")));

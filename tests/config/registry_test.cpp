@@ -61,7 +61,7 @@ TEST_CASE("a kind is a name, or a name with options") {
   CHECK(read("{linear: {}}").resolved.is_scalar());
 }
 
-TEST_CASE("a number stands for one of the kinds") {
+TEST_CASE("a number is short for one of the kinds") {
   CHECK(read("0.5")->apply(-4) == -2.0);
   CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
   CHECK(read("1/4")->apply(-4) == -1.0);
@@ -70,7 +70,7 @@ TEST_CASE("a number stands for one of the kinds") {
   CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
 }
 
-TEST_CASE("a kind replaces that of a base") {
+TEST_CASE("another kind replaces the kind of the base") {
   const auto merged_yaml = [](std::string_view base, std::string_view over) {
     Diagnostics diagnostics;
     const auto kind = table().parse(merged(yaml(base), yaml(over)), diagnostics);
@@ -89,7 +89,7 @@ TEST_CASE("a kind replaces that of a base") {
   CHECK(contains(messages(diagnostics), "f:1:2: error: activation: expected a number"));
 }
 
-TEST_CASE("anything else is an error that says so") {
+TEST_CASE("any other node is an error that says what was expected") {
   CHECK(said("{linear: {}, leaky_relu: {}}") ==
         "f:1:1: error: activation: expected a number, a name, or a mapping with one key, {name: options}; "
         "found a mapping of 2 keys");
@@ -101,7 +101,7 @@ TEST_CASE("anything else is an error that says so") {
   CHECK(said("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
 }
 
-TEST_CASE("what is missing is reported at the kind's name") {
+TEST_CASE("a missing key is reported at the kind's name") {
   const auto layers = Registry<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
   for (const char* text : {"a:\n  conv2d:\n    filters: 3\n", "a:\n  conv2d: {filters: 3}\n"}) {
     Diagnostics diagnostics;
@@ -111,7 +111,7 @@ TEST_CASE("what is missing is reported at the kind's name") {
   }
 }
 
-TEST_CASE("objects made by a function") {
+TEST_CASE("a registry may create objects by a function") {
   Diagnostics diagnostics;
   const auto table_of_slopes = Registry<double>("slope").add_with(
       "leaky",
@@ -123,7 +123,7 @@ TEST_CASE("objects made by a function") {
   CHECK(*table_of_slopes.make("leaky") == 0.25);
 }
 
-TEST_CASE("a table's mistakes are the program's") {
+TEST_CASE("misuse of a registry is a logic_error") {
   CHECK_THROWS_AS(table().make("nothing"), std::logic_error);
   CHECK_THROWS_AS(registry<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
   auto twice =
@@ -134,7 +134,7 @@ TEST_CASE("a table's mistakes are the program's") {
   CHECK(table().names() == std::vector<std::string>{"linear", "leaky_relu"});
 }
 
-TEST_CASE("a table's JSON schema lists its kinds, and ends where they nest") {
+TEST_CASE("a registry's JSON schema lists its kinds and refers to nested ones") {
   const Json schema = table().json_schema();
   const auto& choices = schema.find("oneOf")->items();
   REQUIRE(choices.size() == 3);
