@@ -52,7 +52,7 @@ void check_column(const Column& column, const Shape& shape, const std::vector<fl
 
 }  // namespace
 
-TEST_CASE("written arrays read back the same") {
+TEST_CASE("written arrays are read back unchanged") {
   const TempDir folder;
   const TensorSpec array{"dense", {2, 3}, DType::float32};
   std::vector<std::vector<float>> values{numbers(kRows * 6, -20)};
@@ -63,7 +63,7 @@ TEST_CASE("written arrays read back the same") {
   CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("several arrays stand in one HDF5 file under their names") {
+TEST_CASE("one HDF5 file stores several arrays under their names") {
   const TempDir folder;
   const std::vector<TensorSpec> arrays{{"kind", {5}, DType::float32}, {"block_1/size", {}, DType::float32}};
   std::vector<std::vector<float>> values{numbers(kRows * 5, 0), numbers(kRows, 100)};
@@ -73,7 +73,7 @@ TEST_CASE("several arrays stand in one HDF5 file under their names") {
   CHECK_THROWS_AS(open_array_writer(folder / "out.npy", arrays, kRows), UserError);
 }
 
-TEST_CASE("what is not finished leaves nothing, what stood there stays") {
+TEST_CASE("an unfinished array file leaves the old file unchanged") {
   const TempDir folder;
   const TensorSpec array{"dense", {4}, DType::float32};
   std::vector<std::vector<float>> values{numbers(kRows * 4, 1)};
@@ -86,7 +86,7 @@ TEST_CASE("what is not finished leaves nothing, what stood there stays") {
   CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("names that say no format, and places that do not exist") {
+TEST_CASE("a file name without a known format or in a missing directory is an error") {
   const TempDir folder;
   const std::vector<TensorSpec> arrays{{"dense", {4}, DType::float32}};
   for (const char* name : {"out", "out.txt", "out.csv", "missing/out.h5", "missing/out.npy"})

@@ -97,7 +97,7 @@ const std::vector<std::string> kAll{
 
 }  // namespace
 
-TEST_CASE("the documentation's pictures of augmentations are what they do") {
+TEST_CASE("the images of augmentations in the documentation are up to date") {
   const std::string docs = source_dir() + "/docs/";
   const std::string page = read_file(docs + "augmentations.md");
   for (const std::string& name : registry<Augmentation>().names()) {

@@ -86,7 +86,7 @@ std::string failure_of(const std::function<void()>& read) {
 
 }  // namespace
 
-TEST_CASE("a file that is cut short, grown or written to while it is in use") {
+TEST_CASE("a file that is truncated, extended or written to while it is in use is an error") {
   for (const Source& source : sources()) {
     CAPTURE(source.name);
     for (const std::string change : {"short", "header", "empty", "grown", "written", "replaced"}) {
@@ -121,7 +121,7 @@ TEST_CASE("a file that is cut short, grown or written to while it is in use") {
   }
 }
 
-TEST_CASE("what is in memory needs its file no more") {
+TEST_CASE("data in memory does not read its file again") {
   const TempDir folder;
   write_npy(folder / "x");
   const DatasetSpec spec = parse(folder, "train: {npy: {input: x}}\ncache: memory");
@@ -131,7 +131,7 @@ TEST_CASE("what is in memory needs its file no more") {
   CHECK(read_all(*data, 0) == before);
 }
 
-TEST_CASE("a cache's folder of pictures that were written anew, whatever their times say") {
+TEST_CASE("a cache is written again if images changed, even with equal modification times") {
   const TempDir folder;
   fs::create_directories(folder / "all/a");
   const std::string path = folder / "all/a/0.bmp";
@@ -154,7 +154,7 @@ TEST_CASE("a cache's folder of pictures that were written anew, whatever their t
   CHECK(read() != before);
 }
 
-TEST_CASE("the identity of data: what they are, not where they stand") {
+TEST_CASE("the identity of data depends on its content, not on its path") {
   const TempDir folder, elsewhere;
   write_npy(folder / "x");
   const auto identity = [](const TempDir& where, const std::string& yaml) {
@@ -184,7 +184,7 @@ TEST_CASE("the identity of data: what they are, not where they stand") {
   CHECK(contains(describe_change(synthetic("1"), synthetic("2")), "seed: 2"));
 }
 
-TEST_CASE("the digest of a large file is of samples of it, its beginning and its end among them") {
+TEST_CASE("the digest of a large file covers samples of it, including beginning and end") {
   const TempDir folder;
   std::string bytes(6 << 20, 'a');
   const auto digest = [&] {

@@ -210,7 +210,7 @@ TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where t
   CHECK(read_all(*resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]"), 0) == Values{8, 28});
 }
 
-TEST_CASE("a text that is longer than its column is refused, not written") {
+TEST_CASE("a text longer than its column is not written") {
   std::vector<std::byte> memory(8, std::byte{1});
   const CsvDestination to{.kind = CsvDestination::Kind::text, .base = memory.data(), .stride = 4, .width = 4};
   CHECK(to.store("abcd", 0));
@@ -218,7 +218,7 @@ TEST_CASE("a text that is longer than its column is refused, not written") {
   CHECK(memory[4] == std::byte{1});
 }
 
-TEST_CASE("'of: [target]' is ambiguous where an input has that name") {
+TEST_CASE("'of: [target]' is ambiguous if an input has that name") {
   TempDir folder;
   const DatasetSpec spec = parse(folder,
                                  "train: {npy: {input: x, target: y}}\n"

@@ -36,7 +36,7 @@ std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& op
 
 }  // namespace
 
-TEST_CASE("hdf5: what is predicted from has the names that were trained on, or one data set of any name") {
+TEST_CASE("hdf5: inputs for predict have the names of training, or there is only one dataset") {
   const TempDir folder;
   const std::vector<float> images{1, 2, 3, 4}, labels{5, 6};
   const hid_t both = create(folder / "both.h5");
@@ -56,7 +56,7 @@ TEST_CASE("hdf5: what is predicted from has the names that were trained on, or o
   }
 }
 
-TEST_CASE("hdf5: slices of datasets of several types") {
+TEST_CASE("hdf5: slices of datasets of every type are read") {
   const TempDir folder;
   const hid_t file = create(folder / "a.h5");
   const std::vector<double> images{1, 2, 3, 4, 5, 6};
@@ -88,7 +88,7 @@ TEST_CASE("hdf5: slices of datasets of several types") {
   CHECK(contains(error_of([&] { open(folder, "input: away", one); }), "found a link"));
 }
 
-TEST_CASE("hdf5: numbers of any order and size, in the file's own bytes or through the library") {
+TEST_CASE("hdf5: numbers of any byte order and size are read, directly or by the library") {
   const TempDir folder;
   const std::vector<int32_t> values{1, -2, 300, 4, 5, -60};
   const Values expected(values.begin(), values.end());
@@ -114,7 +114,7 @@ TEST_CASE("hdf5: numbers of any order and size, in the file's own bytes or throu
   }
 }
 
-TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, damage; nothing is printed") {
+TEST_CASE("hdf5: missing filters, truncated, locked and damaged files are errors, and nothing is printed") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   const auto error = [&] { return error_of([&] { read_all(*open(folder, "input: x", input), 0); }); };
@@ -162,7 +162,7 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   CHECK(read_file(folder / "printed").empty());
 }
 
-TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
+TEST_CASE("hdf5: a chunk of the wrong size is an error") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   const std::vector<float> values(2000, 1.5f);
@@ -196,7 +196,7 @@ TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
   }
 }
 
-TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
+TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -247,7 +247,7 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
   H5Pclose(properties);
 }
 
-TEST_CASE("hdf5: what is no HDF5 file") {
+TEST_CASE("hdf5: a file of another format is an error") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   write_file(folder / "a.h5", "label,text\n");
@@ -260,7 +260,7 @@ TEST_CASE("hdf5: what is no HDF5 file") {
   CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "fits in memory"));
 }
 
-TEST_CASE("inputs to predict from: any format, told by its content") {
+TEST_CASE("inputs for predict may have any format, which their content determines") {
   const TempDir folder;
   const TensorSpec pair{"x", {2}}, other{"z", {}};
   const Values expected{1, 2, 3, 4};

@@ -80,7 +80,7 @@ std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
 
 }  // namespace
 
-TEST_CASE("a folder a class: sorted names are the classes, paths the samples' names") {
+TEST_CASE("folders are classes in sorted order, and paths are the samples' names") {
   const TempDir folder;
   write_classes(folder / "all");
   write_file(folder / "all/.DS_Store", "hidden");
@@ -100,7 +100,7 @@ TEST_CASE("a folder a class: sorted names are the classes, paths the samples' na
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);
 }
 
-TEST_CASE("batches are the same bits with any number of threads, in any cache") {
+TEST_CASE("batches have the same bits with any number of threads and any cache") {
   const TempDir folder;
   write_classes(folder / "all");
   const std::string augment =
@@ -116,7 +116,7 @@ TEST_CASE("batches are the same bits with any number of threads, in any cache") 
   CHECK(one != batches_of(open(folder, yaml), 2));  // evaluation data are not augmented
 }
 
-TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
+TEST_CASE("mix_up blends images and targets equally for any number of readers") {
   const TempDir folder;
   write_classes(folder / "all");
   const std::vector<TensorSpec> classes{{"", {3}, DType::float32}};
@@ -168,7 +168,7 @@ TEST_CASE("other splits have the training split's classes") {
                  "expected a folder for each of the classes 'cat', 'dog', 'emu', found the folder 'fox'"));
 }
 
-TEST_CASE("class_names say the order") {
+TEST_CASE("class_names determine the order of classes") {
   const TempDir folder;
   write_picture(folder / "all/no/a.png", png_of(gradient(5, 5, 3)));
   write_picture(folder / "all/yes/a.png", png_of(gradient(5, 5, 3)));
@@ -180,7 +180,7 @@ TEST_CASE("class_names say the order") {
         "class_names: expected different names"));
 }
 
-TEST_CASE("broken pictures are errors with their path, or left out and counted") {
+TEST_CASE("broken images are errors with their path, or skipped and counted") {
   const TempDir folder;
   write_classes(folder / "all");
   const Bytes whole = jpeg_of(gradient(50, 50, 3));
@@ -204,7 +204,7 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   CHECK(read_all(*kept, 0).size() == 12 * 360);
 }
 
-TEST_CASE("all broken pictures are counted, the first one is named, and the option that leaves them out") {
+TEST_CASE("the error for broken images gives their number, the first path and the option to skip them") {
   const TempDir folder;
   write_classes(folder / "all");
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
@@ -230,7 +230,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
   CHECK_FALSE(contains(none, "on_error"));
 }
 
-TEST_CASE("folders of splits that are taken for classes are warned of") {
+TEST_CASE("class folders that are named like splits are a warning") {
   const TempDir folder;
   for (const char* name : {"Train/cat", "Train/dog", "val/cat", "odd/train", "odd/bus"})
     write_picture(folder / (std::string("all/") + name + "/a.png"), png_of(gradient(5, 5, 3)));
@@ -247,7 +247,7 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
 }
 
-TEST_CASE("folders that are not what they should be") {
+TEST_CASE("a directory without one folder of images per class is an error") {
   const TempDir folder;
   fs::create_directory(folder / "none");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
@@ -265,7 +265,7 @@ TEST_CASE("folders that are not what they should be") {
                  "found a link to a folder that contains it"));
 }
 
-TEST_CASE("names that are no UTF-8 are kept") {
+TEST_CASE("names that are not UTF-8 are kept") {
   const TempDir folder;
   write_picture(folder / "all/caf\xe9/\xe9t\xe9.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all}}");
@@ -273,7 +273,7 @@ TEST_CASE("names that are no UTF-8 are kept") {
   CHECK(data->sample_id(0) == folder / "all/caf\xe9/\xe9t\xe9.png");
 }
 
-TEST_CASE("a picture that is written to while it is in use is an error") {
+TEST_CASE("an image that is written to while it is in use is an error") {
   const TempDir folder;
   write_classes(folder / "all");
   const auto data = open(folder, "train: {images: {directory: all}}");
@@ -281,7 +281,7 @@ TEST_CASE("a picture that is written to while it is in use is an error") {
   CHECK_THROWS_WITH_AS(read_all(*data, 0), doctest::Contains("all/cat/0.jpg: the file was changed"), Error);
 }
 
-TEST_CASE("pictures to predict for: a folder, or one file") {
+TEST_CASE("predict reads images from a folder or from one file") {
   const TempDir folder;
   write_classes(folder / "all");
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all, resize: crop}}");
@@ -306,7 +306,7 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
                  "all/cat/README.txt: expected a JPEG"));
 }
 
-TEST_CASE("reading pictures takes the memory of the largest file besides") {
+TEST_CASE("reading images takes additional memory of the size of the largest file") {
   const TempDir folder;
   write_classes(folder / "all");
   size_t largest = 0;
@@ -317,7 +317,7 @@ TEST_CASE("reading pictures takes the memory of the largest file besides") {
   CHECK(data->working_bytes(2) > largest);
 }
 
-TEST_CASE("a folder is another one when a file of it is") {
+TEST_CASE("the identity of a folder changes with its files") {
   const TempDir folder;
   write_classes(folder / "all");
   const auto identity = [&] { return open(folder, "train: {images: {directory: all}}")->identity(); };

@@ -278,7 +278,7 @@ void for_each_mapping(const Json& schema, const std::function<void(const Json& f
   }
 }
 
-TEST_CASE("validation of what is trained on is warned of") {
+TEST_CASE("validation on training data is a warning") {
   const auto warnings = [](const std::string& validation, const std::string& train = "") {
     Diagnostics diagnostics;
     parse_dataset(parse_yaml("train: {npy: {input: a.npy}" + train + "}\nvalidation: " + validation, "d.yaml",
@@ -296,7 +296,7 @@ TEST_CASE("validation of what is trained on is warned of") {
   CHECK(warnings("{npy: {input: a.npy}, rows: [9, 20]}", ", rows: [0, 10]").size() == 1);
 }
 
-TEST_CASE("the JSON schema of every reader takes a target that is an input") {
+TEST_CASE("the JSON schema of every reader accepts an input as target") {
   std::set<std::string> readers;
   for_each_mapping(Codec<SplitSpec>::schema(), [&](const Json& fields) {
     for (const auto& [name, options] : fields.entries()) {

@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   CHECK(spec.facts.source.class_names.at("target") == Names{"9", "10"});
 }
 
-TEST_CASE("tables without a header are predicted from with and without their target") {
+TEST_CASE("predict reads tables without a header with or without their target") {
   Tables t;
   write_file(t.folder / "a.csv", "cat,1,u,2\ndog,3,v,4\n");
   t.spec = parse(t.folder, "train: {csv: {file: a.csv, target: 0, categories: [2]}}");
@@ -179,7 +179,7 @@ TEST_CASE("tables without a header are predicted from with and without their tar
   CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values per line, or 4"));
 }
 
-TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere") {
+TEST_CASE("blocks of rows may begin at quotes, line ends and blank lines") {
   TempDir folder;
   for (const bool quotes : {false, true}) {
     std::string text = "id,a,b,y\r\n";
@@ -217,7 +217,7 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
   }
 }
 
-TEST_CASE("texts of many lines that look like rows, longer than a block") {
+TEST_CASE("a text longer than a block may contain lines that look like rows") {
   TempDir folder;
   std::string text = "x,note,y\n", lines;
   // A thread that starts reading inside it takes each line for a row, and the closing quote for an opening
@@ -241,7 +241,7 @@ TEST_CASE("texts of many lines that look like rows, longer than a block") {
   CHECK(read_all(*data, 0) == expected);
 }
 
-TEST_CASE("moments, means and medians of what a split holds") {
+TEST_CASE("moments, means and medians are computed from a split's values") {
   constexpr int64_t kRows = 300001;
   FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, double* dst) {
                        for (int64_t i = first; i < first + count; ++i) {
@@ -326,7 +326,7 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
   }
 }
 
-TEST_CASE("a column of float32 beside a large offset is centered in double") {
+TEST_CASE("a float32 column with a large offset is centered in double precision") {
   ColumnPlan plan({"x", {2}});
   plan.affine({0.5, 0.5}, {0, -8388608.25});
   CHECK_FALSE(plan.map());
@@ -339,7 +339,7 @@ TEST_CASE("a column of float32 beside a large offset is centered in double") {
   CHECK(result == std::vector<float>{1.5, -0.75, 2.5, -1.25});
 }
 
-TEST_CASE("a target that is an input, as it is after the transforms") {
+TEST_CASE("an input as target has its values after the transforms") {
   TempDir folder;
   write_file(folder / "x", idx_bytes({2, 4}, std::string("\x00\x02\x04\x06\x08\x0a\x0c\x0e", 8)));
   write_file(folder / "y", idx_bytes({2}, std::string("\x03\x04", 2)));
@@ -365,7 +365,7 @@ TEST_CASE("a target that is an input, as it is after the transforms") {
   CHECK(diagnostics.count() == 2);
 }
 
-TEST_CASE("parquet is refused with a way out") {
+TEST_CASE("a Parquet file is an error that suggests to_csv") {
   TempDir folder;
   write_file(folder / "a.csv", std::string("PAR1\x15\x04\x00", 7));
   const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, target: 0}}");
