@@ -41,7 +41,7 @@ const std::string kFirst =
 
 }  // namespace
 
-TEST_CASE("the machine's memory counts where no control group limits it") {
+TEST_CASE("the machine's memory is the limit if no control group has one") {
   const HostMemory bare = Tree(Files{}).memory();
   CHECK(bare.total == 16 * kGiB);
   CHECK(bare.available == 12 * kGiB);
@@ -64,7 +64,7 @@ TEST_CASE("the machine's memory counts where no control group limits it") {
   CHECK(swap.whose == "the machine's memory and swap");
 }
 
-TEST_CASE("of nested control groups the one that grants least counts") {
+TEST_CASE("the smallest limit of nested control groups applies") {
   const std::map<std::string, std::string> nested = {
       {"/proc/self/cgroup", "0::/a.slice/b.scope/c\n"},
       {"/proc/self/mountinfo", kSecond},
@@ -86,7 +86,7 @@ TEST_CASE("of nested control groups the one that grants least counts") {
   CHECK(Tree(outer).memory().available == 2 * kGiB);
 }
 
-TEST_CASE("swap counts as far as a control group grants it") {
+TEST_CASE("swap counts as far as the control group allows it") {
   std::map<std::string, std::string> files = {
       {"/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 12582912 kB\nSwapTotal: 4194304 kB\n"},
       {"/proc/self/cgroup", "0::/job\n"},
@@ -99,7 +99,7 @@ TEST_CASE("swap counts as far as a control group grants it") {
   CHECK(Tree(files).memory().limit == 5 * kGiB);
 }
 
-TEST_CASE("version 1 of control groups") {
+TEST_CASE("control groups of version 1 are read") {
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "8:pids:/x\n4:memory:/jobs/one\n1:cpu,cpuacct:/\n0::/\n"},
       {"/proc/self/mountinfo", kFirst},
@@ -117,7 +117,7 @@ TEST_CASE("version 1 of control groups") {
   CHECK(Tree(files).memory().limit == 16 * kGiB);
 }
 
-TEST_CASE("a container sees its own group, whatever the path says") {
+TEST_CASE("a container finds its own control group for any path") {
   // Without a cgroup namespace: the group's path and the mounted root are the host's.
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "4:memory:/docker/abc\n"},
@@ -136,7 +136,7 @@ TEST_CASE("a container sees its own group, whatever the path says") {
   CHECK(Tree(files).memory().limit == kGiB);
 }
 
-TEST_CASE("files that say nonsense limit nothing") {
+TEST_CASE("malformed files set no limit") {
   const HostMemory memory =
       Tree(Files{{"/proc/self/cgroup", "::\n:\nmemory\n4:memory\n0::/a\n"},
                  {"/proc/self/mountinfo", "1 2\n\n30 24 0:26 / /sys/fs/cgroup rw - cgroup2\n" + kSecond},

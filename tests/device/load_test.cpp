@@ -13,7 +13,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("how busy cores were between two looks") {
+TEST_CASE("CpuWatch gives each core's load since the last call") {
   const test::TempDir root;
   const auto set_times = [&](const std::string& first, const std::string& second) {
     root.write("proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 " + first + " 0 0\ncpu3 " + second +
@@ -34,7 +34,7 @@ TEST_CASE("how busy cores were between two looks") {
   CHECK(watch.look().cores.at(0) == 0.0);
 }
 
-TEST_CASE("no GPU is a reason, not an error") {
+TEST_CASE("a machine without GPU gives a reason, not an error") {
   const GpuWatch watch;
   if (watch.reason().empty()) {
     CHECK(!watch.look().empty());
@@ -43,7 +43,7 @@ TEST_CASE("no GPU is a reason, not an error") {
   }
 }
 
-TEST_CASE("the cores that are near a device") {
+TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
   CHECK(cpu::parse_core_list("0-2,8,10-11") == std::vector<int>{0, 1, 2, 8, 10, 11});
   CHECK(cpu::parse_core_list("5") == std::vector<int>{5});
   for (const char* wrong : {"", "-1", "3-1", "1;2", "x", "1-"}) CHECK(cpu::parse_core_list(wrong).empty());
@@ -61,7 +61,7 @@ TEST_CASE("the cores that are near a device") {
   CHECK(cores_near("0000:42:00.0", root.path()) == all);
 }
 
-TEST_CASE("signs of a GPU that somebody expects to be used") {
+TEST_CASE("gpu_is_expected() recognizes an intended GPU") {
   const test::TempDir root;
   std::filesystem::create_directories(root / "dev");
   const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
