@@ -43,7 +43,7 @@ Bytes png_with(uint32_t width, uint32_t height, const std::vector<Bytes>& chunks
 
 }  // namespace
 
-TEST_CASE("a picture that is cut short anywhere is an error") {
+TEST_CASE("an image truncated anywhere is an error") {
   for (const Bytes& whole : one_of_each()) {
     CHECK(decode_error(whole) == "");
     for (size_t length = 0; length < whole.size(); length += 1 + length / 16) {
@@ -55,7 +55,7 @@ TEST_CASE("a picture that is cut short anywhere is an error") {
   }
 }
 
-TEST_CASE("any change of bytes gives a picture or an error") {
+TEST_CASE("an image with changed bytes is decoded or is an error") {
   // To run more mutations, or other ones: DTRAIN_MUTATIONS=100000 DTRAIN_SEED=2.
   const char *count = std::getenv("DTRAIN_MUTATIONS"), *seed = std::getenv("DTRAIN_SEED");
   std::mt19937 random(seed ? static_cast<uint32_t>(std::stoul(seed)) : 7u);
@@ -70,7 +70,7 @@ TEST_CASE("any change of bytes gives a picture or an error") {
     }
 }
 
-TEST_CASE("a header's lies cost no memory") {
+TEST_CASE("a wrong size in a header allocates no memory") {
   const Bytes begin = png_chunk("IDAT", {0x78, 0x9c, 0x63, 0x60});
   CHECK(contains(decode_error(png_with(20000, 20000, {begin})),
                  "at most 178956970 pixels, found 20000 x 20000"));
@@ -92,7 +92,7 @@ TEST_CASE("a header's lies cost no memory") {
   CHECK(contains(decode_error(bmp), "expected"));
 }
 
-TEST_CASE("texts and colour profiles that unpack to much are passed over") {
+TEST_CASE("texts and color profiles that decompress to a large size are skipped") {
   // A deflate stream of a megabyte of zeros, with a declared length of a gigabyte.
   const Pixels pixels = gradient(8, 8, 3);
   const Bytes whole = png_of(pixels);
@@ -110,7 +110,7 @@ TEST_CASE("texts and colour profiles that unpack to much are passed over") {
   }
 }
 
-TEST_CASE("what is no picture is called by its name") {
+TEST_CASE("the error for another file format names the format") {
   const auto of = [](const std::string& text) { return decode_error(Bytes(text.begin(), text.end())); };
   CHECK(of("") == "expected a JPEG, PNG or BMP, found an empty file");
   CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found a file that is not an image");
@@ -118,7 +118,7 @@ TEST_CASE("what is no picture is called by its name") {
   CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP image");
 }
 
-TEST_CASE("a header is looked at without the rest of the file") {
+TEST_CASE("a header is read without the rest of the file") {
   for (const Bytes& whole : one_of_each()) {
     read_picture_header(std::span(whole).first(std::min<size_t>(whole.size(), 900)), whole.size());
     CHECK_THROWS_AS(read_picture_header(std::span(whole).first(8), whole.size()), UserError);
