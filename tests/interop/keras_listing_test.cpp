@@ -65,7 +65,7 @@ std::string listed(const KerasContent& file) {
 
 }  // namespace
 
-TEST_CASE("a whole model is listed in its order, with weights of any type") {
+TEST_CASE("a whole model is listed in order, with weights of any type") {
   const test::TempDir directory;
   const std::string path = directory / "model.h5";
   {
@@ -98,7 +98,7 @@ TEST_CASE("a whole model is listed in its order, with weights of any type") {
         "optimizer: adam/iteration:0\n");
 }
 
-TEST_CASE("weights of Keras 3 are listed, and named where they cannot be used") {
+TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
   const test::TempDir directory;
   const std::string path = directory / "model.weights.h5";
   {
@@ -119,7 +119,7 @@ TEST_CASE("weights of Keras 3 are listed, and named where they cannot be used") 
   CHECK_THROWS_WITH_AS(Checkpoint::load(path), doctest::Contains(named.c_str()), UserError);
 }
 
-TEST_CASE("groups that hold each other are refused, and files of others") {
+TEST_CASE("cyclic groups and files of other programs are errors") {
   const test::TempDir directory;
   const std::string path = directory / "circle.h5", other = directory / "other.h5";
   {

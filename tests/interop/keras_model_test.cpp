@@ -43,7 +43,7 @@ Json activation_of(const std::string& activation) {
 
 }  // namespace
 
-TEST_CASE("a skip that is written before its branch stands where Keras has it") {
+TEST_CASE("a skip connection written before its branch has Keras's position") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -56,7 +56,9 @@ layers:
   CHECK(order(graph) == "x first second skip add head");
 }
 
-TEST_CASE("layers of one depth come as the outputs' search meets them, inputs in the call's order") {
+TEST_CASE(
+    "layers of equal depth are in the order of Keras's search from the outputs, inputs in the order of the "
+    "call") {
   CHECK(order(graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -74,7 +76,7 @@ outputs: [add, end]
 )")) == "b a dense add end");
 }
 
-TEST_CASE("an output that is read further on is as deep as its farthest reader") {
+TEST_CASE("an output with readers has the depth of its farthest reader") {
   CHECK(order(graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -86,7 +88,7 @@ outputs: [early, aside, late]
 )")) == "x early middle aside late");
 }
 
-TEST_CASE("an input that nothing reads comes first among the outputs") {
+TEST_CASE("an unused input comes first among the outputs") {
   Graph graph = graph_from(R"(
 inputs: {a: [4], unread: [4]}
 layers:
@@ -97,7 +99,7 @@ layers:
   CHECK(order(graph) == "a below unread concatenate");
 }
 
-TEST_CASE("edges name the output that they come from") {
+TEST_CASE("edges name their source output") {
   Graph graph = graph_from("inputs: {x: [4]}\nlayers: [dense: {units: 4}, dense: {units: 2}]\n");
   graph.nodes[1].outputs.push_back({"dense:1", {3}});
   graph.nodes[2].inputs = {{.node = 1, .output = 1}};
@@ -108,7 +110,7 @@ TEST_CASE("edges name the output that they come from") {
   CHECK(config.at("output_layers").dump() == R"([["dense_1", 0, 0], ["dense", 0, 1]])");
 }
 
-TEST_CASE("a graph of 40,000 layers is ordered at once") {
+TEST_CASE("a graph of 40,000 layers is ordered quickly") {
   std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
   for (int i = 0; i < 4; ++i) yaml += "  - one: {repeat: 10000}\n";
   const Graph graph = graph_from(yaml);
@@ -117,7 +119,7 @@ TEST_CASE("a graph of 40,000 layers is ordered at once") {
   for (size_t i = 0; i < layers.size(); ++i) REQUIRE(layers[i].node == static_cast<int>(i));
 }
 
-TEST_CASE("names that Keras, TensorFlow or the file cannot take are changed, and stay apart") {
+TEST_CASE("names that Keras, TensorFlow or the file do not allow are changed and remain unique") {
   CHECK(order(graph_from(R"(
 inputs: {_x: [4]}
 layers:
@@ -138,7 +140,7 @@ layers:
             .as_string() == "gr____e");
 }
 
-TEST_CASE("Keras's model_config: fused activations are no layers, names have no '/'") {
+TEST_CASE("Keras's model_config: fused activations are not layers, names have no '/'") {
   const Graph graph = graph_from(R"(
 inputs: {a: [4], b: {shape: [4], dtype: float32}}
 blocks: {one: {layers: [dense: {units: 4, activation: relu}]}}
@@ -167,7 +169,7 @@ layers:
   CHECK_FALSE(layers[3].at("config").at("trainable").as_bool());
 }
 
-TEST_CASE("layers that share weights are calls of one layer of Keras's") {
+TEST_CASE("layers that share weights are calls of one Keras layer") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 layers:
@@ -188,7 +190,7 @@ layers:
   CHECK(layers[6].at("inbound_nodes").dump() == R"([[["base", 2, 0, {}]]])");
 }
 
-TEST_CASE("layers of images say that channels come last") {
+TEST_CASE("image layers have data_format channels_last") {
   for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
                             "depthwise_conv2d: {kernel_size: 3}",
                             "conv2d_transpose: {filters: 2, kernel_size: 3}",
@@ -216,7 +218,7 @@ TEST_CASE("layers of images say that channels come last") {
   }
 }
 
-TEST_CASE("activations under the names, and with the options, that Keras 2 and 3 both read") {
+TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
   CHECK(activation_of("silu").dump() == R"("silu")");
   CHECK(activation_of("leaky_relu").dump() == R"("leaky_relu")");
   CHECK(activation_of("{leaky_relu: {negative_slope: 0.2}}").dump() == R"("leaky_relu")");
@@ -224,7 +226,7 @@ TEST_CASE("activations under the names, and with the options, that Keras 2 and 3
   CHECK(activation_of("{gelu: {approximate: true}}").dump() == R"("gelu_tanh")");
 }
 
-TEST_CASE("activations with options are layers in Keras, wherever they are written") {
+TEST_CASE("activations with options are separate layers in Keras") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -249,7 +251,7 @@ layers:
   CHECK(layers[5].at("inbound_nodes").dump() == R"([[["leaky", 0, 0, {}], ["skip.activation", 0, 0, {}]]])");
 }
 
-TEST_CASE("losses and metrics as Keras writes them") {
+TEST_CASE("losses and metrics have Keras's form") {
   const auto loss = [](const std::string& yaml) {
     return keras_loss(parse_kind<Loss>(yaml).resolved).dump();
   };
@@ -277,7 +279,7 @@ TEST_CASE("losses and metrics as Keras writes them") {
   CHECK(metric("mean_absolute_error", one, one) == "MeanAbsoluteError{}");
 }
 
-TEST_CASE("losses and metrics that Keras would compute otherwise are not written") {
+TEST_CASE("losses and metrics that Keras computes differently are omitted") {
   CHECK(keras_loss(parse_kind<Loss>("sparse_categorical_crossentropy: {label_smoothing: 0.1}").resolved)
             .is_null());
   const auto written = [](const std::string& metric, const std::string& loss, const TensorSpec& output,
@@ -326,7 +328,7 @@ TEST_CASE("dtrain accepts the Keras classes of losses, optimizers and schedules"
       CHECK(registry<Schedule>().canonical(keras) == name);
 }
 
-TEST_CASE("a decay to the end of the training has the run's steps in Keras") {
+TEST_CASE("a decay to the end of training has the run's steps in Keras") {
   const RunLength run{.steps_per_epoch = 10, .steps = 200};
   const auto rate = [&](const std::string& yaml) {
     return keras_learning_rate(parse_kind<Schedule>(yaml), run, Json()).dump();
@@ -339,7 +341,7 @@ TEST_CASE("a decay to the end of the training has the run's steps in Keras") {
   CHECK(rate("{one_cycle: {max: 1, div_factor: 4, final_div_factor: 2}}") == "0.125");
 }
 
-TEST_CASE("layers as Keras writes them") {
+TEST_CASE("layers have Keras's form") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;

@@ -101,7 +101,7 @@ TEST_CASE("Keras's weights have their layers' names") {
   }
 }
 
-TEST_CASE("a weight of integers is named, without its numbers") {
+TEST_CASE("an integer weight is listed without its values") {
   const test::TempDir directory;
   const std::string path = directory / "counts.h5";
   {
@@ -137,7 +137,7 @@ std::string file_of(const test::TempDir& directory, const std::vector<std::strin
   return path;
 }
 
-TEST_CASE("weights of models within models have names that differ") {
+TEST_CASE("weights of nested models have unique names") {
   const test::TempDir directory;
   const WeightFile file = WeightFile::load(
       file_of(directory, {"outer/enc/dense/kernel:0", "outer/dec/dense/kernel:0", "outer/dec/dense/bias:0"}));
@@ -149,7 +149,7 @@ TEST_CASE("weights of models within models have names that differ") {
         std::string::npos);
 }
 
-TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused") {
+TEST_CASE("external, virtual and missing storage of weights is an error") {
   const test::TempDir directory;
   const auto with_kernel = [&](const auto& write) {
     std::string path = file_of(directory, {"other:0", "kernel:0"});
@@ -182,7 +182,7 @@ TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused")
         std::string::npos);
 }
 
-TEST_CASE("names in a damaged global heap are told") {
+TEST_CASE("names in a damaged global heap are an error") {
   const KerasFile keras(true);
   const std::string bytes = test::read_file(keras.path);
   const size_t heap = bytes.find("GCOL");
@@ -197,7 +197,7 @@ TEST_CASE("names in a damaged global heap are told") {
   CHECK(mistake(keras.path).find("found an object of 18446744073709551615 bytes") != std::string::npos);
 }
 
-TEST_CASE("what is no file of weights is said to be none") {
+TEST_CASE("a file without weights is an error that says what it is") {
   const test::TempDir directory;
   CHECK(mistake(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
   const std::string text = directory / "text.h5";
