@@ -68,7 +68,7 @@ void check_round_trip(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("layers read the one above, and activations are nodes of their own") {
+TEST_CASE("layers read the previous layer, and activations are separate nodes") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -88,7 +88,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("automatic names keep clear of given ones, also of later ones") {
+TEST_CASE("automatic names avoid given names, also later ones") {
   const Graph graph = graph_from(R"(
 inputs: {dense: [4]}
 layers:
@@ -99,7 +99,7 @@ layers:
   CHECK(names_of_nodes(graph) == Names{"dense", "dense_2", "dense_3", "dense_1"});
 }
 
-TEST_CASE("several inputs, branches and outputs") {
+TEST_CASE("a graph has several inputs, branches and outputs") {
   const Graph graph = graph_from(R"(
 inputs: {a: [4], b: {shape: [4], dtype: float32}}
 layers:
@@ -119,7 +119,7 @@ outputs: [head, other]
   check_round_trip(graph);
 }
 
-TEST_CASE("blocks: parameters, repeat, names inside, blocks in blocks") {
+TEST_CASE("blocks have parameters, repetition, inner names and nested blocks") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
@@ -155,7 +155,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("a copy of a repeated block can be read by its own name") {
+TEST_CASE("copies of a repeated block have names that can be read") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks: {one: {layers: [dense: {units: 4}]}}
@@ -166,7 +166,7 @@ layers:
   CHECK(inputs_of(graph, "add") == Names{"one/dense", "one_2/dense"});
 }
 
-TEST_CASE("layers that share weights: the first one's, whatever is between, in blocks by the block's names") {
+TEST_CASE("shared weights belong to the first layer of that name, in blocks by the block's names") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 blocks:
@@ -198,7 +198,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("a block that shares weights does so layer by layer, with what lies within it") {
+TEST_CASE("a block shares weights layer by layer, including nested blocks") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 blocks:
@@ -237,7 +237,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("shared weights are frozen as those of their first layer are") {
+TEST_CASE("shared weights are frozen if their first layer is frozen") {
   const std::string model = R"(
 inputs: {x: [4]}
 layers:
@@ -262,7 +262,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("a layer's device is its own, or else that of the innermost block that names one") {
+TEST_CASE("a layer's device is its own or that of the innermost block with a device") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
@@ -290,7 +290,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("segments that are recomputed: a layer, a use of a block, the outermost, those of one name") {
+TEST_CASE("a recompute segment is a layer, a block, the outermost block, or layers with one name") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
@@ -318,7 +318,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
+TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper") {
   const Graph graph = model_of("resnet20.yaml");
   // Convolutions 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, normalisations 2 * 784, dense 650.
   CHECK(graph.count_parameters(true) == 272'474);
@@ -333,7 +333,7 @@ TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
   check_round_trip(graph);
 }
 
-TEST_CASE("the shipped configurations' models") {
+TEST_CASE("the models of the shipped configurations have the expected sizes") {
   CHECK(model_of("mnist-mlp.yaml").count_parameters(true) == 784 * 256 + 256 + 256 * 256 + 256 + 2570);
   CHECK(model_of("wide-mlp.yaml").count_parameters(true) == 41'157'101);
   const Graph cnn = model_of("mnist-cnn.yaml");

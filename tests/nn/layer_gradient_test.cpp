@@ -238,7 +238,7 @@ void check_as_on_cpu(const LayerCase& c, Device& device) {
 
 }  // namespace
 
-TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every type" *
+TEST_CASE("on a GPU: values and gradients of every layer equal the CPU's in every type" *
           doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     for (LayerCase c : cases()) {
@@ -260,11 +260,11 @@ TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every
   });
 }
 
-TEST_CASE("gradients of every layer") {
+TEST_CASE("gradients of every layer match finite differences") {
   for (const LayerCase& c : cases()) check_gradients(c);
 }
 
-TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
+TEST_CASE("on a GPU: gradients of every layer match finite differences" * doctest::test_suite("gpu")) {
   const auto device = gpu_device({});
   for (const LayerCase& c : cases()) check_gradients(c, device.get());
 }
@@ -277,7 +277,7 @@ TEST_CASE("every kind of layer has its gradients checked") {
   }
 }
 
-TEST_CASE("gradients through every activation that a layer fuses") {
+TEST_CASE("gradients through every fused activation match finite differences") {
   using A = Activation;
   const std::vector<ActivationSpec> activations = {
       {A::relu},
@@ -308,7 +308,7 @@ TEST_CASE("gradients through every activation that a layer fuses") {
   CHECK(fused >= 8 * 9 + 5);
 }
 
-TEST_CASE("values and gradients in other layouts") {
+TEST_CASE("values and gradients are the same in other layouts") {
   const auto check = [](LayerCase c) {
     const Values plain = LayerRun(c).forward();
     for (const Layout layout : {Layout::planar, Layout::blocked8, Layout::blocked16}) {
@@ -341,7 +341,7 @@ TEST_CASE("values and gradients in other layouts") {
     check({yaml, {kDeepVolume}});
 }
 
-TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {
+TEST_CASE("gradients are right without input gradients and for frozen layers") {
   for (LayerCase c : cases()) {
     c.inputs_need_gradient = false;
     if (!layer_of(c.yaml)->parameters(c.inputs).empty() && c.trainable) check_gradients(c);
@@ -351,7 +351,7 @@ TEST_CASE("gradients where the inputs want none, and where the layer is frozen")
   }
 }
 
-TEST_CASE("batch normalisation gives its statistics by the replica's share") {
+TEST_CASE("batch normalization scales its statistics by the replica's share") {
   LayerRun run({"batch_normalization", {{"x", {2, 2, 1}}}});
   run.share = 0.25f;
   run.inputs[0] = {1, 2, 3, 4, 5, 6, 7, 12};

@@ -25,7 +25,7 @@ std::string parameters_of(const std::string& yaml, const std::vector<TensorSpec>
 
 }  // namespace
 
-TEST_CASE("shapes of outputs") {
+TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("dense: {units: 5}", {3, 4}) == Shape{3, 5});
   CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3}", {28, 28, 1}) == Shape{26, 26, 8});
   CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3, strides: 2, padding: same}", {7, 6, 1}) ==
@@ -70,7 +70,7 @@ TEST_CASE("shapes of outputs") {
   CHECK(embedded.dtype == DType::float32);
 }
 
-TEST_CASE("shapes of layers of volumes") {
+TEST_CASE("output shapes of volume layers are Keras's") {
   const Shape volume{7, 6, 5, 2};
   CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3}", volume) == Shape{5, 4, 3, 8});
   CHECK(shape_of("conv3d: {filters: 8, kernel_size: [3, 2, 1], strides: [1, 2, 3], padding: same}", volume) ==
@@ -92,7 +92,7 @@ TEST_CASE("shapes of layers of volumes") {
         "kernel 3x2x1x2x8 glorot_uniform; bias 8 zeros; ");
 }
 
-TEST_CASE("errors of layers of volumes give both sides") {
+TEST_CASE("errors of volume layers name expected and found shapes") {
   const TensorSpec volume{"v", {5, 6, 7, 2}}, image{"x", {5, 5, 2}};
   for (const char* yaml :
        {"conv3d: {filters: 1, kernel_size: 1}", "max_pooling3d", "average_pooling3d", "global_max_pooling3d",
@@ -157,7 +157,7 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
         "embeddings 9x4 random_uniform; ");
 }
 
-TEST_CASE("errors give both sides") {
+TEST_CASE("errors name expected and found shapes") {
   const TensorSpec row{"x", {5}}, image{"img", {5, 5, 64}}, numbers{"n", {5}, DType::int32};
   check_says("max_pooling2d: {pool_size: 7}", {image}, "pool_size 7x7 is larger than its input 5x5x64");
   check_says("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},
@@ -205,7 +205,7 @@ TEST_CASE("errors give both sides") {
              "expected an int32 input, found 'x' of float32");
 }
 
-TEST_CASE("options that make no sense are reported at their place") {
+TEST_CASE("invalid options are reported at their location") {
   const TensorSpec image{"x", {5, 5, 2}};
   check_says("dense: {units: 0}", {image},
              "layer.yaml:1:16: error: dense's units: expected a number from 1 to");
@@ -229,7 +229,7 @@ TEST_CASE("options that make no sense are reported at their place") {
   check_says("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
 }
 
-TEST_CASE("an activation among the options becomes a layer; linear and null none") {
+TEST_CASE("an activation option becomes a layer, except linear and null") {
   CHECK(layer_of("dense: {units: 1, activation: {elu: {alpha: 0.5}}}")->activation()->elementwise()->alpha ==
         0.5f);
   CHECK(layer_of("conv2d: {filters: 1, kernel_size: 1, activation: softmax}")->activation()->is_softmax());

@@ -67,7 +67,7 @@ std::optional<TensorSpec> target_of(const std::string& yaml, const TensorSpec& o
 
 }  // namespace
 
-DEVICE_TEST_CASE("cross-entropies") {
+DEVICE_TEST_CASE("cross-entropies match their formulas") {
   Bench bench(device);
   const auto sparse_row = [&](const Values& p, size_t r) {
     const auto k = static_cast<size_t>(bench.classes[r]);
@@ -108,7 +108,7 @@ DEVICE_TEST_CASE("cross-entropies") {
         doctest::Approx(expected_dense).epsilon(tolerance));
 }
 
-DEVICE_TEST_CASE("elementwise losses") {
+DEVICE_TEST_CASE("elementwise losses match their formulas") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0};
   const auto mean = [&](const std::function<double(double, double)>& f) {
@@ -136,7 +136,7 @@ DEVICE_TEST_CASE("elementwise losses") {
                }));
 }
 
-DEVICE_TEST_CASE("losses with options are what Keras's are") {
+DEVICE_TEST_CASE("losses with options match Keras's formulas") {
   Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
   const auto mean = [&](const std::function<double(double, double)>& f) {
@@ -191,7 +191,7 @@ DEVICE_TEST_CASE("losses with options are what Keras's are") {
   CHECK(parse_kind<Loss>("mean_squared_error")->weight() == 1);
 }
 
-DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
+DEVICE_TEST_CASE("a loss computed before the final activation has the same value") {
   Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0};
   const auto check = [&](const std::string& yaml, const std::string& activation, const View& target) {
@@ -223,7 +223,7 @@ DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
   CHECK(!parse_kind<Loss>("mean_squared_error")->before(*layer_of("activation: sigmoid")));
 }
 
-TEST_CASE("what losses want of their targets") {
+TEST_CASE("losses check the shape and type of targets") {
   const TensorSpec output{"y", {5, 10}};
   const auto sparse = target_of("sparse_categorical_crossentropy", output);
   CHECK(sparse->shape == Shape{5});

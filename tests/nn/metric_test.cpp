@@ -12,7 +12,7 @@
 
 namespace dtrain::test {
 
-DEVICE_TEST_CASE("metrics") {
+DEVICE_TEST_CASE("metrics match their formulas") {
   Bench bench(device);
   const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
     const auto own = device.typed(prediction);
@@ -43,7 +43,7 @@ DEVICE_TEST_CASE("metrics") {
         doctest::Approx((1.0 + 0.6 + 1.9 + 1.2) / 3).epsilon(device.tolerance(1e-5)));
 }
 
-DEVICE_TEST_CASE("accuracy of one column is binary") {
+DEVICE_TEST_CASE("accuracy of one column is binary accuracy") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0};
   const auto prediction = device.typed(Values{0.4f, 0.6f, 0.3f, 0.1f});
@@ -68,7 +68,7 @@ Json result_of(const std::string& yaml, const std::vector<double>& sums, double 
 
 }  // namespace
 
-TEST_CASE("metrics of sums") {
+TEST_CASE("metrics are computed from sums of counts") {
   // Correct, predicted and actual counts by class. The last class is neither predicted nor actual.
   const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
   CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
@@ -96,7 +96,7 @@ TEST_CASE("metrics of sums") {
   CHECK(parse_kind<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
 }
 
-DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes the output for") {
+DEVICE_TEST_CASE("a threshold applies to probabilities, also if the loss takes logits") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0};
   View target = bench.floats();
@@ -139,7 +139,7 @@ double result_with(const std::string& yaml, const std::string& loss, Bench& benc
 
 }  // namespace
 
-DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that the loss makes them of") {
+DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") {
   Bench bench(device);
   const auto same = [&](const std::vector<const char*>& metrics, const std::string& loss, const Values& p,
                         const Values& logits, double tolerance) {
@@ -227,7 +227,7 @@ Area area_of(const std::string& yaml, const std::string& loss, Device& device, c
 
 }  // namespace
 
-DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may be off") {
+DEVICE_TEST_CASE("auc is within 0.005 of the exact value or gives its error bound") {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   const std::string logits = "binary_crossentropy: {from_logits: true}";
@@ -265,7 +265,7 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may
   check(logits, 5, 0.3, 0.3, true);
 }
 
-DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round to 0 and 1") {
+DEVICE_TEST_CASE("auc of softmax logits distinguishes probabilities that round to 0 and 1") {
   const std::vector<int32_t> classes{0, 0, 1, 1};
   const Values scores{60, 0, 30, 0, 50, 0, 20, 0};
   const auto metric = parse_kind<Metric>("auc")->for_loss(
@@ -282,7 +282,7 @@ DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round
   CHECK(metric->result(sums.read(), 4, output).as_double() == 0.75);
 }
 
-DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold, of others by the largest") {
+DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest value otherwise") {
   Bench bench(device);
   bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
   const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
@@ -295,7 +295,7 @@ DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold,
           doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
 }
 
-TEST_CASE("which way a metric gets better") {
+TEST_CASE("every metric knows whether larger is better") {
   for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
                              "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
                              "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
@@ -305,7 +305,7 @@ TEST_CASE("which way a metric gets better") {
     CHECK(!parse_kind<Metric>(smaller)->larger_is_better());
 }
 
-TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
+TEST_CASE("r2_score of constant columns is scikit-learn's") {
   // The targets of each column are 2 2 2. The first column is predicted exactly, the second is always off by
   // 1.
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
@@ -313,7 +313,7 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
 }
 
-TEST_CASE("metrics say where output or target do not suit") {
+TEST_CASE("metrics report an unsuitable output or target") {
   const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;
     const bool good =

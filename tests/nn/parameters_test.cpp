@@ -56,7 +56,7 @@ std::vector<std::pair<int, int64_t>> places_of(const ModelLayout& layout, Range 
 
 }  // namespace
 
-TEST_CASE("a layout has trained parameters in the reversed order, then statistics, then what is frozen") {
+TEST_CASE("a layout has trained parameters in reversed order, then statistics, then frozen parameters") {
   const Graph graph = graph_of_many();
   const ParameterLayout layout(graph);
   CHECK(slice_names(layout) == Names{"back/kernel", "b/bias", "b/kernel", "norm/beta", "norm/gamma", "a/bias",
@@ -77,7 +77,7 @@ TEST_CASE("a layout has trained parameters in the reversed order, then statistic
   CHECK(&layout.slice(5, 0) == &layout.slice(1, 0));
 }
 
-TEST_CASE("on one slot a model's layout is the whole, in one piece") {
+TEST_CASE("a model's layout on one slot is a single piece") {
   const Graph graph = graph_of_many();
   const ModelLayout layout(graph, {}, 1);
   CHECK(layout.slots() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("on one slot a model's layout is the whole, in one piece") {
   CHECK(pieces == 1);
 }
 
-TEST_CASE("over several slots each parameter is on its node's, a shared one on its first node's") {
+TEST_CASE("each parameter is on its node's slot, a shared one on its first node's") {
   const Graph graph = graph_of_many();
   //                            x  a  norm b  back c  d
   const std::vector<int> slots{0, 1, 0, 2, 1, 2, 0};
