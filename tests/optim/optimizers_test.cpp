@@ -52,7 +52,7 @@ TEST_CASE("defaults are Keras's") {
   }
 }
 
-TEST_CASE("lion's and lamb's defaults are Keras's, too") {
+TEST_CASE("lion's and lamb's defaults are Keras's") {
   const auto lion = std::get<math::Lion>(parse_kind<Optimizer>("lion")->rule());
   CHECK(lion.beta_1 == 0.9f);
   CHECK(lion.beta_2 == 0.99f);
@@ -77,7 +77,7 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
 }
 
-TEST_CASE("adam's rate is corrected for the bias of step t of the slots, which counts from 1") {
+TEST_CASE("adam's bias correction uses step t of the slots, counted from 1") {
   const auto adam = parse_kind<Optimizer>("{adam: {beta_1: 0.8, beta_2: 0.99}}");
   const auto rule = std::get<math::Adam>(adam->rule());
   for (const int64_t t : {1, 2, 10, 100'000})
@@ -90,7 +90,7 @@ TEST_CASE("adam's rate is corrected for the bias of step t of the slots, which c
     }
 }
 
-TEST_CASE("lamb's two corrections are those of step t of the slots") {
+TEST_CASE("lamb's two bias corrections use step t of the slots") {
   const auto lamb = parse_kind<Optimizer>("{lamb: {beta_1: 0.75, beta_2: 0.96875}}");
   const auto rule = std::get<math::Lamb>(lamb->rule());
   for (const int64_t t : {1, 2, 10, 100'000})
@@ -102,7 +102,7 @@ TEST_CASE("lamb's two corrections are those of step t of the slots") {
     }
 }
 
-TEST_CASE("a rule has as many slots as its optimizer, and the direction") {
+TEST_CASE("a rule has the optimizer's slots and the direction") {
   for (const char* yaml :
        {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}", "rmsprop",
         "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
@@ -116,7 +116,7 @@ TEST_CASE("a rule has as many slots as its optimizer, and the direction") {
   }
 }
 
-TEST_CASE("rate and decay reach every step") {
+TEST_CASE("every step has its learning rate and weight decay") {
   for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) {
     CAPTURE(name);
     const StepNumbers numbers =
@@ -130,7 +130,7 @@ TEST_CASE("rate and decay reach every step") {
   }
 }
 
-TEST_CASE("an optimizer written in full reads back the same") {
+TEST_CASE("an optimizer written with all options is read back unchanged") {
   for (const char* text : {"sgd", "{rmsprop: {centered: true}}", "adagrad", "{adam: {learning_rate: 0.01}}",
                            "{adamw: {learning_rate: {cosine_decay: {initial: 0.001, steps: 1000}}}}"}) {
     const std::string full = parse_kind<Optimizer>(text).resolved.to_yaml();
@@ -138,7 +138,7 @@ TEST_CASE("an optimizer written in full reads back the same") {
   }
 }
 
-TEST_CASE("mistakes in optimizers are named with their place") {
+TEST_CASE("errors in optimizers are reported with their location") {
   CHECK(errors("adm") == "o.yaml:1:1 unknown optimizer 'adm'; did you mean 'adam'?");
   CHECK(errors("{adam: {beta1: 0.9}}") == "o.yaml:1:9 unknown key 'beta1' in adam; did you mean 'beta_1'?");
   CHECK(errors("{sgd: {momentum: 2}}") ==

@@ -78,7 +78,7 @@ void check(const std::string& yaml, const Rule& rule, double initial_accumulator
 
 }  // namespace
 
-TEST_CASE("sgd: plain, with momentum, with Nesterov's, with weight decay") {
+TEST_CASE("sgd follows Keras's rule, with momentum, Nesterov momentum and weight decay") {
   check("{sgd: {learning_rate: 0.1, weight_decay: 0.2}}", [](double& w, double g, int, auto&) {
     w -= 0.1 * 0.2 * w;
     w -= 0.1 * g;
@@ -96,7 +96,7 @@ TEST_CASE("sgd: plain, with momentum, with Nesterov's, with weight decay") {
         });
 }
 
-TEST_CASE("rmsprop: plain, centered, with momentum") {
+TEST_CASE("rmsprop follows Keras's rule, centered and with momentum") {
   const auto rule = [](bool centered, double momentum) {
     return [=](double& w, double g, int, std::map<std::string, double>& state) {
       double &v = state["v"], &mean = state["mean"], &m = state["m"];
@@ -113,7 +113,7 @@ TEST_CASE("rmsprop: plain, centered, with momentum") {
   check("{rmsprop: {" + options + ", centered: true, momentum: 0.9}}", rule(true, 0.9));
 }
 
-TEST_CASE("adagrad: the accumulator begins where it is told to") {
+TEST_CASE("adagrad's accumulator begins at initial_accumulator_value") {
   check(
       "{adagrad: {learning_rate: 0.1, initial_accumulator_value: 0.3}}",
       [](double& w, double g, int, auto& state) {
@@ -124,7 +124,7 @@ TEST_CASE("adagrad: the accumulator begins where it is told to") {
       0.3);
 }
 
-TEST_CASE("adam and adamw, under a schedule") {
+TEST_CASE("adam and adamw follow Keras's rules with a schedule") {
   const auto rule = [](double decay) {
     return [=](double& w, double g, int t, std::map<std::string, double>& state) {
       const double rate = t <= 3 ? 0.1 : 0.01;

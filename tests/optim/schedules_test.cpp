@@ -62,7 +62,7 @@ TEST_CASE("a bare number is a constant rate") {
   CHECK(errors("-1") == "s.yaml:1:1: error: constant's value: expected a number of at least 0, found '-1'");
 }
 
-TEST_CASE("piecewise_constant: a boundary's own step still has the value before it") {
+TEST_CASE("piecewise_constant: the step of a boundary still has the previous value") {
   const auto schedule =
       parse_kind<Schedule>("{piecewise_constant: {boundaries: [3, 5], values: [0.1, 0.01, 0.001]}}");
   const std::vector<double> expected{0.1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001};
@@ -70,7 +70,7 @@ TEST_CASE("piecewise_constant: a boundary's own step still has the value before 
     CHECK(rate(schedule, static_cast<int64_t>(step)) == expected[step]);
 }
 
-TEST_CASE("piecewise_constant: what does not fit together") {
+TEST_CASE("piecewise_constant: inconsistent options are errors") {
   CHECK(errors("{piecewise_constant: {boundaries: [3], values: [0.1]}}") ==
         "s.yaml:1:2: error: piecewise_constant: expected one more value than boundaries (2), found 1");
   CHECK(
@@ -115,7 +115,7 @@ TEST_CASE("schedules count steps or epochs") {  // epochs have ten steps here
               .starts_with("s.yaml:1:62: error: exponential_decay's decay_steps: expected "));
 }
 
-TEST_CASE("a decay lasts to the end of the training unless its steps are written") {
+TEST_CASE("a decay lasts until the end of training unless its steps are given") {
   const auto check_equal = [](const std::string& automatic, const std::string& written) {
     CAPTURE(automatic);
     const auto schedule = parse_kind<Schedule>(automatic);
@@ -136,7 +136,7 @@ TEST_CASE("a decay lasts to the end of the training unless its steps are written
   CHECK(std::isfinite(rate(parse_kind<Schedule>("{cosine_decay: {initial: 0.1, warmup_steps: 300}}"), 300)));
 }
 
-TEST_CASE("exponential_decay") {
+TEST_CASE("exponential_decay follows its formula") {
   const auto smooth =
       parse_kind<Schedule>("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
   CHECK(rate(smooth, 0) == 0.1);
@@ -149,7 +149,7 @@ TEST_CASE("exponential_decay") {
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
 }
 
-TEST_CASE("inverse_time_decay") {
+TEST_CASE("inverse_time_decay follows its formula") {
   const auto smooth =
       parse_kind<Schedule>("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
   CHECK(rate(smooth, 0) == 0.1);
@@ -162,7 +162,7 @@ TEST_CASE("inverse_time_decay") {
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
 }
 
-TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then flat") {
+TEST_CASE("cosine_decay: linear warm-up, then the cosine over `steps`, then constant") {
   const auto schedule = parse_kind<Schedule>(
       "{cosine_decay: {initial: 0.2, steps: 100, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.05}}");
   CHECK(rate(schedule, 0) == doctest::Approx(0.05));
@@ -206,7 +206,7 @@ TEST_CASE("one_cycle is PyTorch's OneCycleLR") {
     for (int64_t step = 0; step < 5; ++step) CHECK(std::isfinite(rate(parse_kind<Schedule>(edge), step)));
 }
 
-TEST_CASE("linear_warmup leads to any schedule, whose steps count from its end") {
+TEST_CASE("linear_warmup precedes any schedule, whose steps count from its end") {
   const auto schedule = parse_kind<Schedule>(
       "{linear_warmup: {steps: 4, initial: 0.1, then: {exponential_decay: {initial: 0.5, decay_steps: 10, "
       "decay_rate: 0.5}}}}");
@@ -227,7 +227,7 @@ TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {
   CHECK(rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25});
 }
 
-TEST_CASE("reduce_on_plateau: a change within min_delta is none") {
+TEST_CASE("reduce_on_plateau: a change within min_delta is no improvement") {
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1, min_delta: 0.1}}",
                 {1.0, 0.95, 0.85}) == std::vector<double>{1, 0.5, 0.5});
 }
@@ -237,7 +237,7 @@ TEST_CASE("reduce_on_plateau: epochs of the cooldown are not counted, as in Kera
                 {1, 1, 1, 1, 1, 1}) == std::vector<double>{1, 0.5, 0.5, 0.25, 0.25, 0.125});
 }
 
-TEST_CASE("reduce_on_plateau: not below min, and better the way that the metric has it") {
+TEST_CASE("reduce_on_plateau: the rate stays above min, and the metric determines the direction") {
   const std::string options = "initial: 1, factor: 0.1, patience: 1, min: 0.05";
   CHECK(plateau("{reduce_on_plateau: {" + options + "}}", {1, 1, 1, 1}) ==
         std::vector<double>{1, 0.1, 0.05, 0.05});
@@ -249,7 +249,7 @@ TEST_CASE("reduce_on_plateau: not below min, and better the way that the metric 
         std::vector<double>{1, 1, 0.1});
 }
 
-TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes nothing for the better") {
+TEST_CASE("reduce_on_plateau: a missing or NaN metric is no improvement") {
   const auto schedule = parse_kind<Schedule>("{reduce_on_plateau: {initial: 1}}");
   std::string message;
   const Json state = schedule->after_epoch(
@@ -262,7 +262,7 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
         std::vector<double>{1, 1, 1, 1, 0.5});
 }
 
-TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at the rate that there is") {
+TEST_CASE("reduce_on_plateau: another monitor or direction begins again at the current rate") {
   const auto after = [](const std::string& more, Json state, double value) {
     std::string message;
     return parse_kind<Schedule>("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1" + more + "}}")
@@ -282,7 +282,7 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
     CHECK_THROWS_AS(parse_kind<Schedule>("{reduce_on_plateau: {initial: 1}}")->at(0, kRun, wrong), UserError);
 }
 
-TEST_CASE("mistakes in schedules are named with their place") {
+TEST_CASE("errors in schedules are reported with their location") {
   CHECK(errors("cosine_deacy: {initial: 1, steps: 3}") ==
         "s.yaml:1:1: error: unknown learning rate schedule 'cosine_deacy'; did you mean 'cosine_decay'?");
   CHECK(errors("{cosine_decay: {initial: 1, step: 3}}").find("s.yaml:1:29: error: unknown key 'step'") !=
