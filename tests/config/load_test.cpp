@@ -234,10 +234,10 @@ TEST_CASE("an unreadable or invalid file is an error that names it") {
         list + ":1:1: error: expected the configuration of a run (a mapping), found a list");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
-  const std::string said = load(file).messages;
-  CHECK(contains(said, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
-                           "': there is no such file"));
-  CHECK(contains(said, folder / "broken.yaml:"));
+  const std::string errors = load(file).messages;
+  CHECK(contains(errors, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
+                             "': there is no such file"));
+  CHECK(contains(errors, folder / "broken.yaml:"));
   CHECK(
       contains(load(folder.write("large.yaml", std::string((8u << 20) + 1, '#'))).messages, "at most 8 MiB"));
 }

@@ -21,7 +21,7 @@ Configured<TestActivation> read(std::string_view text) {
   return kind;
 }
 
-std::string said(std::string_view text) {
+std::string errors(std::string_view text) {
   Diagnostics diagnostics;
   CHECK_FALSE(table().parse(yaml(text), diagnostics));
   return messages(diagnostics);
@@ -65,9 +65,9 @@ TEST_CASE("a number is short for one of the kinds") {
   CHECK(read("0.5")->apply(-4) == -2.0);
   CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
   CHECK(read("1/4")->apply(-4) == -1.0);
-  CHECK(said("-1") ==
+  CHECK(errors("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
-  CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
+  CHECK(errors("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
 }
 
 TEST_CASE("another kind replaces the kind of the base") {
@@ -90,15 +90,15 @@ TEST_CASE("another kind replaces the kind of the base") {
 }
 
 TEST_CASE("any other node is an error that says what was expected") {
-  CHECK(said("{linear: {}, leaky_relu: {}}") ==
+  CHECK(errors("{linear: {}, leaky_relu: {}}") ==
         "f:1:1: error: activation: expected a number, a name, or a mapping with one key, {name: options}; "
         "found a mapping of 2 keys");
-  CHECK(contains(said("[linear]"), "; found a list"));
-  CHECK(contains(said("{}"), "; found a mapping of 0 keys"));
-  CHECK(contains(said("~"), "; found nothing"));
-  CHECK(said("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
-  CHECK(said("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");
-  CHECK(said("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
+  CHECK(contains(errors("[linear]"), "; found a list"));
+  CHECK(contains(errors("{}"), "; found a mapping of 0 keys"));
+  CHECK(contains(errors("~"), "; found nothing"));
+  CHECK(errors("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
+  CHECK(errors("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");
+  CHECK(errors("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
 }
 
 TEST_CASE("a missing key is reported at the kind's name") {

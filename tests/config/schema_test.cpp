@@ -9,7 +9,7 @@ namespace {
 
 /// Returns the messages of parsing the text as T's options.
 template <class T>
-std::string said(std::string_view text, const std::string& what) {
+std::string errors(std::string_view text, const std::string& what) {
   Diagnostics diagnostics;
   T out;
   const bool good = T::schema().parse(yaml(text), what, out, diagnostics);
@@ -39,14 +39,14 @@ TEST_CASE("given options are read, the others keep their defaults") {
 }
 
 TEST_CASE("every error is reported at its location") {
-  CHECK(said<TestConv>("kernal_size: 3\n"
-                       "strides: 0\n"
-                       "padding: smae\n"
-                       "activation:\n"
-                       "  laeky_relu: {}\n"
-                       "rate: 1.0\n"
-                       "zzz: 1\n",
-                       "conv2d") ==
+  CHECK(errors<TestConv>("kernal_size: 3\n"
+                         "strides: 0\n"
+                         "padding: smae\n"
+                         "activation:\n"
+                         "  laeky_relu: {}\n"
+                         "rate: 1.0\n"
+                         "zzz: 1\n",
+                         "conv2d") ==
         "f:1:1: error: unknown key 'kernal_size' in conv2d; did you mean 'kernel_size'?\n"
         "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
         "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)\n"
@@ -59,11 +59,11 @@ TEST_CASE("every error is reported at its location") {
 }
 
 TEST_CASE("values outside a check's range are errors") {
-  CHECK(said<TestConv>("{filters: 0, kernel_size: 1}", "conv2d") ==
+  CHECK(errors<TestConv>("{filters: 0, kernel_size: 1}", "conv2d") ==
         "f:1:11: error: conv2d's filters: expected a number of at least 1, found '0'");
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: 0}", "conv2d") ==
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 1, clip: 0}", "conv2d") ==
         "f:1:36: error: conv2d's clip: expected a number greater than 0, found '0'");
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: null, rate: 0}", "conv2d") == "");
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 1, clip: null, rate: 0}", "conv2d") == "");
   const Check<int> range = between(2, 4);
   CHECK(range.expected == "a number from 2 to 4");
   CHECK_FALSE(range.holds(1));
@@ -104,14 +104,14 @@ TEST_CASE("an object with errors only in details can still be used") {
 }
 
 TEST_CASE("rules run only if all fields are valid") {
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");
-  CHECK_FALSE(contains(said<TestConv>("{filters: x, kernel_size: 2, strides: 3}", "conv2d"), "larger"));
+  CHECK_FALSE(contains(errors<TestConv>("{filters: x, kernel_size: 2, strides: 3}", "conv2d"), "larger"));
 }
 
 TEST_CASE("a schema expects a mapping") {
-  CHECK(said<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
-  CHECK(said<TestConv>("null", "conv2d") ==
+  CHECK(errors<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
+  CHECK(errors<TestConv>("null", "conv2d") ==
         "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
         "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)");
 }
@@ -122,11 +122,11 @@ TEST_CASE("a positional option may be given without its key") {
   CHECK(read<TestActivate>("leaky_relu").function.name == "leaky_relu");
   CHECK(read<TestActivate>("{leaky_relu: {negative_slope: 0.5}}").function->apply(-4) == -2.0);
   CHECK(read<TestActivate>("{function: linear}").function.name == "linear");
-  CHECK(said<TestReshape>("7", "reshape") ==
+  CHECK(errors<TestReshape>("7", "reshape") ==
         "f:1:1: error: reshape's target_shape: expected a list of positive integers, found '7'");
-  CHECK(contains(said<TestReshape>("{targte_shape: [1]}", "reshape"),
+  CHECK(contains(errors<TestReshape>("{targte_shape: [1]}", "reshape"),
                  "f:1:2: error: unknown key 'targte_shape' in reshape; did you mean 'target_shape'?"));
-  CHECK(said<TestActivate>("{relu: {}}", "activation") ==
+  CHECK(errors<TestActivate>("{relu: {}}", "activation") ==
         "f:1:2: error: unknown activation 'relu'; expected one of linear, leaky_relu");
 }
 

@@ -214,7 +214,7 @@ TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
   // key (size, filters, offset along each axis and within an element) and an address.
   const size_t node = good.find(std::string("TREE\1", 5));
   REQUIRE(node != std::string::npos);
-  int told = 0;
+  int reported = 0;
   for (size_t bit = 6 * 8; bit < (24 + 8 * 32) * 8; ++bit) {
     const size_t at = bit / 8;
     const size_t in_key = at < 24 ? 0 : (at - 24) % 32;
@@ -227,9 +227,9 @@ TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
     Values found;
     const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
     if (message.empty()) CHECK(found == expected);
-    told += message.empty() ? 0 : 1;
+    reported += message.empty() ? 0 : 1;
   }
-  CHECK(told > 100);
+  CHECK(reported > 100);
 
   // Unwritten chunks are reported, unless there is a fill value.
   const auto unwritten = [&](hid_t more) -> std::string {

@@ -58,7 +58,7 @@ constexpr const char* kFlowers =
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are dropped") {
+TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are read") {
   const std::string options = "target: species, id: id, drop: [note], categories: [colour]";
   const auto data = train(kFlowers, options, {{"x", {3}}});
   CHECK(read_all(*data, 0) == Values{1, 0, 1, 2, 1, 0, 4, 0, 1, 5, 0, 0});
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
                  "a.csv:2:1: expected a weight of at least 0 in the column 'w', found '-1'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
+TEST_CASE_FIXTURE(Tables, "categories become indices, unknown ones an error or `other`") {
   const std::vector<TensorSpec> inputs{{"colour", {}, DType::int32}, {"rest", {2}}};
   const std::string text = "a,colour,b,y\n1,red,2,0.5\n3,blue,4,1.5\n";
   const TensorSpec number{"", {1}};
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
                  "'hue'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a number") {
+TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a number") {
   const std::string text = "a,b,y\n1,2,0\n,4,1\nNA,100,0\n4,?,1\n";
   CHECK(contains(error(text, "target: y", {{"x", {2}}}),
                  "a.csv:3:1: expected a finite number in the column 'a', found ''; set 'fill' to mean, "
@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a numb
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
 }
 
-TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line and column") {
+TEST_CASE_FIXTURE(Tables, "an unexpected value is an error with line and column") {
   const std::vector<TensorSpec> pair{{"x", {2}}};
   CHECK(contains(error("a,b,y\n1,2,0\n1,red,0\n", "target: y", pair),
                  "a.csv:3:3: expected a finite number in the column 'b', found 'red'; list the column in"));
@@ -262,7 +262,7 @@ TEST_CASE("moments, means and medians are computed from a split's values") {
   CHECK(again.deviation == moments.deviation);
 }
 
-TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and for targets") {
+TEST_CASE_FIXTURE(Tables, "standardize uses the training split for inputs and targets") {
   const std::string more =
       ", rows: [0, 4]}\nvalidation: {csv: {file: a.csv, header: true, target: y}, rows: [4, 5]}\n"
       "transforms: [standardize, {standardize: {of: [target]}}]";
@@ -282,13 +282,13 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no statistics of its training split"));
 }
 
-TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one that is too large is an error") {
+TEST_CASE_FIXTURE(Tables, "a number too small for a double is 0, a number too large is an error") {
   const std::vector<TensorSpec> inputs{{"x", {2}}};
   CHECK(read_all(*train("a,b,y\n1e-400,-1e-400,1\n", "target: y", inputs), 0) == Values{0, 0});
   CHECK(contains(error("a,b,y\n1,1e400,1\n", "target: y", inputs), "a.csv:2:3: expected a finite number"));
 }
 
-TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
+TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
   // Seconds since 1970 and Julian days need double, as does filling their gaps. Small numbers are stored as
   // float32.
   std::string text = "t,day,small,y\n";

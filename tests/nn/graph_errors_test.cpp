@@ -142,39 +142,40 @@ TEST_CASE("layer keys of the wrong type are errors") {
 }
 
 TEST_CASE("sharing weights with an unsuitable layer is an error") {
-  const auto said = [](const std::string& layers) {
+  const auto errors = [](const std::string& layers) {
     return model_errors("inputs: {x: [4]}\nlayers:\n  - dense: {units: 4, name: a}\n" + layers);
   };
-  CHECK(said("  - dense: {shared_with: b}\n") ==
+  CHECK(errors("  - dense: {shared_with: b}\n") ==
         "m.yaml:4:26: error: shared_with: 'b' is not an earlier dense layer; expected one of a");
-  CHECK(said("  - dense: {shared_with: x}\n")
+  CHECK(errors("  - dense: {shared_with: x}\n")
             .starts_with("m.yaml:4:26: error: shared_with: 'x' is not an earlier dense layer"));
-  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
+  CHECK(errors("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
-  CHECK(said("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
-  CHECK(said("  - dense: {name: b, shared_with: b}\n")
+  CHECK(
+      errors("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
+  CHECK(errors("  - dense: {name: b, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'b' is not an earlier dense layer"));
   // A cycle: each of the two would have to come first.
-  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
+  CHECK(errors("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
-  CHECK(said("  - layer_normalization: {shared_with: a}\n") ==
+  CHECK(errors("  - layer_normalization: {shared_with: a}\n") ==
         "m.yaml:4:40: error: shared_with: 'a' is a dense layer, but this is a layer_normalization layer");
-  CHECK(said("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
+  CHECK(errors("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
-  CHECK(said("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
+  CHECK(errors("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
         "m.yaml:4:29: error: dense 'b' has the options of 'a' (shared_with) and cannot have others\n"
         "m.yaml:4:39: error: dense 'b' has the options of 'a' (shared_with) and cannot have others");
-  CHECK(said("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
+  CHECK(errors("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
         "m.yaml:4:5: error: dense 'b' shares the weights of 'a', which is trained: set `trainable: "
         "false` there");
-  CHECK(said("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
+  CHECK(errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
         "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the one that it shares with 'a' "
         "has the shape 4x4");
-  CHECK(said("  - dense: {shared_with: [a], name: b}\n")
+  CHECK(errors("  - dense: {shared_with: [a], name: b}\n")
             .starts_with("m.yaml:4:26: error: dense's shared_with: "));
-  CHECK(said("  - dense: {shared_wiht: a, units: 4}\n") ==
+  CHECK(errors("  - dense: {shared_wiht: a, units: 4}\n") ==
         "m.yaml:4:13: error: unknown key 'shared_wiht' in dense; did you mean 'shared_with'?");
-  CHECK(said("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
+  CHECK(errors("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
         "m.yaml:5:9: error: freeze: 'b' shares the weights of 'a', which is trained; freeze both");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {shared_with: outside}}]}\n",
                                  "  - dense: {units: 4, name: outside}\n  - b\n")) ==
@@ -182,26 +183,26 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
 }
 
 TEST_CASE("sharing weights with an unsuitable block is an error") {
-  const auto said = [](const std::string& layers) {
+  const auto errors = [](const std::string& layers) {
     return model_errors(
         with_blocks("  one: {parameters: {units: 4}, layers: [dense: {units: $units, name: a}]}\n"
                     "  two: {layers: [dense: {units: 4}]}\n",
                     "  - one: {name: first}\n  - two: {name: second}\n" + layers));
   };
-  CHECK(said("  - one: {shared_with: frist}\n")
+  CHECK(errors("  - one: {shared_with: frist}\n")
             .find("shared_with: 'frist' is not an earlier use of block 'one'; did you mean 'first'?") !=
         std::string::npos);
-  CHECK(said("  - one: {shared_with: second}\n")
+  CHECK(errors("  - one: {shared_with: second}\n")
             .find("shared_with: 'second' is not an earlier use of block 'one'") != std::string::npos);
-  CHECK(said("  - one: {name: itself, shared_with: itself}\n")
+  CHECK(errors("  - one: {name: itself, shared_with: itself}\n")
             .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
-  CHECK(said("  - one: {shared_with: first, units: 4}\n")
+  CHECK(errors("  - one: {shared_with: first, units: 4}\n")
             .find("block 'one' has the parameters of 'first' (shared_with) and cannot have others") !=
         std::string::npos);
-  CHECK(said("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
+  CHECK(errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
             .find("its kernel needs the shape 3x4, but the one that it shares with 'first/a' has the shape "
                   "4x4") != std::string::npos);
-  CHECK(said("  - one: {shared_with: first, trainable: false}\n")
+  CHECK(errors("  - one: {shared_with: first, trainable: false}\n")
             .find("dense 'one/a' shares the weights of 'first/a', which is trained") != std::string::npos);
 }
 
@@ -322,25 +323,26 @@ TEST_CASE("arrays larger than any memory are errors") {
 }
 
 TEST_CASE("windows too large for the libraries are errors without overflow") {
-  const auto said = [](const std::string& layer) {
+  const auto errors = [](const std::string& layer) {
     return model_errors("inputs: {x: [8, 8, 1]}\nlayers:\n  - " + layer + "\n");
   };
   const std::string many = "2147483647", more = "4294967297";
   for (const char* kind :
        {"conv2d: {filters: 1, ", "conv2d_transpose: {filters: 1, ", "depthwise_conv2d: {"}) {
-    CHECK(said(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
-          std::string::npos);
-    CHECK(said(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
+    CHECK(
+        errors(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
+        std::string::npos);
+    CHECK(errors(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
               .find("an integer from 1 to 2147483647") != std::string::npos);
-    CHECK(said(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
+    CHECK(errors(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
               .find("reaches over") != std::string::npos);
-    CHECK(said(kind + std::string("kernel_size: 1000001, padding: same}"))
+    CHECK(errors(kind + std::string("kernel_size: 1000001, padding: same}"))
               .find("has more than 2147483647 elements") != std::string::npos);
-    CHECK(said(kind + std::string("kernel_size: 3, padding: same, dilation_rate: 100}")) == "");
+    CHECK(errors(kind + std::string("kernel_size: 3, padding: same, dilation_rate: 100}")) == "");
   }
-  CHECK(said("conv2d_transpose: {filters: 1, kernel_size: 1, strides: " + many + "}")
+  CHECK(errors("conv2d_transpose: {filters: 1, kernel_size: 1, strides: " + many + "}")
             .find("has more than 2147483647 elements") != std::string::npos);
-  CHECK(said("max_pooling2d: {pool_size: " + many + ", padding: same}") == "");
+  CHECK(errors("max_pooling2d: {pool_size: " + many + ", padding: same}") == "");
 }
 
 TEST_CASE("a repeat count out of range is reported immediately") {

@@ -277,8 +277,8 @@ layers:
   - outer: {device: cpu:1}
 )");
   const auto device = [&](const std::string& name) {
-    const auto& said = node_of(graph, name).device;
-    return said ? said->id.str() : "";
+    const auto& configured = node_of(graph, name).device;
+    return configured ? configured->id.str() : "";
   };
   CHECK(device("x") == "");
   CHECK(device("dense") == "");

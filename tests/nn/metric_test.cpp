@@ -314,7 +314,7 @@ TEST_CASE("r2_score of constant columns is scikit-learn's") {
 }
 
 TEST_CASE("metrics report an unsuitable output or target") {
-  const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
+  const auto errors = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;
     const bool good =
         parse_kind<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
@@ -322,29 +322,29 @@ TEST_CASE("metrics report an unsuitable output or target") {
     return all;
   };
   const TensorSpec output{"y", {4}}, sparse{"t", {}, DType::int32}, dense{"t", {4}};
-  CHECK(said("sparse_categorical_accuracy", output, sparse) == "");
-  CHECK(said("sparse_categorical_accuracy", output, dense) ==
+  CHECK(errors("sparse_categorical_accuracy", output, sparse) == "");
+  CHECK(errors("sparse_categorical_accuracy", output, dense) ==
         "expected a target of int32 scalar, found 't' of float32 4");
-  CHECK(said("categorical_accuracy", output, sparse) ==
+  CHECK(errors("categorical_accuracy", output, sparse) ==
         "expected a target of float32 4, found 't' of int32 scalar");
-  CHECK(said("categorical_accuracy", output, dense) == "");
-  CHECK(said("accuracy", output, sparse) == "");
-  CHECK(said("accuracy", output, dense) == "");
-  CHECK(said("accuracy", {"y", {1}}, {"t", {1}}) == "");
-  CHECK(said("precision: {thresholds: 0.9}", output, dense) == "");
-  CHECK(said("precision", output, sparse) == "");
+  CHECK(errors("categorical_accuracy", output, dense) == "");
+  CHECK(errors("accuracy", output, sparse) == "");
+  CHECK(errors("accuracy", output, dense) == "");
+  CHECK(errors("accuracy", {"y", {1}}, {"t", {1}}) == "");
+  CHECK(errors("precision: {thresholds: 0.9}", output, dense) == "");
+  CHECK(errors("precision", output, sparse) == "");
   CHECK(
-      said("precision: {thresholds: 0.9}", output, sparse) ==
+      errors("precision: {thresholds: 0.9}", output, sparse) ==
       "'thresholds' requires columns that are yes/no predictions, but the target of 'y' is the number of one "
       "of 4 classes, for which the largest score is the prediction");
-  CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
-  CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
-  CHECK(said("binary_accuracy", output, dense) == "");
-  CHECK(said("binary_accuracy", output, sparse) != "");
-  CHECK(said("mean_absolute_error", output, dense) == "");
-  CHECK(said("mean_absolute_error", output, {"t", {5}}) != "");
-  CHECK(said("top_k: {k: 4}", output, sparse) == "");
-  CHECK(said("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
+  CHECK(errors("f1_score: {threshold: 0.9}", output, sparse) != "");
+  CHECK(errors("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
+  CHECK(errors("binary_accuracy", output, dense) == "");
+  CHECK(errors("binary_accuracy", output, sparse) != "");
+  CHECK(errors("mean_absolute_error", output, dense) == "");
+  CHECK(errors("mean_absolute_error", output, {"t", {5}}) != "");
+  CHECK(errors("top_k: {k: 4}", output, sparse) == "");
+  CHECK(errors("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
 }
 
 }  // namespace dtrain::test

@@ -215,14 +215,14 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     first += rows;
   }
   // Gathers the values of all replicas; replicas without rows contribute zeros.
-  const auto gathered = [&](int64_t numbers, auto&& say) {
+  const auto gathered = [&](int64_t numbers, auto&& sum) {
     std::vector<double> all(static_cast<size_t>(count * numbers));
     for (size_t r = 0; r < replicas.size(); ++r) {
       if (!replicas[r].op) continue;
       const Array<double> mine = device.array(std::vector<double>(static_cast<size_t>(numbers), NAN));
-      say(replicas[r], mine.data());
-      const std::vector<double> said = mine.read();
-      std::copy(said.begin(), said.end(), all.begin() + static_cast<long>(r) * numbers);
+      sum(replicas[r], mine.data());
+      const std::vector<double> sums = mine.read();
+      std::copy(sums.begin(), sums.end(), all.begin() + static_cast<long>(r) * numbers);
     }
     return device.array(all);
   };

@@ -174,11 +174,11 @@ DEVICE_TEST_CASE("counts of long rows match the reference") {
       classes[2 * n + target] += w;
       regression[3 * n] += w;
       for (size_t c = 0; c < n; ++c) {
-        const bool is = c == target, said = std::exp(static_cast<double>(x[c] - x[best])) / total > 0.03;
-        above[c] += is && said ? w : 0;
-        above[n + c] += said ? w : 0;
+        const bool is = c == target, predicted = std::exp(static_cast<double>(x[c] - x[best])) / total > 0.03;
+        above[c] += is && predicted ? w : 0;
+        above[n + c] += predicted ? w : 0;
         above[2 * n + c] += is ? w : 0;
-        answers[0] += is == said ? w / static_cast<double>(columns) : 0;
+        answers[0] += is == predicted ? w / static_cast<double>(columns) : 0;
         const size_t bucket = (is ? 2 : 0) + (x[c] < 0 ? 0 : 1);
         curves[4 * c + bucket] += w;
         curve[bucket] += w;
