@@ -210,11 +210,11 @@ class Fit(Case):
         self.assertEqual(set(by_name), set(plain))  # as many devices as the strategy names
 
     def test_invalid_options_are_errors(self):
-        for arguments, said in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
-                                (["--fit", "--memory", "24gigs"], "--memory: expected bytes such as 24GB"),
-                                (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
+        for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
+                                   (["--fit", "--memory", "24gigs"], "--memory: expected bytes such as 24GB"),
+                                   (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
             with self.subTest(arguments):
-                self.assertIn(said, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
+                self.assertIn(message, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
         if self.json("gpus")["gpu"]["count"] == 0:
             error = self.dtrain("check", "wide.yaml", "--fit", "--set", "train.precision=mixed_bfloat16", expect=2).err
             self.assertIn("precision mixed_bfloat16 is for GPUs, and this machine has none", error)

@@ -186,11 +186,11 @@ class Data(Case):
 
     def test_a_number_with_a_plus_is_a_number_in_any_order(self):
         self.write("config.yaml", CONFIG)
-        said = []
+        messages = []
         for labels in (("+1", "-1"), ("-1", "+1")):
             self.write("g.csv", "".join(f"{i},{i % 3},{i % 5},{labels[i % 2]}\n" for i in range(40)))
-            said.append(self.dtrain("check", "config.yaml", expect=2).err)
-        for message in said:
+            messages.append(self.dtrain("check", "config.yaml", expect=2).err)
+        for message in messages:
             self.assertIn("has -1 for 'dense', which takes 0 to 1", message)
 
     def test_a_linked_configuration_finds_files_in_its_own_folder(self):

@@ -167,8 +167,8 @@ class ComesBack(Case):
     def test_every_weight_of_a_pytorch_file_is_read_back(self):
         self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
         self.dtrain("export", "first", "--output", "w.safetensors")
-        told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
-        self.assertIn("24 of 24 weights from", told)
+        output = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
+        self.assertIn("24 of 24 weights from", output)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
         self.assertEqual(len(trained), 20)

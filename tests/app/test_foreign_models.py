@@ -90,9 +90,9 @@ class Safetensors(Case):
         for layout in ("pytorch", "keras"):
             self.dtrain("export", "first", "--output", "w.safetensors", "--layout", layout)
             self.write("again.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: w.safetensors}\n"))
-            told = self.dtrain("fit", "again.yaml", "--output", layout, "--epochs", 1, "--set",
-                               "train.optimizer={sgd: {learning_rate: 1e-30}}").err
-            self.assertIn("4 of 4 weights from", told)
+            output = self.dtrain("fit", "again.yaml", "--output", layout, "--epochs", 1, "--set",
+                                 "train.optimizer={sgd: {learning_rate: 1e-30}}").err
+            self.assertIn("4 of 4 weights from", output)
             before, after = (self.arrays(path) for path in (first, self.checkpoints(layout)[-1]))
             for name in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
                 self.assertEqual(before["weight", name], after["weight", name])

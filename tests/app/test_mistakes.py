@@ -198,23 +198,23 @@ class Mistakes(Case):
         text = text.replace("devices: [cpu:0, cpu:1]", "devices: [gpu:9999]")
         text = text.replace("rescale: {scale: 0.5}", "rescale: {scal: 0.5}")
         self.write("wrong.yaml", text)
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
         for message in ("unknown key 'foo' in conv2d", "unknown loss 'sparse_crossentropy'", "monitor 'val_los' is no",
                         "monitor 'val_acuracy' is not a metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
-            self.assertIn(message, said)
+            self.assertIn(message, errors)
         # Names that are unknown only because of another mistake are not reported.
         text = GOOD.replace("[sparse_categorical_accuracy]", "[sparse_categorical_acuracy]")
         self.write("wrong.yaml", text.replace("{monitor: val_loss}", "{monitor: val_sparse_categorical_accuracy}"))
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
-        self.assertEqual(len(said.splitlines()), 1, said)
-        self.assertIn("unknown metric 'sparse_categorical_acuracy'", said)
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn("unknown metric 'sparse_categorical_acuracy'", errors)
 
     def test_shapes_are_checked_after_a_mistake_that_does_not_change_them(self):
         text = GOOD.replace("activation: relu}\n    - max", "activation: rellu}\n    - max").replace("pool_size: 2", "pool_size: 7")
         self.write("wrong.yaml", text)
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
-        self.assertIn("unknown activation 'rellu'", said)
-        self.assertIn("pool_size 7x7 is larger than its input 6x6x4", said)
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertIn("unknown activation 'rellu'", errors)
+        self.assertIn("pool_size 7x7 is larger than its input 6x6x4", errors)
 
     def test_mismatched_logits_and_probabilities_are_a_warning(self):
         loss = "loss: {sparse_categorical_crossentropy: {from_logits: true}}"
@@ -226,9 +226,9 @@ class Mistakes(Case):
             self.write("odd.yaml", text)
             line = text[:text.index("sparse_categorical_crossentropy")].count("\n") + 1
             for command in (("check", "odd.yaml"), ("fit", "odd.yaml", "--output", "r", "--overwrite", "--quiet")):
-                said = self.dtrain(*command).err
-                self.assertIn(message, said)
-                self.assertRegex(said, rf"(?m)^odd\.yaml:{line}:\d+: warning: ")
+                errors = self.dtrain(*command).err
+                self.assertIn(message, errors)
+                self.assertRegex(errors, rf"(?m)^odd\.yaml:{line}:\d+: warning: ")
         self.write("both.yaml", GOOD.replace("units: 3}\n", "units: 3, activation: softmax}\n").replace(
             loss, "loss: sparse_categorical_crossentropy"))
         self.assertNotIn("warning", self.dtrain("check", "both.yaml").err)
@@ -236,8 +236,8 @@ class Mistakes(Case):
     def test_a_path_that_is_not_a_file_is_an_error_without_delay(self):
         os.mkfifo(self.dir / "pipe.yaml")
         start = time.monotonic()
-        said = self.dtrain("check", "pipe.yaml", expect=2).err
-        self.assertIn("it is a pipe without a writer", said)
+        errors = self.dtrain("check", "pipe.yaml", expect=2).err
+        self.assertIn("it is a pipe without a writer", errors)
         self.assertLess(time.monotonic() - start, 20)
         self.assertIn("it is a device", self.dtrain("check", "/dev/zero", expect=2).err)
         self.assertIn("it is a directory", self.dtrain("check", ".", expect=2).err)

@@ -211,10 +211,10 @@ class New(NewCase):
     def test_the_use_of_each_column_is_printed(self):
         lines = [f"{i},customer {i % 48},note {i},7,{i * 7 % 11},{'pq'[i % 7 > 2]}" for i in range(300)]
         self.write("data.csv", "\n".join(["id,customer,note,same,b,kind"] + lines) + "\n")
-        said = self.dtrain("new", "data.csv")
-        self.assertEqual(said.err, "")
+        output = self.dtrain("new", "data.csv")
+        self.assertEqual(output.err, "")
         for expected in ("300 rows and 6 columns. Predicts 'kind': one of p (129), q (171)\n", "wrote data.yaml"):
-            self.assertIn(expected, said.out)
+            self.assertIn(expected, output.out)
         table = """
 column    kind        missing  distinct  use
 --------  ----------  -------  --------  --------------------------------------
@@ -225,12 +225,12 @@ same      constant          0         1  left out: all rows have the same value
 b         number            0        11  feature
 kind      categories        0         2  target: 2 classes
 """
-        self.assertIn(table, said.out)
+        self.assertIn(table, output.out)
         self.assertIn("# " + table.strip().replace("\n", "\n# "), (self.dir / "data.yaml").read_text())
         self.assertEqual(self.dtrain("new", "data.csv", "-o", "b.yaml", "--quiet").out, "")
-        said = self.json("new", "data.csv", "-o", "c.yaml")
-        self.assertEqual(said["config"], "c.yaml")
-        self.assertEqual(said["columns"][1], {"column": "customer", "kind": "categories", "missing": 0,
+        output = self.json("new", "data.csv", "-o", "c.yaml")
+        self.assertEqual(output["config"], "c.yaml")
+        self.assertEqual(output["columns"][1], {"column": "customer", "kind": "categories", "missing": 0,
                                               "use": "48 features of 0 and 1", "distinct": 48})
 
     def test_lists_are_not_numbers(self):
@@ -257,10 +257,10 @@ kind      categories        0         2  target: 2 classes
         for rare, stratified in ((3, True), (2, False)):
             rows = "".join(f"{i}.5,{i * 7 % 11},{'rare' if i < rare else 'pq'[i % 2]}\n" for i in range(60))
             self.write("data.csv", "a,b,kind\n" + rows)
-            said = self.dtrain("new", "data.csv")
+            output = self.dtrain("new", "data.csv")
             text = (self.dir / "data.yaml").read_text()
             self.assertEqual("stratify: true" in text, stratified)
-            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in said.err, not stratified)
+            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in output.err, not stratified)
             self.fits()
 
     def test_a_new_category_in_prediction_is_accepted(self):

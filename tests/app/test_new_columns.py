@@ -5,16 +5,16 @@ from new_case import NewCase
 
 class NewColumns(NewCase):
     def columns(self, header, row, rows=60, arguments=(), stem="data"):
-        """Returns the use of each column by name; `said` keeps the program's full output."""
+        """Returns the use of each column by name; `output` keeps the program's full output."""
         lines = [",".join(str(value) for value in row(i)) for i in range(rows)]
         self.write(f"{stem}.csv", "\n".join(([header] if header else []) + lines) + "\n")
         (self.dir / f"{stem}.yaml").unlink(missing_ok=True)
-        self.said = self.json("new", f"{stem}.csv", *arguments)
-        return {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+        self.output = self.json("new", f"{stem}.csv", *arguments)
+        return {column["column"]: f"{column['kind']}: {column['use']}" for column in self.output["columns"]}
 
     def assert_warns(self, *texts):
-        self.assertEqual(len(self.said["warnings"]), len(texts), self.said["warnings"])
-        for text, warning in zip(texts, self.said["warnings"]):
+        self.assertEqual(len(self.output["warnings"]), len(texts), self.output["warnings"])
+        for text, warning in zip(texts, self.output["warnings"]):
             self.assertIn(text, warning)
 
     def test_a_row_number_is_recognized_under_any_name(self):
@@ -28,7 +28,7 @@ class NewColumns(NewCase):
         # It cannot be the target either, and two such columns are not features.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
-        self.assertIn("'m' is not the target: it numbers the rows", self.said["notes"][1])
+        self.assertIn("'m' is not the target: it numbers the rows", self.output["notes"][1])
 
     def test_labels_of_minus_one_and_one_are_classes(self):
         for labels in ((-1, 1), (-1, 0, 1)):
@@ -43,7 +43,7 @@ class NewColumns(NewCase):
         self.assertEqual(found["price"], "number: target: a number")
         found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
         self.assertEqual(found["size"], "number: target: a number")
-        self.assertIn("'y' is not the target: it is a coordinate", self.said["notes"][1])
+        self.assertIn("'y' is not the target: it is a coordinate", self.output["notes"][1])
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
@@ -60,7 +60,7 @@ class NewColumns(NewCase):
         self.assertIn("number: feature", found["customer"])
         found = self.columns("size,kind,customer", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], 4000 + i))
         self.assertEqual(found["kind"], "categories: target: 2 classes")
-        self.assertIn("'customer' is not the target: it has each number of a range once", self.said["notes"][1])
+        self.assertIn("'customer' is not the target: it has each number of a range once", self.output["notes"][1])
 
     def test_the_previous_column_is_the_target_if_the_last_is_unsuitable(self):
         for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
@@ -70,7 +70,7 @@ class NewColumns(NewCase):
             with self.subTest(name):
                 found = self.columns(f"a,kind,{name}", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], value(i)))
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
-                self.assertIn(f"'{name}' is not the target: {why}", self.said["notes"][1])
+                self.assertIn(f"'{name}' is not the target: {why}", self.output["notes"][1])
         self.fits()
         # A column that the user names is used or rejected.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])

@@ -37,12 +37,12 @@ class NewPictures(NewCase):
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
         # Classes with too few images are reported, in JSON too, and the splits are not stratified.
         (self.dir / "data.yaml").unlink()
-        said = self.json("new", "data.csv", "--target", "animal")
-        self.assertEqual((said["notes"], said["warnings"]), (["24 images: cat (10), dog (14)"], []))
+        output = self.json("new", "data.csv", "--target", "animal")
+        self.assertEqual((output["notes"], output["warnings"]), (["24 images: cat (10), dog (14)"], []))
         self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
-        said = self.json("new", "few.csv")
-        self.assertEqual(len(said["warnings"]), 1)
-        self.assertIn("the class 'cat' has 2 rows, too few", said["warnings"][0])
+        output = self.json("new", "few.csv")
+        self.assertEqual(len(output["warnings"]), 1)
+        self.assertIn("the class 'cat' has 2 rows, too few", output["warnings"][0])
         self.assertNotIn("stratify", (self.dir / "few.yaml").read_text())
         # Full paths, numeric classes and file names with blanks; no header.
         (self.dir / "data.yaml").unlink()

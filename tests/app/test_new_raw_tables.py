@@ -8,10 +8,10 @@ class NewRawTables(NewCase):
         """Returns the generated configuration, which fit must accept, and the uses of the columns by name."""
         self.write("data.csv", text)
         (self.dir / "data.yaml").unlink(missing_ok=True)
-        self.said = self.json("new", "data.csv", *arguments)
+        self.output = self.json("new", "data.csv", *arguments)
         config = (self.dir / "data.yaml").read_text(encoding="utf-8")
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
-        return config, {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+        return config, {column["column"]: f"{column['kind']}: {column['use']}" for column in self.output["columns"]}
 
     def table(self, header, row, rows=60, delimiter=","):
         return "\n".join([header] + [delimiter.join(str(value) for value in row(i)) for i in range(rows)]) + "\n"
@@ -42,7 +42,7 @@ class NewRawTables(NewCase):
         self.assertEqual(found["rate"], "amount: feature")
         self.assertEqual(found["price"], "amount: target: a number")
         self.assertIn("amounts: [rate, price]", config)
-        self.assertIn("Predicts 'price': a number from 1", self.said["notes"][0])
+        self.assertIn("Predicts 'price': a number from 1", self.output["notes"][0])
 
     def test_names_of_missing_values_are_recognized(self):
         config, found = self.made(self.table("age,size,score,kind", lambda i: (
@@ -64,7 +64,7 @@ class NewRawTables(NewCase):
         config, found = self.made(self.table("age,size,kind", lambda i: (i * 7 % 59, i * 11 % 53, "" if i % 6 == 0 else "ab"[i % 3 > 0])))
         self.assertEqual(found["kind"], "categories: target: 2 classes; rows without it are left out")
         self.assertIn("missing_target: skip", config)
-        self.assertEqual(self.said["warnings"], [])
+        self.assertEqual(self.output["warnings"], [])
 
     def test_decimal_commas_are_recognized(self):
         config, found = self.made(self.table("age;cost;kind", lambda i: (i * 7 % 59, f"{i * 11 % 53},{i % 7}", "ab"[i % 3 > 0]), delimiter=";"))
@@ -73,7 +73,7 @@ class NewRawTables(NewCase):
         self.assertNotIn("thousands", config)
         config, found = self.made(self.table("kind;price", lambda i: ("ab"[i % 3 > 0], f"{i * 11 % 53}.{i % 7}50,{i % 9}"), delimiter=";"))
         self.assertIn('thousands: "."', config)
-        self.assertIn("a number from 50 to 52350.6", self.said["notes"][0])
+        self.assertIn("a number from 50 to 52350.6", self.output["notes"][0])
 
     def test_values_separated_by_blanks_are_read(self):
         lines = [f"  {i * 7 % 59}   {i * 11 % 53}\t {'ab'[i % 3 > 0]}" for i in range(60)]

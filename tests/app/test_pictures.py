@@ -221,22 +221,22 @@ class Pictures(Case):
     def new(self, *arguments):
         """Returns the written configuration and the output of `dtrain new`."""
         (self.dir / "new.yaml").unlink(missing_ok=True)
-        said = self.dtrain("new", *arguments, "--output", "new.yaml").err
-        return (self.dir / "new.yaml").read_text(encoding="utf-8"), said
+        messages = self.dtrain("new", *arguments, "--output", "new.yaml").err
+        return (self.dir / "new.yaml").read_text(encoding="utf-8"), messages
 
     def test_new_counts_the_images_among_the_files(self):
-        text, said = self.new("train")
+        text, messages = self.new("train")
         self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         self.assertNotIn("on_error", text)
-        self.assertEqual(said, "")
+        self.assertEqual(messages, "")
         self.assertIn("batch_normalization: {momentum: 0.9}", text)
         self.write("train/blue/Thumbs.db", "no picture")
         self.write("train/green/a.gif", "GIF89a")
         self.write("train/red/notes.txt", "no picture")
         self.write("train/red/z\n: {.txt", "no picture")
-        text, said = self.new("train")
+        text, messages = self.new("train")
         self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
-        for place in (text, said):
+        for place in (text, messages):
             self.assertIn("4 of 64 files in train are not images that can be read: train/blue/Thumbs.db, "
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
@@ -253,15 +253,15 @@ class Pictures(Case):
             for i in range(5_001):
                 (folder / f"{i}.png").hardlink_to(self.dir / "train" / name / "00.png")
                 (folder / f"{i}.txt").symlink_to("nowhere")
-        text, said = self.new("many")
+        text, messages = self.new("many")
         self.assertIn("20,004 files, of which 10,002 were examined: blue (", text)
-        bad = int(re.search(r"([0-9,]+) of 10,002 files that were examined \(of 20,004\) in many", said).group(1).replace(",", ""))
+        bad = int(re.search(r"([0-9,]+) of 10,002 files that were examined \(of 20,004\) in many", messages).group(1).replace(",", ""))
         self.assertTrue(4_000 < bad < 6_000, bad)
 
     def test_new_looks_at_each_split(self):
         self.write("validation/blue/notes.txt", "no picture")
-        text, said = self.new(".")
-        self.assertRegex(said, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
+        text, messages = self.new(".")
+        self.assertRegex(messages, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
         self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
                          ["validation"])
 
@@ -270,21 +270,21 @@ class Pictures(Case):
             (self.dir / "all" / name).mkdir(parents=True)
             for path in sorted((self.dir / "validation/red").glob("*.png")):
                 (self.dir / "all" / name / path.name).write_bytes(path.read_bytes())
-        text, said = self.new("all")
-        for place in (text, said):
+        text, messages = self.new("all")
+        for place in (text, messages):
             self.assertIn("'Train' and 'Val' are taken for classes", place)
 
     def test_new_reports_missing_images_of_a_table(self):
         rows = self.labels()
         self.table("labels.csv", [(row[1], row[2]) for row in rows])
-        text, said = self.new("labels.csv")
+        text, messages = self.new("labels.csv")
         self.assertIn("directory: train", text)
-        self.assertEqual(said, "")
+        self.assertEqual(messages, "")
         # Some files are missing.
         for number in (51, 52, 53, 54):
             (self.dir / "train" / rows[number][1]).unlink()
-        text, said = self.new("labels.csv")
-        for place in (text, said):
+        text, messages = self.new("labels.csv")
+        for place in (text, messages):
             self.assertIn("4 of 60 files that 'file' names are not images that can be read: train/red/10.png, "
                           "train/red/11.png, train/red/12.png, ...", place)
         self.assertIn("on_error: skip", text)
@@ -295,8 +295,8 @@ class Pictures(Case):
         for folder in ("elsewhere", "nowhere"):
             for path in list((self.dir / folder).iterdir()):
                 path.rename(self.dir / folder / f"other-{path.name}")
-        text, said = self.new("labels.csv")
-        for place in (text, said):
+        text, messages = self.new("labels.csv")
+        for place in (text, messages):
             self.assertIn("none of the 60 files that 'file' names exists and is an image (JPEG, PNG, BMP): the "
                           "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)

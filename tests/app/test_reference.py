@@ -88,14 +88,14 @@ class Reference(Case):
         return process.returncode == 0, error
 
     def accepted_layer(self, example):
-        said = []
+        errors = []
         for shape in INPUTS:
             two = "inputs: [a, b]" in example
             good, error = self.accepted(inputs=f"a: {shape}, b: {shape}" if two else f"a: {shape}", layer=example)
             if good:
                 return True, ""
-            said.append(error)
-        return False, "\n".join(said)
+            errors.append(error)
+        return False, "\n".join(errors)
 
     def test_every_example_is_valid(self):
         found = list(examples(self.dtrain("schema", "--markdown").out))
@@ -103,9 +103,9 @@ class Reference(Case):
         for section, kind, example in found:
             with self.subTest(section=section, kind=kind, example=example):
                 self.assertTrue(example.startswith(f"{kind}:"))
-                good, said = (self.accepted_layer(example) if section == "Layers"
-                              else self.accepted(**PLACES[section](example)))
-                self.assertTrue(good, said)
+                good, error = (self.accepted_layer(example) if section == "Layers"
+                               else self.accepted(**PLACES[section](example)))
+                self.assertTrue(good, error)
 
     def test_an_invalid_example_is_found(self):
         self.assertFalse(self.accepted(optimizer="adam: {learning_rat: 0.1}")[0])

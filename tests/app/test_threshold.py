@@ -32,9 +32,9 @@ KINDS = {"probability": ("dense: {units: 1, activation: sigmoid}", "binary_cross
 def scores(table, threshold):
     """Returns accuracy, precision, recall and F1 for rows of (probability, label)."""
     hits = sum(p > threshold and y for p, y in table)
-    said, true = sum(p > threshold for p, y in table), sum(y for p, y in table)
+    positive, true = sum(p > threshold for p, y in table), sum(y for p, y in table)
     right = sum((p > threshold) == y for p, y in table)
-    return right / len(table), hits / said if said else 0, hits / true, 2 * hits / (said + true)
+    return right / len(table), hits / positive if positive else 0, hits / true, 2 * hits / (positive + true)
 
 
 class Threshold(Case):
