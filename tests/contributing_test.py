@@ -40,7 +40,7 @@ EXAMPLE
 
 
 class Contributing(unittest.TestCase):
-    def test_every_file_is_there(self):
+    def test_every_named_file_exists(self):
         code = re.sub(r"(?s)```.*?```", "", TEXT)
         named = set(re.findall(r"(?<![\w/])(?:\.?/?)((?:lib|app|tests|docs|bench|configs|\.ci)/[\w./-]*\w)(?![\w*])", code))
         named |= set(re.findall(r"\]\(([\w./-]+)\)", code)) | {".clang-tidy"}
@@ -48,12 +48,12 @@ class Contributing(unittest.TestCase):
         self.assertIn(LAYER, named)
         self.assertEqual([name for name in sorted(named - {LAYER}) if not (ROOT / name).exists()], [])
 
-    def test_every_command_of_dev_is_there(self):
+    def test_every_command_of_dev_is_documented(self):
         usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
         for command in set(re.findall(r"\./dev ([a-z-]+)", TEXT)):
             self.assertRegex(usage, rf"(?m)^  {command} ")
 
-    def test_the_layer_compiles(self):
+    def test_the_example_layer_compiles(self):
         layer = re.search(r"(?s)```cpp\n(.*?)```", TEXT)[1]
         declared = re.search(r"`(void add_softmax\(.*?\);)`", TEXT)[1]
         with tempfile.TemporaryDirectory() as folder:

@@ -110,7 +110,7 @@ def not_shown(done, shown, fails=True):
 class Pages(unittest.TestCase):
     """Checks that do not run the program."""
 
-    def test_links_lead_somewhere(self):
+    def test_links_resolve(self):
         for page in PAGES:
             with self.subTest(page=page.name):
                 self.assertEqual(broken_links(page, page.read_text(encoding="utf-8")), [])
@@ -127,13 +127,13 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len(lines), 150)
         self.assertEqual([line for line in lines if len(line) > 100], [])
 
-    def test_every_command_of_dev_is_there(self):
+    def test_every_command_of_dev_is_documented(self):
         usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
         for page in PAGES:
             for command in set(re.findall(r"\./dev ([a-z][a-z-]+)", page.read_text(encoding="utf-8"))) - {"help"}:
                 self.assertRegex(usage, rf"(?m)^  {command} ", page.name)
 
-    def test_the_chart_is_that_of_the_newest_results(self):
+    def test_the_chart_shows_the_newest_results(self):
         with tempfile.TemporaryDirectory() as folder:
             picture = pathlib.Path(folder) / "speed.svg"
             subprocess.run([sys.executable, ROOT / "bench/chart.py", "--output", picture], check=True, capture_output=True)
@@ -142,7 +142,7 @@ class Pages(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    def test_every_command_line_is_understood(self):
+    def test_every_command_line_is_valid(self):
         count = 0
         for page in PAGES:
             for number, line in command_lines(page.read_text(encoding="utf-8")):
@@ -151,7 +151,7 @@ class Commands(unittest.TestCase):
                     self.assertEqual(not_understood(line), [])
         self.assertGreater(count, 80)
 
-    def test_commands_within_sentences_have_the_options_that_are_named(self):
+    def test_commands_in_sentences_have_the_named_options(self):
         helps = {}
         for page in PAGES:
             for words in commands_in_prose(page.read_text(encoding="utf-8")):
@@ -215,13 +215,13 @@ class Commands(unittest.TestCase):
 class ThisTest(unittest.TestCase):
     """Tests of this script: it detects errors."""
 
-    def test_broken_links(self):
+    def test_broken_links_are_found(self):
         page = ROOT / "docs/README.md"
         text = "# A heading\n[a](gpu.md) [b](no.md) [c](#a-heading) [d](#no) [e](gpu.md#memory) [f](gpu.md#no) `[g](no)`\n" \
                "```\n[h](no)\n```\n[i](https://example.org/x) [j](htp:x) ![k](images/no.svg)\n"
         self.assertEqual(broken_links(page, text), ["no.md", "#no", "gpu.md#no", "htp:x", "images/no.svg"])
 
-    def test_command_lines_that_are_wrong(self):
+    def test_wrong_command_lines_are_found(self):
         for line in ["dtrain fitt a.yaml", "dtrain fit a.yaml --epoch 3", "dtrain fit", "cat a | dtrain predict run --input - --out b",
                      "X=1 ./dev run resume a b", "source <(dtrain completion basch)"]:
             self.assertNotEqual(not_understood(line), [], line)
@@ -233,7 +233,7 @@ class ThisTest(unittest.TestCase):
         self.assertEqual(list(commands_in_prose(text)),
                          [["fit", "a.yaml", "--epochs", "3"], ["summary", "CONFIG", "PATH", "--json"]])
 
-    def test_configurations_that_are_wrong(self):
+    def test_wrong_configurations_are_found(self):
         with tempfile.TemporaryDirectory() as name:
             folder = sample_folder(name)
 

@@ -47,7 +47,7 @@ class FirstHour(unittest.TestCase):
         self.results = {line.split()[1].rstrip(":"): line for line in result.stdout.splitlines() if not line.startswith("report")}
         return result.returncode
 
-    def test_what_passes(self):
+    def test_passing_checks_are_reported(self):
         passing = ["cpu", "gpu", "eager", "replicas", "gpu-and-cpu", "repeatable", "mirrored", "pipeline", "sharded-optimizer",
                    "sharded-parameters", "without-peers", "two-repeatable"]
         self.assertEqual(self.first_hour(*passing), 0, self.results)
@@ -59,7 +59,7 @@ class FirstHour(unittest.TestCase):
         self.assertIn("12 passed, 0 FAILED, 0 skipped", text)
         self.assertIn("fit configs/digits-mlp.yaml --output $OUT/gpu", text)
 
-    def test_what_fails_and_what_is_skipped(self):
+    def test_failed_and_skipped_checks_are_reported(self):
         self.assertEqual(self.first_hour("gpu", "libraries", "sharded-gradients", "test_ops"), 1)
         self.assertIn("FAILED   libraries: exit status 1, expected 0", self.results["libraries"])
         self.assertIn("FAILED   sharded-gradients: step 1: loss", self.results["sharded-gradients"])
@@ -73,14 +73,14 @@ class FirstHour(unittest.TestCase):
         self.assertEqual(self.first_hour("gppu"), 2)
         self.assertIn("unknown check gppu; available: devices, ", self.err)
 
-    def test_what_hangs_is_ended_with_its_children(self):
+    def test_a_check_that_hangs_is_ended_with_its_children(self):
         check = first_hour.Check("slow", "", f"(sleep 600; touch {self.folder}/late) & echo begun; wait")
         status, output = first_hour.run(check, 0.5)
         self.assertIsNone(status)
         self.assertEqual(output, "begun\n")
         self.assertEqual(first_hour.verdict(check, status, output, 0.5), "it did not end within 0 seconds")
 
-    def test_an_output_must_say_something(self):
+    def test_an_output_must_match_the_expected_pattern(self):
         judge = first_hour.must_say("warning|note")
         self.assertEqual(judge("a note"), "")
         self.assertIn("nothing that matches 'warning|note'", judge("all is well"))

@@ -20,7 +20,7 @@ class Bounds(unittest.TestCase):
         self.assertAlmostEqual(bounds.seconds(passes, 50, 20), 100 / 50 + 60 / 20)
         self.assertAlmostEqual(bounds.seconds(passes, 1000, 20), 10 / 20 + 60 / 20)
 
-    def test_a_layer_counted_by_hand(self):
+    def test_a_layers_operations_and_bytes_match_a_count_by_hand(self):
         # 2 rows of 3 numbers, 5 units with tanh, bf16.
         passes = bounds.dense_layers(2, 3, [(5, "tanh")], "bf16")
         self.assertEqual(passes, [
@@ -32,7 +32,7 @@ class Bounds(unittest.TestCase):
             bounds.Pass("update", 0, 20 * (7 * 4 + 2)),
         ])
 
-    def test_wide_mlp_is_not_only_products(self):
+    def test_wide_mlp_takes_time_besides_matrix_products(self):
         products = ("product", "filter gradient", "data gradient")
         for precision, expected in {"bf16": 1.897e9, "tf32": 2.411e9}.items():
             passes = bounds.step("wide-mlp", 8192, precision)

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #ifdef DTRAIN_TEST_DEVICE
-#include "gpu.h"
+#include "support/gpu.h"
 #endif
 
 int main(int argc, char** argv) {

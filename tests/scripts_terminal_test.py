@@ -11,7 +11,7 @@ from terminals import skip_without_terminals
 
 
 class Terminal(scripts_test.ScriptCase):
-    def test_a_terminal_gets_ninjas_own_lines(self):
+    def test_a_terminal_shows_ninjas_progress_lines(self):
         dev = self.checkout()
         ours, theirs = pty.openpty()
         with subprocess.Popen([dev, "run"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,

@@ -76,13 +76,13 @@ class Scripts(ScriptCase):
         release.write_text(system)
         return self.run_script(ROOT / "third_party/install.sh", *packages, DTRAIN_OS_RELEASE=str(release), **environment)
 
-    def test_supported_systems_hear_nothing(self):
+    def test_supported_systems_get_no_message(self):
         for system in ["ID=debian\nVERSION_ID=12", "ID=debian\nVERSION_ID=13", 'ID=ubuntu\nVERSION_ID="24.04"']:
             done = self.install(system)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), system)
         self.assertFalse(self.asked.exists())
 
-    def test_older_systems_are_refused(self):
+    def test_older_systems_are_an_error(self):
         for system in ['ID=ubuntu\nVERSION_ID="22.04"', 'ID=ubuntu\nVERSION_ID="23.10"', "ID=debian\nVERSION_ID=11"]:
             done = self.install(system, MISSING="g++")
             self.assertEqual(done.returncode, 1)
@@ -97,14 +97,14 @@ class Scripts(ScriptCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("has not been tested", done.stderr)
 
-    def test_what_is_missing_is_installed(self):
+    def test_missing_packages_are_installed(self):
         done = self.install("ID=debian\nVERSION_ID=13", "clang-format-14", MISSING="clang-format-14")
         self.assertEqual((done.returncode, done.stderr), (0, "installing clang-format-14 ...\n"))
         self.assertTrue(self.asked.read_text().splitlines()[-1].endswith(" clang-format-14"))
 
     # dev
 
-    def test_a_build_shows_how_far_it_is_and_leaves_standard_output_to_the_program(self):
+    def test_a_build_prints_its_progress_to_standard_error(self):
         dev = self.checkout()
         done = self.run_script(dev, "run")
         self.assertEqual((done.returncode, done.stdout), (0, "trained\n"), done.stderr)
@@ -112,7 +112,7 @@ class Scripts(ScriptCase):
         done = self.run_script(dev, "run")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "trained\n", ""))
 
-    def test_cuda_is_left_out_of_run_without_a_driver_and_built_for_tests(self):
+    def test_run_omits_cuda_without_a_driver_and_tests_include_it(self):
         dev = self.checkout()
         cuda = lambda: (self.folder / "build/release/CMakeCache.txt").read_text().strip().rpartition("=")[2]
         has_driver = any(map(os.path.exists, ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")))
@@ -125,7 +125,7 @@ class Scripts(ScriptCase):
         self.run_script(dev, "run", DTRAIN_CUDA="ON")
         self.assertEqual(cuda(), "ON")
 
-    def test_a_build_that_fails_says_why(self):
+    def test_a_failed_build_prints_the_errors(self):
         dev = self.checkout()
         (self.folder / "broken").touch()
         for _ in range(2):
@@ -136,7 +136,7 @@ class Scripts(ScriptCase):
     def clang_format(self, name, version):
         executable(self.stubs / name, f'#!/bin/sh\n[ "$1" != --version ] || echo "clang-format version {version}.0.6"\n')
 
-    def test_a_missing_clang_format_is_said_and_installed(self):
+    def test_a_missing_clang_format_is_reported_and_installed(self):
         dev = self.checkout()
         self.clang_format("clang-format", 19)
         self.clang_format("clang-format-14", 13)  # regardless of the tools on this machine
@@ -149,7 +149,7 @@ class Scripts(ScriptCase):
         self.assertNotIn("NOT CHECKED", done.stderr)
         self.assertNotIn("clang-format", self.run_script(dev, "test").stderr)
 
-    def test_where_the_distribution_has_no_clang_format_the_tests_run(self):
+    def test_the_tests_run_without_a_clang_format_package(self):
         dev = self.checkout()
         self.clang_format("clang-format", 19)
         self.clang_format("clang-format-14", 13)
@@ -161,7 +161,7 @@ class Scripts(ScriptCase):
         self.assertIn("NOT CHECKED", done.stderr)
         self.assertEqual(self.run_script(dev, "check-format").returncode, 1)
 
-    def test_lint_fails_where_clang_tidy_finds_something(self):
+    def test_lint_fails_if_clang_tidy_warns(self):
         dev = self.checkout()
         commands = self.folder / "build/dev/compile_commands.json"
         commands.parent.mkdir(parents=True)
@@ -203,7 +203,7 @@ case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
                              [f"ON test {preset}" for preset in presets or ["release"]])
         self.assertEqual(self.run_script(self.folder / ".ci/run", "release", "dev", "tsan", FAIL="1").returncode, 1)
 
-    def test_docs_builds_the_site_or_says_what_is_missing(self):
+    def test_docs_builds_the_site_or_names_missing_packages(self):
         dev = self.checkout()
         for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "docs/gpu.md", "configs/a.yaml",
                      "bench/README.md", "bench/results/a.md", "datasets/README.md", "datasets/a.yaml"]:

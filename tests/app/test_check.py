@@ -38,7 +38,7 @@ class Memory(Case):
         arguments = [a for s in (f"strategy={strategy}", *sets) for a in ("--set", s)]
         return self.json("check", "wide.yaml", *arguments)["replicas"]
 
-    def test_a_row_for_each_stage_of_each_pipeline(self):
+    def test_each_pipeline_stage_has_a_row(self):
         rows = self.plan(f"{{pipeline: {{devices: {FOUR}, stages: auto, microbatches: 3, replicas: 2}}}}", "train.batch_size=127")
         self.assertEqual([(r["replica"], r["slot"], r["device"]) for r in rows],
                          [(0, 0, "cpu:0"), (0, 1, "cpu:1"), (1, 0, "cpu:2"), (1, 1, "cpu:3")])
@@ -54,7 +54,7 @@ class Memory(Case):
         self.assertRegex(text, r"\n +0 +1  cpu:1 +\d+ ")
         self.assertRegex(text, r"\nThe 2 cpu:N devices are logical: together they use [\d.]+ MB of the host's memory\.\n")
 
-    def test_parts_of_the_state(self):
+    def test_pipelines_and_sharding_divide_the_state(self):
         single = self.plan("single")
         whole = state_of(single[0])
         pipeline = self.plan(f"{{pipeline: {{devices: {FOUR}, stages: auto, microbatches: 8}}}}")
@@ -70,7 +70,7 @@ class Memory(Case):
                 self.assertEqual(part("gradients") <= 0.30, level != "optimizer")
                 self.assertEqual(part("parameters") <= 0.26, level == "parameters")
 
-    def test_activations_of_1f1b_are_those_of_as_many_microbatches_as_stages(self):
+    def test_1f1b_keeps_activations_of_as_many_microbatches_as_stages(self):
         def activations(schedule, microbatches):
             rows = self.plan(f"{{pipeline: {{devices: {FOUR}, stages: auto, microbatches: {microbatches}, schedule: {schedule}}}}}",
                              f"train.batch_size={64 * microbatches}")
@@ -82,7 +82,7 @@ class Memory(Case):
 
 
 class Schedule(Case):
-    def test_the_schedule_of_a_pipeline(self):
+    def test_a_pipelines_schedule_is_printed(self):
         self.write("wide.yaml", WIDE)
         document = self.json("check", "wide.yaml", "--schedule")["schedule"]
         self.assertEqual((document["schedule"], document["microbatches"], document["samples"], document["measured"]),
@@ -109,7 +109,7 @@ class Schedule(Case):
         schedule = self.json("check", "wide.yaml", *parts)["schedule"]
         self.assertEqual((schedule["rounds"], schedule["microbatches"]), (2, 4))
 
-    def test_by_measured_times(self):
+    def test_schedules_use_measured_times(self):
         self.write("wide.yaml", WIDE)
         self.dtrain("check", "wide.yaml", "--measure", "--set", "train.groups=[{weights: '*/kernel', trainable: false}]")
         document = self.json("check", "wide.yaml", "--schedule", "--measure")
@@ -117,7 +117,7 @@ class Schedule(Case):
         self.assertGreater(document["schedule"]["seconds"], 0)
         self.assertGreater(document["time"]["step_seconds"], 0)
 
-    def test_what_is_no_pipeline_has_none(self):
+    def test_a_schedule_requires_a_pipeline(self):
         self.write("config.yaml", CONFIG)
         error = self.dtrain("check", "config.yaml", "--schedule", expect=2).err
         self.assertRegex(error, r"config.yaml:\d+:\d+: error: --schedule: the strategy 'mirrored' is not a pipeline; use `strategy: pipeline`")
@@ -132,7 +132,7 @@ class Fit(Case):
         document = self.json("check", config, "--fit", *arguments)
         return document["machine"], {c["name"]: c for c in document["candidates"]}, document["candidates"]
 
-    def test_ranked_for_a_machine_that_is_not(self):
+    def test_candidates_are_ranked_for_another_machine(self):
         machine, by_name, ranked = self.candidates("--memory", "24GB", "--devices", 4)
         self.assertEqual((machine["kind"], machine["devices"]), ("gpu", 4))
         self.assertTrue(0.9 * 24e9 < machine["bytes"] < 24e9)
@@ -149,7 +149,7 @@ class Fit(Case):
         self.assertIn("devices: [gpu:0, gpu:1, gpu:2, gpu:3]", by_name["mirrored"]["yaml"])
         self.assertIn("stages: [", by_name["pipeline, 8 microbatches"]["yaml"])
 
-    def test_batches_that_fit(self):
+    def test_the_largest_fitting_batch_is_found(self):
         _, all_, _ = self.candidates("--memory", "200MB", "--devices", 4, "--bandwidth", "300GB")
         _, small, ranked = self.candidates("--memory", "80MB", "--devices", 4, "--bandwidth", "300GB")
         self.assertTrue(any(c["fits"] for c in ranked))
@@ -164,7 +164,7 @@ class Fit(Case):
         self.assertFalse(any(c["fits"] for c in ranked))
         self.assertIn("does not fit", self.dtrain("check", "wide.yaml", "--fit", "--memory", "1MB").out)
 
-    def test_what_is_printed_can_be_pasted(self):
+    def test_the_printed_strategy_is_valid_yaml(self):
         text = self.dtrain("check", "wide.yaml", "--fit", "--devices", 2).out
         self.assertIn("are estimates", text)
         self.assertIn("2 logical devices of this host, which share", text)
@@ -179,7 +179,7 @@ class Fit(Case):
                 # Equals what training plans on these devices.
                 self.assertEqual(sum(r["memory"]["total"] for r in plan["replicas"]), candidate["bytes"])
 
-    def test_devices_that_layers_name_are_to_go(self):
+    def test_candidates_remove_the_devices_of_layers(self):
         self.write("placed.yaml", WIDE.replace("{units: 10}", "{units: 10, device: cpu:1}").replace(
             "strategy: {pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 4}}", "strategy: placed"))
         _, by_name, ranked = self.candidates("--devices", 2, config="placed.yaml")
@@ -187,13 +187,13 @@ class Fit(Case):
             self.assertIn("# remove every `device:` from the model", candidate["yaml"], candidate["name"])
         self.assertNotIn("device:", self.candidates("--devices", 2)[1]["mirrored"]["yaml"])
 
-    def test_what_is_saved_meanwhile_counts_on_the_host(self):
+    def test_host_copies_of_checkpoints_count_as_memory(self):
         _, by_name, _ = self.candidates("--devices", 2)
         self.assertEqual(by_name["mirrored"]["copy_bytes"], 0)
         self.assertGreater(by_name["sharded, parameters"]["copy_bytes"], 0)
         self.assertEqual(self.candidates("--devices", 2, "--memory", "24GB")[1]["sharded, parameters"]["copy_bytes"], 0)
 
-    def test_large_models_take_seconds(self):
+    def test_large_models_are_checked_in_seconds(self):
         for config in ("resnet50-synthetic", "wide-mlp"):
             with self.subTest(config):
                 start = time.monotonic()
@@ -202,19 +202,19 @@ class Fit(Case):
                 self.assertTrue(ranked[0]["fits"])
                 self.assertLess(by_name["sharded, parameters"]["bytes"], by_name["mirrored"]["bytes"])
 
-    def test_a_configuration_for_devices_that_are_not_here(self):
+    def test_a_configuration_for_missing_devices_can_be_checked(self):
         self.write("there.yaml", WIDE.replace("cpu:", "gpu:").replace("train:\n  epochs", "train:\n  precision: mixed_bfloat16\n  epochs"))
         _, by_name, _ = self.candidates("--memory", "24GB", config="there.yaml")
         _, plain, _ = self.candidates("--memory", "24GB")
         self.assertLess(by_name["single"]["step_seconds"], plain["single"]["step_seconds"])
         self.assertEqual(set(by_name), set(plain))  # as many devices as the strategy names
 
-    def test_options_that_make_no_sense(self):
-        for arguments, said in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
-                                (["--fit", "--memory", "24gigs"], "--memory: expected bytes such as 24GB"),
-                                (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
+    def test_invalid_options_are_errors(self):
+        for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
+                                   (["--fit", "--memory", "24gigs"], "--memory: expected bytes such as 24GB"),
+                                   (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
             with self.subTest(arguments):
-                self.assertIn(said, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
+                self.assertIn(message, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
         if self.json("gpus")["gpu"]["count"] == 0:
             error = self.dtrain("check", "wide.yaml", "--fit", "--set", "train.precision=mixed_bfloat16", expect=2).err
             self.assertIn("precision mixed_bfloat16 is for GPUs, and this machine has none", error)

@@ -8,7 +8,7 @@ import support
 class Bytes(support.Case):
     """File names on Linux are bytes; names that are not UTF-8 appear in JSON and YAML as in Python (surrogateescape)."""
 
-    def test_a_run_goes_on_in_a_directory_whose_name_is_no_utf8(self):
+    def test_a_run_resumes_in_a_directory_with_a_name_that_is_not_utf8(self):
         self.dir = self.dir / os.fsdecode(b"d\xe9")
         self.dir.mkdir()
         self.fit("--epochs", "1")
@@ -21,7 +21,7 @@ class Bytes(support.Case):
         self.write("again.yaml", config)
         self.dtrain("fit", "again.yaml", "-o", "again", "--epochs", "1")
 
-    def test_so_it_does_with_names_and_variables(self):
+    def test_names_and_variables_need_not_be_utf8(self):
         config = support.CONFIG.replace("strategy:", "  cache: {file: '${CACHE}'}\nstrategy:")
         name, run, cache = (os.fsdecode(bytes) for bytes in (b"c\xe9.yaml", b"r\xe9", b"k\xe9"))
         self.write(name, config)
@@ -35,13 +35,13 @@ class Bytes(support.Case):
 
 
 class Refusals(support.Case):
-    def test_a_limit_on_the_size_of_files_is_a_failed_write(self):
+    def test_a_file_size_limit_is_a_failed_write(self):
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         self.write("config.yaml", support.CONFIG)
         done = self.dtrain("fit", "config.yaml", "-o", "run", expect=1, preexec_fn=limit)
         self.assertIn("File too large", done.err)
 
-    def test_paths_that_lead_nowhere_are_said_in_words(self):
+    def test_invalid_paths_are_errors_with_a_reason(self):
         (self.dir / "loop").symlink_to("loop")
         for path, words in (("loop", "Too many levels"), ("x" * 300, "too long"), ("none", "found nothing")):
             for command in ("evaluate", "resume"):

@@ -31,7 +31,7 @@ class Configurations(Case):
         self.dtrain("fit", config, "--output", "run", "--overwrite", "--epochs", 0, *arguments, **options)
         return (self.dir / "run" / "config.yaml").read_text()
 
-    def test_a_base_keeps_its_paths_and_its_places(self):
+    def test_paths_and_locations_in_a_base_refer_to_the_base(self):
         self.write("base/t.csv", TABLE)
         self.write("base/base.yaml", BASE)
         self.write("own/mine.csv", TABLE + "8,64,0\n")
@@ -60,7 +60,7 @@ checkpoint: {best: {monitor: val_loss}}
         self.assertIn("--set base=x.yaml: error: base: ",
                       self.dtrain("check", "own/c.yaml", "--set", "base=x.yaml", expect=2).err)
 
-    def test_weights_and_data_beside_a_base(self):
+    def test_weights_and_data_are_found_next_to_a_base(self):
         self.write("base/t.csv", TABLE)
         self.write("base/base.yaml", BASE)
         self.dtrain("fit", "base/base.yaml", "--output", "run")
@@ -82,7 +82,7 @@ checkpoint: {best: {monitor: val_loss}}
         self.assertIn("value: 0.25", self.resolved(env={"EPOCHS": "3", "RATE": "1/4"}))
         self.assertIn("c.yaml:12:11: error: ", self.dtrain("check", "c.yaml", env={"EPOCHS": "many"}, expect=2).err)
 
-    def test_several_sets(self):
+    def test_set_may_be_repeated(self):
         self.write("t.csv", TABLE)
         self.write("c.yaml", BASE)
         found = self.resolved("--set", "seed=7", "model.layers[0].dense.units=9", "train.callbacks=[]", "--set=name=x",
@@ -99,7 +99,7 @@ checkpoint: {best: {monitor: val_loss}}
             with self.subTest(wrong):
                 self.assertIn(f"--set {wrong}: error: ", self.dtrain("check", "c.yaml", "--set", "seed=1", "--set", wrong, expect=2).err)
 
-    def test_one_required_option_may_be_bare(self):
+    def test_a_single_required_option_needs_no_key(self):
         self.write("t.csv", TABLE)
         text = BASE.replace("{units: 4, activation: relu}", "4").replace("  validation", "  transforms: [{rescale: 1/255}]\n  validation")
         self.write("c.yaml", text.replace("checkpoint:", "  metrics: accuracy\n  weighted_metrics: acc\ncheckpoint:"))
@@ -110,7 +110,7 @@ checkpoint: {best: {monitor: val_loss}}
         self.write("c.yaml", BASE.replace("{units: 4, activation: relu}", "many"))
         self.assertIn("c.yaml:5:14: error: dense's units: expected an integer", self.dtrain("check", "c.yaml", expect=2).err)
 
-    def test_names_of_keras_are_taken_and_written_as_here(self):
+    def test_keras_names_are_accepted_and_written_as_dtrains(self):
         self.write("t.csv", TABLE)
         text = BASE.replace("- dense: {units: 4, activation: relu}", "- Dense: {units: 4, activation: swish, kernel_initializer: HeNormal}")
         text = text.replace("{adam:", "{Adam:").replace("sparse_categorical_crossentropy:", "SparseCategoricalCrossentropy:")
@@ -126,7 +126,7 @@ checkpoint: {best: {monitor: val_loss}}
         self.dtrain("resume", "run", "--epochs", 2, "--set", "train.optimizer.adam.learning_rate=0.1")
         self.assertIn("value: 0.1", (self.dir / "run" / "config.yaml").read_text())
 
-    def test_commands_of_others(self):
+    def test_commands_of_other_tools_are_suggested(self):
         for word, meant in (("train", "fit"), ("eval", "evaluate"), ("val", "evaluate"), ("test", "evaluate"),
                             ("reusme", "resume"), ("c.yaml", "dtrain fit c.yaml")):
             self.assertIn(f"unknown command '{word}'; did you mean '{meant}'?", self.dtrain(word, expect=2).err)

@@ -52,7 +52,7 @@ def generated_numbers(draw, count):
 
 
 class ConfigYaml(Case):
-    def test_names_and_numbers_mean_what_they_are(self):
+    def test_names_and_numbers_keep_their_type_in_config_yaml(self):
         draw = random.Random(7)
         names = [name for name in generated_names(draw, 120) if name not in ("off", "1e3", "dense")]
         numbers = generated_numbers(draw, len(names))
@@ -98,7 +98,7 @@ train:
         self.assertEqual(tree["train"]["optimizer"]["adam"]["learning_rate"], {"constant": {"value": 0.001}})
         self.assertIs(read[0]["trainable"], False)
 
-    def test_what_was_written_reads_back_to_the_same_run(self):
+    def test_config_yaml_gives_the_same_run(self):
         text = support.CONFIG.replace("decay_steps: 50", "decay_steps: 1.5 epochs")
         self.fit("--epochs", "2", config=text)
         self.assertIn("decay_steps: 1.5 epochs", (self.dir / "run" / "config.yaml").read_text())
@@ -109,7 +109,7 @@ train:
         self.fit("--epochs", "2", config=support.CONFIG.replace("decay_steps: 50", "decay_steps: 48"), output="steps")
         self.assert_same_run("run", "steps")
 
-    def test_the_devices_that_layers_name_become_the_strategys(self):
+    def test_devices_of_layers_become_the_strategys(self):
         """The model can then continue under any other strategy."""
         config = support.CONFIG.replace("strategy: {mirrored: {devices: [cpu:0, cpu:1]}}", "strategy: placed")
         config = config.replace("- dropout: {rate: 0.2}", "- dropout: {rate: 0.2, device: cpu:0, recompute: true}")
@@ -124,7 +124,7 @@ train:
         self.dtrain("resume", "run", "--epochs", "2", "--set", "strategy={single: {device: cpu:0}}")
         self.assertIn("device: ", self.dtrain("fit", "config.yaml", "--set", "strategy=single", expect=2).err)
 
-    def test_what_a_pipeline_chooses_stays(self):
+    def test_chosen_stages_of_a_pipeline_are_kept(self):
         config = support.CONFIG.replace("mirrored: {devices: [cpu:0, cpu:1]}", "pipeline: {devices: [cpu:0], stages: auto}")
         self.fit("--epochs", "1", config=config)
         written = (self.dir / "run/config.yaml").read_text()
@@ -142,7 +142,7 @@ train:
 
 
 class Schema(Case):
-    def test_each_kind_stands_once_and_every_reference_leads_somewhere(self):
+    def test_the_json_schema_defines_each_kind_once_and_resolves_all_references(self):
         text = self.dtrain("schema").out
         schema = json.loads(text)
         self.assertLess(len(text), 350_000)

@@ -10,7 +10,7 @@ CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 class CommandLine(Case):
-    def test_help(self):
+    def test_help_lists_commands_and_options(self):
         text = self.dtrain("--help").out
         for command in COMMANDS:
             self.assertRegex(text, rf"\n +{command} ")
@@ -18,7 +18,7 @@ class CommandLine(Case):
             for option in ("--json", "--quiet"):
                 self.assertIn(option, help_)
 
-    def test_version(self):
+    def test_version_lists_the_libraries(self):
         text = self.dtrain("--version").out
         self.assertRegex(text, r"^dtrain \d+\.\d+\.\d+\n")
         for made_of in (r"oneDNN +\d+\.\d+", r"HDF5 +\d+\.\d+", r"CUDA +(none|\d+\.\d+)", r"compiler +(GCC|Clang) \d+.*, \w+"):
@@ -36,7 +36,7 @@ class CommandLine(Case):
         for command in COMMANDS:
             self.assertRegex(process.err, rf"\n +{command} ")
 
-    def test_mistakes(self):
+    def test_wrong_arguments_are_errors(self):
         for arguments, expected in (
             ([], "expected a command"),
             (["fti"], "unknown command 'fti'; did you mean 'fit'?"),
@@ -62,7 +62,7 @@ class CommandLine(Case):
                 self.assertIn(expected, process.err)
                 self.assertEqual(process.out, "")
 
-    def test_the_plan_of_a_step(self):
+    def test_check_prints_the_plan_of_a_step(self):
         self.write("config.yaml", CONFIG)
         plan = self.json("check", "config.yaml", "--plan")["plan"]
         self.assertEqual([slot["device"] for slot in plan["slots"]], ["cpu:0"])
@@ -84,7 +84,7 @@ class CommandLine(Case):
             self.assertIn(instruction["name"], text)
         self.assertNotIn("plan", self.json("check", "config.yaml"))
 
-    def test_watching_the_devices(self):
+    def test_gpus_watches_the_devices(self):
         look = self.json("gpus", "--watch", "--count", 1)
         self.assertTrue(look["cpu"]["busy"])
         for busy in look["cpu"]["busy"].values():
@@ -104,7 +104,7 @@ class CommandLine(Case):
         for option in ("--interval", "--count"):
             self.assertIn("--watch", self.dtrain("gpus", option, 1, expect=2).err)
 
-    def test_watched_gpus_are_named_by_their_places(self):
+    def test_watched_gpus_are_identified_by_index_and_pci_address(self):
         environment = self.preloaded("tests/app/fake_nvml.c", "-Wl,-soname,libnvidia-ml.so.1") | {"CUDA_VISIBLE_DEVICES": ""}
         look = self.json("gpus", "--watch", "--count", 1, env=environment)
         self.assertEqual([(gpu["index"], gpu["pci"], gpu["memory_used"] >> 20) for gpu in look["gpus"]],
@@ -128,7 +128,7 @@ class CommandLine(Case):
         self.assertIn("did you mean 'epochs'?", process.err)
         self.dtrain("check", "config.yaml", "--set", "nonsense", expect=2)
 
-    def test_a_path_in_set_is_seen_from_the_working_directory(self):
+    def test_a_path_in_set_is_relative_to_the_working_directory(self):
         self.write("config.yaml", CONFIG)
         (self.dir / "below").mkdir()
         self.dtrain("fit", "config.yaml", "--output", "run", "--epochs", 1, "--set", "dataset.cache={file: below/cache}")
@@ -138,13 +138,13 @@ class CommandLine(Case):
         with open("/dev/full", "w") as full:
             self.assertIn("standard output", self.dtrain("schema", expect=1, stdout=full).err)
 
-    def test_a_reader_that_goes_away_is_none(self):
+    def test_a_closed_output_pipe_is_no_failure(self):
         read, write = os.pipe()
         os.close(read)
         self.dtrain("schema", stdout=write)
         os.close(write)
 
-    def test_one_of_several_tasks_is_refused(self):
+    def test_one_of_several_mpi_tasks_is_an_error(self):
         for variables in ({"OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_SIZE": "3"}, {"WORLD_SIZE": "2", "RANK": "1"},
                           {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"},
                           {"SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}):
@@ -160,7 +160,7 @@ class CommandLine(Case):
             with self.subTest(variables):
                 self.fit("--epochs", 1, "--overwrite", env=variables)
 
-    def test_an_unwritable_run_directory(self):
+    def test_an_unwritable_run_directory_is_an_error(self):
         self.write("config.yaml", CONFIG)
         self.write("file", "")
         self.assertIn("file", self.dtrain("fit", "config.yaml", "--output", "file/run", expect=2).err)
@@ -185,7 +185,7 @@ train:
         self.assertIsNone(CONTROL.search(process.out + process.err), process.out + process.err)
         return process.out + process.err
 
-    def test_a_cell_in_a_message(self):
+    def test_control_characters_of_a_cell_are_escaped_in_messages(self):
         self.write("config.yaml", self.CONFIG)
         for cell, shown in (("\x1b]0;title\x07\x1b[2J", r"'\x1b]0;title\x07\x1b[2J'"), ("1\0\0", r"'1\x00\x00'")):
             self.write("a.csv", f"1,2,0\n{cell},3,1\n")
@@ -193,7 +193,7 @@ train:
             self.assertIn(shown, message)
             self.assertGreater(len(message), message.index(shown) + len(shown) + 10)  # the text after it is also shown
 
-    def test_names_in_tables(self):
+    def test_control_characters_of_names_are_escaped_in_tables(self):
         self.write("config.yaml", self.CONFIG)
         self.write("a.csv", "1,2,a\n2,1,\x1b[31mb\n3,4,a\n")
         self.dtrain("fit", "config.yaml", "--output", "x\n\x1b[31my")
@@ -204,7 +204,7 @@ train:
 
 
 class Streams(Case):
-    def test_plain_lines_where_there_is_no_terminal(self):
+    def test_output_has_plain_lines_without_a_terminal(self):
         process = self.fit()
         lines = process.err.splitlines()
         self.assertEqual(len(lines), 3 + 4)  # three lines about the run, then one per epoch
@@ -212,7 +212,7 @@ class Streams(Case):
         self.assertIsNone(CONTROL.search(process.err + process.out))
         self.assertRegex(process.out, r"(?m)^saved run/checkpoints/ckpt-\d{8}\.h5$")
 
-    def test_a_run_says_what_it_is(self):
+    def test_a_run_prints_its_model_data_and_directory(self):
         what, data, where = self.fit().err.splitlines()[:3]
         self.assertRegex(what, r"^config: 259 parameters; mirrored, 2 replicas on cpu:0, cpu:1 \(.+, \d+ cores?\)$")
         self.assertEqual(data, "500 samples, 60 to validate; batches of 16, 32 steps per epoch, 4 epochs")
@@ -221,7 +221,7 @@ class Streams(Case):
         self.assertIn("5 epochs; continues after epoch 4, step 128\n", resumed)
         self.assertEqual(self.dtrain("resume", "run", "--epochs", 6, "--quiet").err, "")
 
-    def test_a_long_epoch_says_every_minute_where_it_is(self):
+    def test_a_long_epoch_prints_its_progress_every_minute(self):
         process = self.fit("--epochs", 1, env=self.preloaded("tests/app/fast_clock.c"))  # by the fast clock, every step takes minutes
         lines = [line for line in process.err.splitlines() if line.startswith("epoch 1/1  ")]
         steps = [re.match(r"epoch 1/1  step (\d+)/32  loss [\d.]+  sparse_categorical_accuracy [\d.]+  \S+ samples/s  .* left$", line)

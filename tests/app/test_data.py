@@ -37,7 +37,7 @@ class Data(Case):
 
     # Files that are never overwritten.
 
-    def test_a_cache_takes_no_file_of_the_users_for_its_own(self):
+    def test_a_cache_never_replaces_a_users_file(self):
         os.rename(self.dir / "g.csv", self.dir / "digits.train")
         before = (self.dir / "digits.train").read_bytes()
         config = CONFIG.replace("g.csv", "digits.train")
@@ -47,7 +47,7 @@ class Data(Case):
             self.assertRegex(process.err, r"config.yaml:4:10: error: .*digits.train: .* not a cache of dtrain")
         self.assertEqual((self.dir / "digits.train").read_bytes(), before)
 
-    def test_neither_outputs_nor_logs_replace_what_is_somebody_elses(self):
+    def test_outputs_and_logs_never_replace_other_files(self):
         self.fit(config=CONFIG)
         data = (self.dir / "g.csv").read_bytes()
         self.write("in.csv", "1,2,3\n")
@@ -62,7 +62,7 @@ class Data(Case):
             self.fit("--step-log", "log", "--overwrite", config=CONFIG)
         self.assertEqual(len((self.dir / "log").read_text().splitlines()), 20)
 
-    def test_a_directory_with_a_configuration_that_no_run_wrote(self):
+    def test_a_directory_with_a_foreign_config_yaml_is_an_error(self):
         for name in ("config.yaml", "metrics.jsonl", "metrics.csv", "report.html"):
             folder = self.dir / name.replace(".", "-")
             folder.mkdir()
@@ -71,13 +71,13 @@ class Data(Case):
             self.assertEqual((folder / name).read_text(), "mine")
             self.assertEqual(os.listdir(folder), [name])
 
-    def test_what_a_killed_run_left_of_its_cache_goes(self):
+    def test_temporary_cache_files_of_killed_runs_are_removed(self):
         for number in ("999999999", "999999998-00ff"):
             self.write(f".cc.train.tmp-{number}", "x" * 1000)
         self.fit("--set", "dataset.cache={file: cc}", config=CONFIG)
         self.assertEqual([name for name in sorted(os.listdir(self.dir)) if "cc" in name], ["cc.train"])
 
-    def test_runs_of_one_data_set_share_a_cache_and_of_two_do_not(self):
+    def test_runs_share_a_cache_only_for_the_same_data_set(self):
         cache = "dataset.cache={file: cc}"
         process = self.start_long(CONFIG, "--set", cache)
         self.fit("--set", cache, config=CONFIG, output="same")
@@ -104,13 +104,13 @@ class Data(Case):
         for message in messages:
             self.assertIn(message, err)
 
-    def test_a_cache_file_that_shrinks(self):
+    def test_a_cache_file_that_shrinks_is_an_error(self):
         self.write("g.csv", rows(20000))
         process = self.start_long(CONFIG, "--set", "dataset.cache={file: cc}")
         os.truncate(self.dir / "cc.train", 1000)
         self.ends_with(process, "cc.train", "changed while it was in use")
 
-    def test_an_array_that_shrinks(self):
+    def test_an_array_that_shrinks_is_an_error(self):
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (20000, 3), }".ljust(117) + b"\n"
         (self.dir / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header + b"\0\0\x80\x3f" * 60000)
         config = CONFIG.replace("csv: {file: g.csv, target: -1}", "npy: {input: x.npy, target: x.npy}").replace(
@@ -121,7 +121,7 @@ class Data(Case):
 
     # Data that changed between two runs.
 
-    def test_within_an_epoch_the_data_stay_those_they_were(self):
+    def test_resuming_within_an_epoch_requires_unchanged_data(self):
         self.fit(config=CONFIG)
         within, end = self.checkpoints()[1], self.checkpoints()[-1]
         self.assertEqual(within.name, "ckpt-00000004.h5")
@@ -148,7 +148,7 @@ class Data(Case):
 
     # Data read the way the run reads them.
 
-    def test_columns_go_by_their_names(self):
+    def test_columns_are_found_by_name(self):
         lines = [line.split(",") for line in rows(100).splitlines()]
         self.write("g.csv", "a,b,c,label\n" + "".join(",".join(line) + "\n" for line in lines))
         other = "label,b,id,c,a\n" + "".join(f"{line[3]},{line[1]},i{n},{line[2]},{line[0]}\n" for n, line in enumerate(lines))
@@ -165,7 +165,7 @@ class Data(Case):
         self.write("less.csv", "a,b\n1,2\n")
         self.assertIn("'c'", self.dtrain("predict", "run", "-i", "less.csv", "-o", "out.csv", expect=2).err)
 
-    def test_predict_reads_text_as_the_run_did(self):
+    def test_predict_reads_text_like_the_run(self):
         self.write("g.csv", "0;1;2;3\n" + rows(100).replace(",", ";"))
         self.fit(config=CONFIG.replace("target: -1", "target: -1, header: true, delimiter: ';'"))
         predict = lambda *arguments, **options: self.dtrain("predict", "run", "-o", "out.csv", *arguments, **options)
@@ -184,16 +184,16 @@ class Data(Case):
         self.write("in.csv", "1\t2\t3\n\t\t\n \n4\t5\t6\n\n")
         self.assertIn("3 samples", self.dtrain("predict", "run", "-i", "in.csv", "-o", "out.csv").out)
 
-    def test_a_plus_makes_no_name_of_a_number_whatever_comes_first(self):
+    def test_a_number_with_a_plus_is_a_number_in_any_order(self):
         self.write("config.yaml", CONFIG)
-        said = []
+        messages = []
         for labels in (("+1", "-1"), ("-1", "+1")):
             self.write("g.csv", "".join(f"{i},{i % 3},{i % 5},{labels[i % 2]}\n" for i in range(40)))
-            said.append(self.dtrain("check", "config.yaml", expect=2).err)
-        for message in said:
+            messages.append(self.dtrain("check", "config.yaml", expect=2).err)
+        for message in messages:
             self.assertIn("has -1 for 'dense', which takes 0 to 1", message)
 
-    def test_a_configuration_behind_a_link_names_files_from_its_own_folder(self):
+    def test_a_linked_configuration_finds_files_in_its_own_folder(self):
         os.makedirs(self.dir / "deep" / "configs")
         os.makedirs(self.dir / "deep" / "datasets")
         model, dataset = CONFIG.split("dataset:\n")
@@ -206,7 +206,7 @@ class Data(Case):
         self.fit("--epochs", "010")
         self.assertEqual(len(self.metrics()), 10)
 
-    def test_a_first_row_with_a_gap_is_no_header(self):
+    def test_a_first_row_with_a_gap_is_not_a_header(self):
         self.write("config.yaml", CONFIG.replace("csv: {file: g.csv, target: -1}", "synthetic: {samples: 20, target: {classes: 2}}"))
         self.dtrain("fit", "config.yaml", "-o", "run")
         for first in ("1,nan,3", "1,,3", "1,two,3"):
@@ -217,7 +217,7 @@ class Data(Case):
 
     # Problems that `check` detects.
 
-    def test_check_refuses_the_data_that_fit_would(self):
+    def test_check_and_fit_reject_the_same_data(self):
         self.write("one_hot.csv", rows(20).replace(",1\n", ",7\n"))
         for name, config in {
             "one_hot": CONFIG.replace("sparse_categorical", "categorical").replace(
@@ -231,7 +231,7 @@ class Data(Case):
                 self.write("config.yaml", config)
                 self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:\d+:\d+: error: ")
 
-    def test_numbers_that_are_no_probabilities(self):
+    def test_targets_outside_0_to_1_are_errors_for_probabilities(self):
         self.write("g.csv", rows(100).replace(",1\n", ",2\n").replace(",0\n", ",1\n"))
         config = CONFIG.replace("units: 2", "units: 1").replace("sparse_categorical", "binary")
         self.write("config.yaml", config)
@@ -239,7 +239,7 @@ class Data(Case):
             self.assertRegex(self.dtrain(*command, expect=2).err, "sample .* has 2 for 'dense', which takes 0 to 1")
         self.assertFalse((self.dir / "other").exists())
 
-    def test_damage_far_into_a_file(self):
+    def test_damage_late_in_a_file_is_found(self):
         header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (2000, 3), }".ljust(117) + b"\n"
         values = [1] * 6000
         values[5000] = 1 << 40

@@ -22,7 +22,7 @@ def config_with(strategy):
 
 
 class Devices(Case):
-    def test_as_one_device(self):
+    def test_every_strategy_gives_the_results_of_one_device(self):
         """Metrics and the output of evaluate, predict and summary."""
         self.fit(config=config_with("single"), output="single")
         expected = self.metrics("single")
@@ -46,7 +46,7 @@ class Devices(Case):
                 for one, other in zip(*tables):
                     self.assertAlmostEqual(one, other, delta=1e-5)
 
-    def test_killed_at_any_moment(self):
+    def test_a_run_killed_at_any_moment_resumes(self):
         moments = random.Random(7)
         for number, strategy in enumerate(STRATEGIES):
             with self.subTest(strategy):
@@ -60,7 +60,7 @@ class Devices(Case):
                 self.dtrain("fit", "config.yaml", "--output", run, "--resume")
                 self.assert_same_run(run, whole)
 
-    def test_killed_in_the_midst_of_an_epoch(self):
+    def test_a_run_killed_within_an_epoch_resumes(self):
         for number, strategy in enumerate(STRATEGIES):
             with self.subTest(strategy):
                 run, whole = f"run{number}", f"whole{number}"
@@ -69,7 +69,7 @@ class Devices(Case):
                 self.dtrain("resume", run)
                 self.assert_same_run(run, whole)
 
-    def test_stopped_by_a_signal(self):
+    def test_a_signal_stops_a_run(self):
         for number, strategy in enumerate(STRATEGIES):
             for signal_, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
                 with self.subTest(strategy=strategy, code=code):
@@ -88,7 +88,7 @@ class Devices(Case):
                     self.fit("--epochs", end, config=config_with(strategy), output=f"{run}-whole")
                     self.assert_same_run(run, f"{run}-whole")
 
-    def test_a_loss_that_is_no_number(self):
+    def test_a_nan_loss_ends_the_run(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy):
                 process = self.fit("--overwrite", "--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}",
@@ -96,7 +96,7 @@ class Devices(Case):
                 self.assertEqual(len(re.findall("error: ", process.err)), 1, process.err)
                 self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
 
-    def test_data_that_ends(self):
+    def test_truncated_data_ends_the_run_with_one_message(self):
         """The last finished step is saved, with one message."""
         header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20000, 12), }".ljust(117) + "\n"
         npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"\0\0\x80\x3f" * 240000

@@ -11,7 +11,7 @@ class Diff(Case):
 
 
 class Runs(Diff):
-    def test_the_same_run_twice_is_equal_whatever_it_is_called(self):
+    def test_the_same_run_under_two_names_is_equal(self):
         self.fit("--epochs", 1)
         self.fit("--epochs", 1, "--set", "name=another", output="other")
         found = self.diff("run", "other", expect=0)
@@ -19,14 +19,14 @@ class Runs(Diff):
         self.assertEqual((found["weights"]["same"], found["slots"]["same"]), (4, 8))
         self.assertEqual(self.dtrain("diff", "run", "other").out, "equal: 4 weights, 8 optimizer slots\n")
 
-    def test_another_strategy_gives_the_same_arrays_but_for_rounding(self):
+    def test_another_strategy_gives_the_same_arrays_up_to_rounding(self):
         self.fit("--epochs", 1)
         self.fit("--epochs", 1, "--set", "strategy=single", output="other")
         found = self.diff("run", "other", expect=1)
         self.assertEqual({setting["name"].split(".")[0] for setting in found["config"]}, {"strategy"})
         self.assertTrue(self.diff("run", "other", "--arrays", "--tolerance", "1e-6", expect=0)["equal"])
 
-    def test_settings_counters_weights_and_slots_that_differ(self):
+    def test_different_settings_counters_weights_and_slots_are_listed(self):
         self.fit("--epochs", 1)
         self.fit("--epochs", 2, "--set", "train.batch_size=8", "model.layers.1.dropout.rate=0.3", output="other")
         found = self.diff("run", "other", expect=1)
@@ -43,7 +43,7 @@ class Runs(Diff):
         self.assertIn("  train.batch_size: 16 -> 8\n", text)
         self.assertTrue(self.diff("run", "other", "--arrays", "--tolerance", "1e9", expect=0)["equal"])
 
-    def test_layers_of_one_side(self):
+    def test_layers_of_only_one_run_are_listed(self):
         self.fit("--epochs", 0)
         wider = CONFIG.replace("    - dense: {units: 3}", "    - dense: {units: 5}\n    - dense: {units: 3}")
         self.fit("--epochs", 0, config=wider, output="other")
@@ -52,7 +52,7 @@ class Runs(Diff):
         self.assertEqual([(shape["name"], shape["a"], shape["b"]) for shape in found["weights"]["shapes"]],
                          [("dense_1/bias", "3 float32", "5 float32"), ("dense_1/kernel", "16x3 float32", "16x5 float32")])
 
-    def test_model_files_of_other_formats(self):
+    def test_model_files_of_other_formats_are_compared(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
         self.dtrain("import", "model.keras")
@@ -61,7 +61,7 @@ class Runs(Diff):
             self.assertEqual((found["weights"]["same"], found["weights"]["changed"]), (4, []))
         self.assertEqual(len(self.diff("run", "model", "--arrays", expect=1)["slots"]["only_a"]), 8)
 
-    def test_a_run_beside_files_with_other_names_and_axes(self):
+    def test_a_run_is_compared_with_files_with_other_names_and_axes(self):
         self.fit("--epochs", 1)
         self.fit("--epochs", 2, output="other")
         for name, options in {"a.onnx": (), "external.onnx": ("--external-data", "--opset", 13), "a.safetensors": ()}.items():
@@ -73,7 +73,7 @@ class Runs(Diff):
         found = self.dtrain("diff", "a.onnx", "a.safetensors", expect=2).err
         self.assertIn("a.onnx: has other weight names and axis orders than a.safetensors", found)
 
-    def test_what_cannot_be_compared(self):
+    def test_incomparable_files_are_errors(self):
         self.fit("--epochs", 0, "--step-log", "log")
         self.write("other", '{"step":1,"loss":0.5}\n')
         self.assertIn("found nothing", self.dtrain("diff", "run", "nowhere", expect=2).err)
@@ -85,25 +85,25 @@ class StepLogs(Diff):
     def log(self, name, losses):
         self.write(name, "".join(f'{{"step":{step},"loss":{loss},"seconds":{step / 7}}}\n' for step, loss in losses.items()))
 
-    def test_the_first_step_that_differs(self):
+    def test_the_first_different_step_is_named(self):
         self.log("a", {1: 0.5, 2: 0.25, 3: 0.125})
         self.log("b", {1: 0.5, 2: 0.26, 3: 0.5, 4: 1})
         found = self.diff("a", "b", expect=1)
         self.assertEqual((found["first"], found["a"], found["b"], found["different"], found["only_b"]), (2, 0.25, 0.26, 2, 1))
         self.assertIn("first    step 2: 0.25 -> 0.26\n", self.dtrain("diff", "a", "b", expect=1).out)
 
-    def test_equal_logs_and_tolerance(self):
+    def test_logs_are_equal_within_the_tolerance(self):
         self.log("a", {1: 0.5, 2: '"nan"'})
         self.log("b", {1: 0.5000001, 2: '"nan"'})
         self.assertEqual(self.diff("a", "b", expect=1)["first"], 1)
         self.assertTrue(self.diff("a", "b", "--tolerance", "1e-6", expect=0)["equal"])
 
-    def test_a_run_and_itself(self):
+    def test_step_logs_of_the_same_run_are_equal(self):
         for name in ("run", "other"):
             self.fit("--epochs", 1, "--step-log", f"{name}.log", output=name)
         self.assertEqual(self.diff("run.log", "other.log", expect=0)["steps"], support.STEPS_PER_EPOCH)
 
-    def test_a_damaged_line(self):
+    def test_a_damaged_line_is_an_error_with_its_number(self):
         self.log("a", {1: 0.5})
         self.write("b", '{"step":1,"loss":0.5}\n{"step":2,\n')
         self.assertIn("b:2: expected a line of a step log", self.dtrain("diff", "a", "b", expect=2).err)

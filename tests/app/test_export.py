@@ -17,12 +17,12 @@ class Exported(Case):
 
 
 class Files(Exported):
-    def test_the_ending_says_the_format(self):
+    def test_the_extension_determines_the_format(self):
         out = self.dtrain("export", "run", "--output", "model.onnx").out
         self.assertIn("written: model.onnx\n", out)
         self.assertIn(b"dense_1", (self.dir / "model.onnx").read_bytes())
 
-    def test_json_names_files_inputs_and_outputs(self):
+    def test_json_lists_files_inputs_and_outputs(self):
         found = self.json("export", "run", "--output", "model.onnx", "--external-data")
         self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
@@ -46,7 +46,7 @@ class Files(Exported):
         self.dtrain("export", "run", "--output", "b.onnx", "--float16")
         self.assertLess((self.dir / "b.onnx").stat().st_size, 0.8 * (self.dir / "a.onnx").stat().st_size)
 
-    def test_a_checkpoint_by_itself_will_do(self):
+    def test_a_single_checkpoint_can_be_exported(self):
         os.rename(self.checkpoints()[-1], self.dir / "alone.h5")
         self.dtrain("export", "alone.h5", "--output", "model.onnx", "--format", "onnx", "--quiet")
         self.assertTrue((self.dir / "model.onnx").exists())
@@ -72,7 +72,7 @@ class OnnxListing(Exported):
         for name in weights:
             self.assertIn(name, self.dtrain("inspect", "a.onnx").out)
 
-    def test_damaged_files_and_data_elsewhere_are_refused(self):
+    def test_damaged_files_and_external_data_elsewhere_are_errors(self):
         self.dtrain("export", "run", "--output", "a.onnx", "--external-data")
         whole = (self.dir / "a.onnx").read_bytes()
         (self.dir / "short.onnx").write_bytes(whole[:-20])
@@ -84,7 +84,7 @@ class OnnxListing(Exported):
         (self.dir / "a.onnx.data").write_bytes(b"")
         self.assertIn("a.onnx: expected", self.dtrain("inspect", "a.onnx", expect=2).err)
 
-    def test_no_model_begins_with_the_weights_of_operators(self):
+    def test_an_onnx_file_cannot_initialize_weights(self):
         self.dtrain("export", "run", "--output", "a.onnx")
         self.assertIn("found an ONNX model", self.dtrain("check", "config.yaml", "--set", "model.weights.from=a.onnx", expect=2).err)
 
@@ -96,7 +96,7 @@ class Safetensors(Exported):
         header = json.loads(content[8:8 + length])
         return header.pop("__metadata__"), header, content[8 + length:]
 
-    def test_pytorch_has_a_script_and_probes_beside_it(self):
+    def test_pytorch_exports_have_a_script_and_probes(self):
         found = self.json("export", "run", "--output", "model.safetensors")
         self.assertEqual(found["files"], ["model.safetensors", "model_load.py", "model_probes.safetensors"])
         metadata, arrays, _ = self.read("model.safetensors")
@@ -114,7 +114,7 @@ class Safetensors(Exported):
         found = self.json("export", "run", "--output", "1-my.model.safetensors")
         self.assertEqual(found["files"], ["1-my.model.safetensors", "_1_my_model_load.py", "1-my.model_probes.safetensors"])
 
-    def test_layouts_have_the_same_numbers_in_another_order(self):
+    def test_layouts_only_reorder_the_numbers(self):
         kernels = []
         for layout in ("pytorch", "keras"):
             self.dtrain("export", "run", "--output", "model.safetensors", "--layout", layout)
@@ -128,7 +128,7 @@ class Safetensors(Exported):
         self.dtrain("export", "run", "--output", "model.safetensors")
         self.assertEqual(struct.unpack("<Q", (self.dir / "model.safetensors").read_bytes()[:8])[0] % 8, 0)
 
-    def test_a_script_of_the_user_is_not_written_over(self):
+    def test_a_users_script_is_not_overwritten(self):
         self.write("model_load.py", "print('mine')\n")
         error = self.dtrain("export", "run", "--output", "model.safetensors", expect=2).err
         self.assertIn("model_load.py: exists and was not written by dtrain", error)
@@ -167,8 +167,8 @@ class ComesBack(Case):
     def test_every_weight_of_a_pytorch_file_is_read_back(self):
         self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
         self.dtrain("export", "first", "--output", "w.safetensors")
-        told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
-        self.assertIn("24 of 24 weights from", told)
+        output = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
+        self.assertIn("24 of 24 weights from", output)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
         self.assertEqual(len(trained), 20)
@@ -183,55 +183,55 @@ class Mistakes(Exported):
         self.assertEqual(self.folder(), before)  # no leftover files
         return error
 
-    def test_an_unknown_ending_names_the_formats(self):
+    def test_an_unknown_extension_is_an_error_that_lists_the_formats(self):
         error = self.refused("run", "--output", "model.bin")
         self.assertIn(".onnx", error)
         self.assertIn("--format", error)
 
-    def test_a_format_that_does_not_exist(self):
+    def test_an_unknown_format_is_an_error(self):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
 
-    def test_options_of_another_format(self):
+    def test_options_of_another_format_are_errors(self):
         self.assertIn("--opset: is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
         self.assertIn("--layout: is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
         for output in (["m.keras"], ["m.safetensors", "--layout", "keras"]):
             self.assertIn("--with-preprocessing: is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
             self.assertIn("--outputs probabilities: is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
 
-    def test_an_opset_out_of_range(self):
+    def test_an_opset_out_of_range_is_an_error(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))
         self.assertIn("expected a number from 13 to", self.refused("run", "--output", "model.onnx", "--opset", 99))
 
-    def test_a_layer_that_needs_a_later_opset(self):
+    def test_a_layer_that_needs_a_later_opset_is_an_error(self):
         self.write("rows.yaml", CONFIG.replace("    - dropout: {rate: 0.2}\n", "    - layer_normalization\n"))
         self.dtrain("fit", "rows.yaml", "--epochs", 1, "--output", "rows", "--quiet")
         error = self.refused("rows", "--output", "model.onnx", "--opset", 16)
         self.assertIn("layer_normalization", error)
         self.assertIn("--opset 17", error)
 
-    def test_numbers_that_float16_does_not_hold(self):
+    def test_numbers_beyond_float16_are_errors(self):
         self.write("large.yaml", CONFIG.replace("dense: {units: 3}", "dense: {units: 3, bias_initializer: {constant: 1e6}}"))
         self.dtrain("fit", "large.yaml", "--epochs", 1, "--output", "large", "--quiet")
         error = self.refused("large", "--output", "model.onnx", "--float16")
         self.assertIn("dense_1/bias", error)
         self.assertIn("65504", error)
 
-    def test_a_checkpoint_is_not_written_over(self):
+    def test_a_checkpoint_is_not_overwritten(self):
         checkpoint = self.checkpoints()[-1]
         before = checkpoint.read_bytes()
         self.assertIn("is a checkpoint", self.refused("run", "--output", checkpoint, "--format", "onnx"))
         self.assertEqual(checkpoint.read_bytes(), before)
 
-    def test_a_folder_is_no_file(self):
+    def test_a_folder_as_output_is_an_error(self):
         self.assertIn("a folder", self.refused("run", "--output", "run", "--format", "onnx"))
 
-    def test_a_configuration_is_no_run(self):
+    def test_a_configuration_cannot_be_exported(self):
         self.assertIn("expected a run, found a configuration", self.refused("config.yaml", "--output", "model.onnx"))
 
-    def test_a_folder_that_does_not_exist(self):
+    def test_a_missing_folder_is_an_error(self):
         self.dtrain("export", "run", "--output", "nowhere/model.onnx", expect=2)
 
-    def test_help_has_the_formats(self):
+    def test_help_lists_the_formats(self):
         self.assertIn("onnx", self.dtrain("export", "--help").out)
 
 

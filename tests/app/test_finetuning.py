@@ -40,7 +40,7 @@ class FineTuning(Case):
         for name, part in {"four": rows[:500], "four-more": rows[1200:]}.items():
             self.write(name + ".csv", "".join(f"{x},{int(y) - 6}\n" for x, y in part if int(y) >= 6))
 
-    def test_a_new_head_on_a_frozen_trunk(self):
+    def test_a_new_head_is_trained_on_a_frozen_trunk(self):
         self.write_digits()
         self.write("six.yaml", CNN.format(classes=6, data="six", epochs=8, rate=0.005, model=""))
         self.dtrain("fit", "six.yaml", "--output", "six")
@@ -77,7 +77,7 @@ class FineTuning(Case):
         self.assertIn("there is no weight left to train", self.dtrain(
             "resume", "four", "--epochs", "4", "--set", "model.freeze='*'").err)
 
-    def test_a_file_that_does_not_fit_is_refused_with_its_place(self):
+    def test_an_unsuitable_weight_file_is_an_error_with_its_location(self):
         self.write_digits()
         self.write("six.yaml", CNN.format(classes=6, data="six", epochs=1, rate=0.005, model=""))
         self.dtrain("fit", "six.yaml", "--output", "six")
@@ -94,7 +94,7 @@ class FineTuning(Case):
 class Average(Case):
     EMA = ("--set", "train.callbacks=[{ema: {decay: 0.9}}]")
 
-    def test_the_average_is_what_is_validated_saved_and_evaluated(self):
+    def test_the_average_is_validated_saved_and_evaluated(self):
         self.fit(*self.EMA)
         self.fit(output="plain")
         last = self.metrics("run")[-1]
@@ -109,13 +109,13 @@ class Average(Case):
             else:
                 self.assertEqual(averaged[group, name], value)
 
-    def test_resumed_to_the_bit(self):
+    def test_a_resumed_average_has_the_same_bits(self):
         self.fit(*self.EMA)
         self.fit(*self.EMA, "--epochs", "2", output="halves")
         self.dtrain("resume", "halves", "--epochs", "4")
         self.assert_same_run("run", "halves")
 
-    def test_it_may_end_and_begin_on_the_way(self):
+    def test_averaging_may_be_switched_off_and_on(self):
         self.fit(*self.EMA, "--epochs", "2")
         self.dtrain("resume", "run", "--epochs", "4", "--set", "train.callbacks=[]")
         self.fit(output="plain")

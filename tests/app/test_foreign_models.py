@@ -14,7 +14,7 @@ class Named(Case):
             for member in members:
                 file.writestr(member, "{}")
 
-    def test_what_is_not_read_is_named_with_the_way_around(self):
+    def test_an_unsupported_format_is_an_error_that_suggests_a_conversion(self):
         self.archive("b.pt", "archive/data.pkl", "archive/data/0")
         (self.dir / "old.pt").write_bytes(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
         expected = {"b.pt": ("a PyTorch file", "model.save('model.h5')"),
@@ -28,7 +28,7 @@ class Named(Case):
                     for word in words:
                         self.assertIn(word, error)
 
-    def test_an_archive_of_keras_is_read_or_sent_to_import(self):
+    def test_a_keras_archive_is_read_or_import_is_suggested(self):
         self.archive("a.h5", "metadata.json", "config.json", "model.weights.h5")  # the content counts, not the name
         self.write("config.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: a.h5}\n"))
         for command in (["evaluate", "a.h5"], ["resume", "a.h5", "--output", "other"]):
@@ -49,14 +49,14 @@ class Safetensors(Case):
         return self.fit("--epochs", 1, "--overwrite", expect=expect,
                         config=CONFIG.replace("model:\n", "model:\n  weights: {from: c.safetensors%s}\n" % more)).err
 
-    def test_commands_for_runs_say_what_it_is_good_for(self):
+    def test_commands_for_runs_explain_the_use_of_a_weight_file(self):
         (self.dir / "c.safetensors").write_bytes(safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
         self.assertEqual(self.json("inspect", "c.safetensors")["weights"], [{"name": "w", "shape": [1], "is_float": True}])
         self.assertRegex(self.dtrain("inspect", "c.safetensors").out, r"\nw +1 +1\n")
         error = self.dtrain("evaluate", "c.safetensors", expect=2).err
         self.assertIn("a safetensors file: a new run may start with its weights", error)
 
-    def test_summary_lists_the_layers_that_the_names_tell_of(self):
+    def test_summary_lists_the_layers_found_in_the_names(self):
         sizes = {"features.0.weight": [2, 3], "features.0.bias": [2], "head/kernel": [2, 1], "scale": []}
         header, at = {}, 0
         for name, shape in sizes.items():
@@ -69,7 +69,7 @@ class Safetensors(Case):
         self.assertEqual(summary["parameters"], {"total": 11})
         self.assertRegex(self.dtrain("summary", "c.safetensors").out, r"\nfeatures.0 +weight 2x3, bias 2 +8\n")
 
-    def test_linear_layers_of_pytorch(self):
+    def test_linear_layers_of_pytorch_are_transposed(self):
         sizes = {"a.weight": [16, 12], "a.bias": [16], "b.weight": [3, 16], "b.bias": [3]}
         header, at, data = {}, 0, b""
         for name, shape in sizes.items():
@@ -84,20 +84,20 @@ class Safetensors(Case):
         self.assertIn("'dense/kernel': expected 12x16, found 16x12 ('a/weight')", error)
         self.assertIn("has no 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
 
-    def test_what_is_exported_comes_back(self):
+    def test_exported_weights_are_read_back(self):
         self.fit("--epochs", 1, output="first")
         first = self.checkpoints("first")[-1]
         for layout in ("pytorch", "keras"):
             self.dtrain("export", "first", "--output", "w.safetensors", "--layout", layout)
             self.write("again.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: w.safetensors}\n"))
-            told = self.dtrain("fit", "again.yaml", "--output", layout, "--epochs", 1, "--set",
-                               "train.optimizer={sgd: {learning_rate: 1e-30}}").err
-            self.assertIn("4 of 4 weights from", told)
+            output = self.dtrain("fit", "again.yaml", "--output", layout, "--epochs", 1, "--set",
+                                 "train.optimizer={sgd: {learning_rate: 1e-30}}").err
+            self.assertIn("4 of 4 weights from", output)
             before, after = (self.arrays(path) for path in (first, self.checkpoints(layout)[-1]))
             for name in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
                 self.assertEqual(before["weight", name], after["weight", name])
 
-    def test_damaged_files_say_what_is_wrong(self):
+    def test_damaged_files_are_errors_with_a_reason(self):
         good = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
         damaged = {
             "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
@@ -122,7 +122,7 @@ class Safetensors(Case):
 
 
 class Listed(Case):
-    def test_an_h5_that_keras_wrote_is_listed(self):
+    def test_an_h5_file_of_keras_is_listed(self):
         self.fit("--epochs", 1)
         # Without its header, a checkpoint looks like a Keras file.
         (self.dir / "model.h5").write_bytes(self.checkpoints()[-1].read_bytes()[512:])

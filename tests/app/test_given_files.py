@@ -72,7 +72,7 @@ class Tables(Case):
 
     # evaluate --input
 
-    def test_a_labelled_file_from_elsewhere(self):
+    def test_a_labelled_file_is_evaluated(self):
         others = flowers(50, seed=2)
         self.table("others.csv", [dict(row, note="new") for row in others], ["species", "note", "width", "length", "colour"])
         found = self.json("evaluate", "run", "--input", "others.csv", "--per-class", "--errors", 2)
@@ -95,7 +95,7 @@ class Tables(Case):
         piped = self.pipe((self.dir / "others.csv").read_text(), "evaluate", "run", "--input", "-", "--json")
         self.assertEqual(json.loads(piped.stdout)["loss"], found["loss"])
 
-    def test_a_file_that_was_trained_on_is_told(self):
+    def test_a_file_used_in_training_is_a_warning(self):
         warning = "the model was trained on samples of this file (flowers.csv)"
         self.write("copy.csv", (self.dir / "flowers.csv").read_text())
         for name in ("flowers.csv", "copy.csv"):
@@ -106,7 +106,7 @@ class Tables(Case):
         self.table("others.csv", flowers(50, seed=2))
         self.assertNotIn("trained on", self.dtrain("evaluate", "run", "--input", "others.csv").err)
 
-    def test_names_that_are_not_there(self):
+    def test_missing_names_are_errors(self):
         self.table("others.csv", [dict(row, species=row["species"].title()) for row in flowers(3)])
         self.assertIn("found 'Iris'; did you mean 'iris'?", self.dtrain("evaluate", "run", "--input", "others.csv", expect=2).err)
         predict = ("predict", "run", "--input", "flowers.csv", "--output", "out.csv")
@@ -123,7 +123,7 @@ class Tables(Case):
         self.write("empty.csv", "")
         self.assertIn("empty.csv: is empty", self.dtrain("predict", "run", "-i", "empty.csv", "-o", "out.csv", expect=2).err)
 
-    def test_files_that_cannot_be_scored(self):
+    def test_files_with_missing_or_unknown_targets_are_errors(self):
         self.table("bare.csv", self.rows, ["name", "colour", "length", "width"])
         error = self.dtrain("evaluate", "run", "--input", "bare.csv", expect=2).err
         self.assertIn("bare.csv: expected the target in a column named 'species', found the columns 'name'", error)
@@ -136,7 +136,7 @@ class Tables(Case):
         self.write("x.csv", "1,2,3,4,5,6,7,8,9,10,11,12\n")
         self.assertIn("the run's own reader (synthetic)", self.dtrain("evaluate", "plain", "--input", "x.csv", expect=2).err)
 
-    def test_a_file_without_names(self):
+    def test_a_file_without_a_header_is_read_by_position(self):
         lines = [f"{i % 7},{i % 5},{i % 2}\n" for i in range(40)]
         self.write("plain.csv", "".join(lines))
         self.fit("--overwrite", config="""\
@@ -165,7 +165,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
                 else:
                     self.assertEqual(one[key], other[key])
 
-    def test_from_a_pipe_to_a_pipe(self):
+    def test_predict_reads_and_writes_pipes(self):
         text = self.table("", self.rows[:7])
         self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "all.csv")
         expected = self.read("all.csv")[:7]
@@ -185,7 +185,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.dtrain("predict", "run", "--input", "lines.jsonl", "--output", "of-lines.txt", "--format", "csv")
         self.assert_same_rows(self.read("of-lines.txt"), expected)
 
-    def test_messages_about_pipes(self):
+    def test_messages_name_standard_input(self):
         predict = lambda text, *more: self.pipe(text, "predict", "run", "--input", "-", "--output", "-", *more, expect=2).stderr
         rows = [dict(row, width="wide" if number == 1 else row["width"]) for number, row in enumerate(self.rows[:3])]
         self.assertIn("standard input:3:17: expected a finite number in the column 'width'", predict(self.table("", rows)))
@@ -199,7 +199,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("standard input: is empty", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)
 
-    def test_several_inputs_and_patterns(self):
+    def test_several_inputs_and_patterns_are_read(self):
         for part in range(3):
             self.table(f"part-{part}.csv", self.rows[part * 40:(part + 1) * 40])
         self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "all.csv")
@@ -212,7 +212,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("parts-*: expected files that match it", self.dtrain("predict", "run", "-i", "parts-*", "-o", "o.csv", expect=2).err)
         self.assertIn("is an input", self.dtrain("predict", "run", "-i", "part-*.csv", "-o", "part-1.csv", expect=2).err)
 
-    def test_a_layer_inside(self):
+    def test_predict_writes_the_output_of_an_inner_layer(self):
         document = self.json("predict", "run", "--input", "flowers.csv", "--output", "hidden.jsonl", "--layer", "hidden")
         self.assertEqual(document["shapes"], {"hidden": [120, 6]})
         lines = [json.loads(line) for line in (self.dir / "hidden.jsonl").read_text().splitlines()]
@@ -229,7 +229,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
 
 
 class Layers(Case):
-    def test_under_any_strategy(self):
+    def test_inner_layers_are_the_same_with_any_strategy(self):
         self.fit(config=BRANCHES)
         self.write("inputs.csv", "".join(",".join(str((i * j) % 5) for j in range(1, 7)) + "\n" for i in range(9)))
         texts = []

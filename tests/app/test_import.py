@@ -86,10 +86,10 @@ class RoundTrips(Import):
             self.assertEqual(self.predictions("imported"), self.predictions("twice"))
         self.assertEqual(self.json("summary", "imported")["layers"], self.json("summary", "twice")["layers"])
 
-    def test_every_layer(self):
+    def test_every_layer_is_imported(self):
         self.round_trip(models.every_layer())
 
-    def test_random_graphs(self):
+    def test_random_graphs_are_imported(self):
         for seed in range(12):
             with self.subTest(seed=seed):
                 for folder in ("run", "imported", "twice"):
@@ -107,7 +107,7 @@ class RoundTrips(Import):
                          [layer["name"] for layer in self.json("summary", "run")["layers"]])
         self.assertIn("part: part.dense to part_3.add, 4 times 4 layers", (self.dir / "imported/report.txt").read_text())
 
-    def test_model_yaml_is_part_of_a_configuration_that_begins_with_the_weights(self):
+    def test_model_yaml_is_included_in_a_configuration_with_the_weights(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
         self.dtrain("import", "model.keras")
@@ -125,14 +125,14 @@ class RoundTrips(Import):
         self.assertEqual(weights, {name: array for name, array in self.arrays(self.checkpoints("run")[-1]).items()
                                    if name[0] == "weight"})
 
-    def test_weights_of_an_archive_begin_a_run(self):
+    def test_a_run_can_begin_with_an_archives_weights(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
         self.fit("--set", "model.weights.from=model.keras", "train.epochs=0", output="tuned")
         weights = [self.arrays(self.checkpoints(run)[-1])[("weight", "dense_1/kernel")] for run in ("run", "tuned")]
         self.assertEqual(*weights)
 
-    def test_an_imported_model_is_no_run(self):
+    def test_an_imported_model_is_not_a_run(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
         self.dtrain("import", "model.keras")
@@ -141,7 +141,7 @@ class RoundTrips(Import):
         self.assertIn("has no `train`", self.dtrain("resume", "model", "--output", "on", expect=2).err)
         self.assertFalse((self.dir / "on").exists())
 
-    def test_archives_that_others_packed(self):
+    def test_compressed_archives_are_imported(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
         self.rewrite("packed.keras", zipfile.ZIP_DEFLATED)
@@ -152,7 +152,7 @@ class RoundTrips(Import):
 
 
 class JsonLines(Import):
-    def test_arrays_are_samples_as_those_of_npy_files(self):
+    def test_json_arrays_are_samples_like_those_of_npy_files(self):
         model = {"inputs": {"image": [4, 5, 2]}, "layers": [{"conv2d": {"filters": 2, "kernel_size": 3}}, "flatten", {"dense": {"units": 2}}]}
         self.trained(models.run_of(model, targets={"dense": {"shape": [2]}}))
         self.samples([4, 5, 2])
@@ -200,7 +200,7 @@ class Training(Import):
         self.assertEqual(*({key: array for key, array in self.arrays(path).items() if key[0] != "state"}
                            for path in (run, self.dir / "imported/weights.h5")))
 
-    def test_losses_and_metrics(self):
+    def test_losses_and_metrics_are_imported(self):
         classes, numbers = {"out": {"classes": 3}}, {"out": {"shape": [3]}}
         self.check(self.ONE, classes, ["accuracy", {"sparse_top_k_categorical_accuracy": {"k": 2}}, "sparse_categorical_crossentropy"],
                    loss="sparse_categorical_crossentropy", clip_norm=0.5)
@@ -214,7 +214,7 @@ class Training(Import):
                    {"kind": ["accuracy"], "size": ["mean_absolute_error", {"r2_score": {"class_aggregation": "none"}}]},
                    loss={"kind": {"sparse_categorical_crossentropy": {"from_logits": True}}, "size": {"huber": {"weight": 0.3, "delta": 2}}})
 
-    def test_optimizers_and_schedules(self):
+    def test_optimizers_and_schedules_are_imported(self):
         cosine = {"cosine_decay": {"initial": 0.1, "steps": 20, "warmup_steps": 3, "warmup_initial": 0.01, "alpha": 0.1}}
         for optimizer in ("sgd", {"sgd": {"learning_rate": cosine, "momentum": 0.9, "nesterov": True}}, "adam",
                           {"adam": {"learning_rate": 0.01, "beta_1": 0.8, "epsilon": 1e-5, "weight_decay": 0.1}}, "adamw",
@@ -252,7 +252,7 @@ class ChannelsFirst(Import):
                         {"concatenate": {"inputs": ["means", "flat"], "name": "all"}},
                         {"dense": {"units": 3, "name": "dense"}}]}
 
-    def test_images_are_permuted_where_layers_of_images_read_them(self):
+    def test_images_are_permuted_before_image_layers(self):
         target = {"train": {"synthetic": {"samples": 10, "target": {"classes": 3}}}}
         self.trained({"seed": 3, "model": self.MODEL, "dataset": target, "strategy": "single",
                       "train": {"epochs": 1, "batch_size": 5, "optimizer": "sgd",
@@ -298,7 +298,7 @@ class ChannelsFirst(Import):
                           {"concatenate": {"inputs": ["means", "flat"], "name": "all"}},
                           {"dense": {"units": 3, "name": "dense"}}]}
 
-    def test_volumes_are_permuted_too(self):
+    def test_volumes_are_permuted_before_volume_layers(self):
         target = {"train": {"synthetic": {"samples": 10, "target": {"classes": 3}}}}
         self.trained({"seed": 3, "model": self.VOLUMES, "dataset": target, "strategy": "single",
                       "train": {"epochs": 1, "batch_size": 5, "optimizer": "sgd",
@@ -311,7 +311,7 @@ class ChannelsFirst(Import):
         self.move_channels_of_samples([5, 3, 2, 2])
         self.assert_close(expected, self.predictions("first"))
 
-    def test_other_layers_get_them_as_the_file_has_them(self):
+    def test_other_layers_read_images_in_the_files_order(self):
         self.trained({"seed": 3, "dataset": {"train": {"synthetic": {"samples": 10, "target": {"shape": [2, 3, 3]}}}},
                       "model": {"inputs": {"image": [3, 3, 2]},
                                 "layers": [{"conv2d": {"filters": 2, "kernel_size": 1, "name": "conv"}},
@@ -338,7 +338,7 @@ class Refusals(Import):
         self.assertFalse((self.dir / "imported").exists(), "a refused import leaves nothing")
         return error
 
-    def test_everything_that_cannot_be_expressed_is_named_at_once(self):
+    def test_all_unsupported_parts_are_named_at_once(self):
         config = self.config()
         layers = config["config"]["layers"]
         layers[1]["class_name"] = "MyDense"
@@ -349,7 +349,7 @@ class Refusals(Import):
         self.assertIn("dropout (Lambda): is Python code", error)
         self.assertIn("dense_1 (Dense): has the activation 'my_function'", error)
 
-    def test_options_that_change_the_model_are_refused_and_others_left_out(self):
+    def test_unsupported_options_are_errors_if_they_change_the_model_else_omitted(self):
         config = self.config()
         dense = config["config"]["layers"][1]["config"]
         dense["kernel_regularizer"] = {"class_name": "L2", "config": {"l2": 0.01}}
@@ -359,7 +359,7 @@ class Refusals(Import):
         dense["groups"] = 2
         self.assertIn("dense (Dense): has groups: 2", self.refused(self.rewrite(config_json=config)))
 
-    def test_training_that_dtrain_does_not_have_is_named(self):
+    def test_unsupported_training_options_are_named(self):
         config = self.config()
         optimizer = config["compile_config"]["optimizer"]["config"]
         optimizer.update(amsgrad=True, clipnorm=1.0)
@@ -373,32 +373,32 @@ class Refusals(Import):
         self.assertIn("was not compiled", self.refused(self.rewrite(config_json=config), "--with-optimizer"))
         self.dtrain("import", "model.keras")
 
-    def test_open_extents_are_asked_for(self):
+    def test_unknown_extents_must_be_given(self):
         config = self.config()
         config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]
         self.rewrite(config_json=config)
         self.assertIn("add --set 'model.inputs.x=[", self.refused("model.keras"))
         self.dtrain("import", "model.keras", "--output", "imported", "--set", "model.inputs.x=[12]")
 
-    def test_weights_that_do_not_fit(self):
+    def test_weights_of_other_shapes_are_errors(self):
         config = self.config()
         config["config"]["layers"][1]["config"]["units"] = 17
         error = self.refused(self.rewrite(config_json=config))
         self.assertIn("dense/kernel: expected 12x17, found 12x16", error)
         self.assertIn("dense_1/kernel: expected 17x3, found 16x3", error)
 
-    def test_folders_that_hold_something_stay_as_they_are(self):
+    def test_nonempty_folders_are_not_changed(self):
         self.write("imported/mine.txt", "mine")
         self.assertIn("found one with files", self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)
         self.assertEqual([path.name for path in (self.dir / "imported").iterdir()], ["mine.txt"])
 
-    def test_a_circle_of_layers(self):
+    def test_a_cycle_of_layers_is_an_error(self):
         config = self.config()
         first, last = config["config"]["layers"][1], config["config"]["layers"][3]
         first["inbound_nodes"][0]["args"][0]["config"]["keras_history"][0] = last["name"]
         self.assertIn("is read before it is computed", self.refused(self.rewrite(config_json=config)))
 
-    def test_hostile_archives(self):
+    def test_malicious_archives_are_errors(self):
         whole = (self.dir / "model.keras").read_bytes()
         (self.dir / "cut.keras").write_bytes(whole[:len(whole) // 2])
         self.assertIn("expected a whole zip archive", self.refused("cut.keras"))
@@ -423,12 +423,12 @@ class Refusals(Import):
         (self.dir / "overlap.keras").write_bytes(overlapping)
         self.assertIn("overlapping ones", self.refused("overlap.keras"))
 
-    def test_weights_that_are_empty_or_no_hdf5(self):
+    def test_empty_and_invalid_weight_files_are_errors(self):
         for content in (b"", b"not HDF5"):
             name = self.rewrite("other.keras", **{"model.weights.h5": content})
             self.assertIn("expected an HDF5 file in model.weights.h5", self.refused(name))
 
-    def test_deep_and_absurd_configurations(self):
+    def test_deep_and_invalid_configurations_are_errors(self):
         self.assertIn("nesting", self.refused(self.rewrite("deep.keras", config_json=b"[" * 100000)))
         config = self.config()
         config["config"]["layers"][1]["config"]["units"] = 1 << 40

@@ -45,7 +45,7 @@ checkpoint: {best: {monitor: auc}}
 
 
 class Measures(Case):
-    def test_each_output_has_its_own(self):
+    def test_each_output_has_separate_losses_and_metrics(self):
         self.write("run.yaml", RUN)
         self.dtrain("fit", "run.yaml", "--output", "run")
         records = [json.loads(line) for line in (self.dir / "run/metrics.jsonl").read_text().splitlines()]
@@ -84,7 +84,7 @@ class Measures(Case):
             self.assertEqual(error["digit"]["prediction"], max(range(10), key=error["digit"]["scores"].__getitem__))
             self.assertIsInstance(error["ink"]["prediction"], float)
 
-    def test_tables_of_many_classes_take_as_much_after_many_epochs(self):
+    def test_tables_of_many_classes_do_not_grow_with_the_epochs(self):
         """Same value as predicted by `check`."""
         config = """\
 model: {inputs: {x: [4]}, layers: [{dense: {units: 300}}]}
@@ -105,14 +105,14 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertLess((self.dir / "run/metrics.jsonl").stat().st_size, 30 * 1000)
         self.assertLess((self.dir / "run/metrics.csv").stat().st_size, 30 * 1000)
 
-    def test_a_metric_may_be_called_like_a_table_of_classes(self):
+    def test_a_metric_may_have_the_name_of_a_table(self):
         self.write("run.yaml", RUN.replace("f1_score,", "{f1_score: {name: my_per_class}},"))
         self.dtrain("fit", "run.yaml", "--output", "run", "--epochs", 1)
         text = self.dtrain("evaluate", "run", "--split", "train", "--per-class").out
         self.assertRegex(text, r"\ndigit_my_per_class \[[\d., ]+\]\n")
         self.assertRegex(text, r"\ndigit_per_class\n +class +support +precision")
 
-    def test_the_best_is_by_what_the_metric_is(self):
+    def test_the_direction_of_the_best_follows_from_the_metric(self):
         """The direction follows from the metric, not from its name."""
         self.write("train.csv", "".join("%g,%g,%g,%g,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, 0, 1, i % 7 + i % 5 > 5) for i in range(100)))
         self.write("test.csv", "0,0,0,0,1\n")
@@ -130,7 +130,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.write("run.yaml", BINARY.replace("  test:", "  validation:").replace("monitor: auc", "monitor: val_auc").replace("epochs: 5", "epochs: 3"))
         return self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", *(a for s in sets for a in ("--set", s)))
 
-    def test_a_monitored_metric_that_is_nan(self):
+    def test_a_monitored_metric_may_be_nan(self):
         process = self.one_class("train.callbacks=[{early_stopping: {monitor: val_auc, patience: 1}}]")
         self.assertEqual(process.err.count("warning: the monitored 'val_auc' is nan in epoch 1"), 1, process.err)
         self.assertNotIn("has not improved", process.err)
@@ -139,7 +139,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.one_class("train.optimizer={sgd: {learning_rate: {reduce_on_plateau: {initial: 0.1, monitor: val_auc, patience: 0}}}}")
         self.assertEqual([line["learning_rate"] for line in self.metrics()], [0.1] * 3)
 
-    def test_an_auc_that_may_be_off_says_so(self):
+    def test_an_inexact_auc_gives_its_error_bound(self):
         self.one_class()
         self.assertNotIn("may be off", self.dtrain("evaluate", "run", "--split", "train").err)
         # Scores far from 0 that differ only in their last digits.
@@ -149,7 +149,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertEqual(process.err.count("warning: auc may be off by up to 0."), 1, process.err)
         self.assertIn("warning: auc may be off by up to 0.", self.dtrain("evaluate", "run", "--split", "train").err)
 
-    def test_a_class_that_counts_more_is_found_more(self):
+    def test_a_class_with_a_larger_weight_is_predicted_more(self):
         rows = [[(i * 7 % 11) / 5 - 1, (i * 5 % 13) / 6 - 1, (i * 3 % 7) / 3 - 1, i % 2] for i in range(120)]
         lines = ["%g,%g,%g,%g,%d\n" % (*row, row[0] + row[1] > 0.9) for row in rows]
         self.write("train.csv", "".join(lines))
@@ -171,7 +171,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertIn("support", text)
         self.assertIn("largest losses", text)
 
-    def test_a_run_goes_on_within_an_epoch_with_its_sums(self):
+    def test_a_run_resumed_within_an_epoch_keeps_its_sums(self):
         self.fit(config=RUN + "checkpoint: {every: 3 steps, keep: 10}\n")
         middle = self.checkpoints()[0]  # within the four steps of the first epoch
         self.dtrain("resume", middle, "--output", "again")

@@ -24,13 +24,13 @@ class Memory(Case):
     def limit(self):
         return self.json("gpus")["cpu"]["memory_limit"]
 
-    def test_gpus_says_whose_limit_counts(self):
+    def test_gpus_names_the_memory_limit(self):
         cpu = self.json("gpus")["cpu"]
         self.assertGreater(cpu["memory_limit"], 0)
         self.assertTrue(cpu["memory_limit_from"])
         self.assertIn(f"for a run: {cpu['memory_limit_from']}\n", self.dtrain("gpus").out)
 
-    def test_a_model_that_no_machine_holds(self):
+    def test_a_model_too_large_for_any_machine_is_an_error(self):
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for command in (["check"], ["fit", "--output", "run"]):
             process = self.dtrain(*command, "config.yaml", expect=2)
@@ -39,7 +39,7 @@ class Memory(Case):
             self.assertEqual(process.out, "")
         self.assertEqual(self.checkpoints(), [])
 
-    def test_stages_that_no_machine_holds(self):
+    def test_stages_too_large_for_any_machine_are_an_error(self):
         """Regardless of the stage boundaries, the message names the device with the highest need and where to look
         next."""
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
@@ -48,7 +48,7 @@ class Memory(Case):
             self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d has most of it, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
                                           r"not even one sample fits \(`dtrain check --fit` shows strategies that may\)")
 
-    def test_the_largest_batch_that_fits(self):
+    def test_the_largest_fitting_batch_is_named(self):
         self.write("config.yaml", DEEP)
         for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}"):
             sets = ["--set", "train.batch_size=30000000", "--set", f"strategy={strategy}"]
@@ -66,7 +66,7 @@ class Memory(Case):
             more = 110 if "sanitizers" in self.dtrain("--version").out else 101
             self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * more // 100}", expect=2)
 
-    def test_numbers_of_wide_rows_are_fitted_in_little_memory(self):
+    def test_wide_rows_are_standardized_with_little_memory(self):
         rows, width = 100, 1 << 18
         (self.dir / "x").write_bytes(b"\0\0\x08\x02" + struct.pack(">2I", rows, width) + bytes(range(256)) * (rows * width // 256))
         self.write("config.yaml", f"""\
@@ -86,18 +86,18 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         # Memory for the data that each thread works on; a list of every block would take 24 bytes per element, 600 MB.
         self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
-    def test_a_batch_larger_than_the_data_takes_no_more_than_those(self):
+    def test_a_batch_larger_than_the_data_takes_no_more_memory(self):
         self.write("config.yaml", CONFIG)
         self.dtrain("fit", "config.yaml", "--epochs", 1, "--set", "train.batch_size=100000000", "--output", "run")
         self.dtrain("evaluate", "run")
 
-    def test_samples_that_memory_cannot_hold(self):
+    def test_samples_too_large_for_memory_are_an_error(self):
         self.write("config.yaml", CONFIG.replace("samples: 500", "samples: 4294967296").replace("[12]", "[2000]"))
         sets = ["--set", "dataset.cache=memory"]
         self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*is available \(")
         self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples need [\d.]+ TB of memory, but only .* is available")
 
-    def test_batches_read_ahead(self):
+    def test_the_memory_of_read_ahead_is_counted(self):
         """Prefetching from a file needs buffers for each waiting batch and for the two in use."""
         header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"
         for name, descr, shape, values in (("x.npy", "<f4", "40, 12", 480), ("y.npy", "<i4", "40,", 40)):
@@ -116,7 +116,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         process = self.dtrain("check", "config.yaml", "--set", "dataset.prefetch=1")
         self.assertIn("Prefetching batches needs another ", process.out)
 
-    def test_ulimit(self):
+    def test_a_limit_of_ulimit_is_an_error_that_names_it(self):
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers map more than they use")
         self.write("config.yaml", DEEP)
@@ -129,7 +129,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertRegex(refused.stderr, r"is available \(ulimit -v\); the largest batch that fits is \d+")
 
-    def test_no_more_threads(self):
+    def test_a_failure_to_create_threads_is_an_error(self):
         """The message names a line of the configuration if there are too many replicas for any machine, but no line
         if only this machine's limit is reached."""
         devices = ", ".join(f"cpu:{i}" for i in range(2000))
@@ -144,7 +144,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertEqual(process.returncode, 1, process.stderr)
         self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system cannot start another thread for this process|out of memory)")
 
-    def test_no_more_mappings(self):
+    def test_reaching_the_limit_of_mappings_is_an_error_that_names_it(self):
         """Beyond the limit of mappings, memory may still be free: the message says so."""
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers have a malloc and a mmap of their own")

@@ -26,7 +26,7 @@ class Messages(Case):
         self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: none of the 4 samples is left of 'train'")
         self.assertEqual(error.count("config.yaml:4:10"), 1)
 
-    def test_the_only_target_has_no_name(self):
+    def test_a_single_target_needs_no_name(self):
         for reader in ("csv: {file: a.csv, targets: {dense: -1}}", "npy: {input: x.npy, targets: {out: y.npy}}"):
             self.write("x.npy", "x")
             self.write("y.npy", "y")
@@ -43,7 +43,7 @@ class Messages(Case):
         self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
         self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
 
-    def test_paths_of_another_kind(self):
+    def test_a_path_of_another_kind_is_an_error_that_names_the_kind(self):
         self.fit(config=ALONE, output="runs/config")
         self.fit(config=ALONE, output="runs/other")
         for command, options in (("evaluate", ()), ("predict", ("-i", "a.csv", "-o", "out.csv"))):
@@ -59,7 +59,7 @@ class Messages(Case):
             self.assertIn("`dtrain new a.csv` writes a configuration", self.dtrain(command, "a.csv", expect=2).err)
         self.assertIn("'dtrain report RUN...' compares runs", self.dtrain("compare", "runs/config", "runs/other", expect=2).err)
 
-    def test_what_does_not_go_together(self):
+    def test_incompatible_settings_are_errors(self):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
         self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: `dtrain sweep` takes several values", error)
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
@@ -67,7 +67,7 @@ class Messages(Case):
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("'dense_1', which takes 0 to 0; class 1 takes an output of at least 2 units, and it has 1 (`units: auto`", error)
 
-    def test_outputs_that_are_no_probabilities(self):
+    def test_outputs_without_probabilities_are_reported(self):
         self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))
         self.write("large.csv", "900\n-900\n")
         predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
@@ -76,7 +76,7 @@ class Messages(Case):
         self.assertIn("the model's outputs, which are not all probabilities", done.out)
         self.assertEqual(self.json(*predict)["outputs"], "raw")
 
-    def test_a_learning_rate_that_ends_early_is_told(self):
+    def test_a_schedule_that_ends_early_is_a_warning(self):
         rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")
         warning = "warning: the learning rate is 0 from step 65 on (epoch 3 of 4)"
         self.assertIn(warning, self.fit(*rate("2 epochs")).err)
@@ -91,26 +91,26 @@ class Messages(Case):
         rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]
         self.assertEqual(rates[0][4:], rates[1][4:])
 
-    def test_the_best_epoch_is_shown_at_the_end(self):
+    def test_the_best_epoch_is_printed_at_the_end(self):
         out = self.fit(config=support.CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}")).out
         best = min(self.metrics(), key=lambda line: line["val_loss"])
         self.assertLess(best["epoch"], 4)  # otherwise the test is vacuous
         self.assertRegex(out, rf"\nbest  run/checkpoints/\S+ \(val_loss \S+\)\n      epoch {best['epoch']}: loss .*val_sparse_categorical_accuracy")
 
-    def test_runs_says_when_in_the_time_zone_of_the_reader(self):
+    def test_runs_prints_times_in_the_local_time_zone(self):
         self.fit(config=ALONE, env={"TZ": "UTC"})
         times = [self.dtrain("runs", ".", env={"TZ": zone}).out.splitlines()[-1][-16:] for zone in ("UTC", "UTC-5:30")]
         minutes = [int(time[11:13]) * 60 + int(time[14:16]) for time in times]
         self.assertEqual((minutes[1] - minutes[0]) % (24 * 60), 5 * 60 + 30, times)
 
-    def test_new_takes_infinite_numbers_for_missing_ones(self):
+    def test_new_treats_infinite_numbers_as_missing(self):
         self.write("n.csv", "a,b,y\n" + "".join(f"{i * 7 % 40 / 8},{i * 11 % 40 / 16},{'inf' if i % 7 == 0 else i % 2 + 1}\n"
                                                for i in range(40)))
         self.dtrain("new", "n.csv")
         self.assertRegex((self.dir / "n.yaml").read_text(), r"na_values: \[?'?\"?inf")
         self.dtrain("check", "n.yaml")
 
-    def test_new_says_what_a_pipe_is(self):
+    def test_new_rejects_a_pipe(self):
         os.mkfifo(self.dir / "pipe")
         self.assertIn("found a pipe or a device", self.dtrain("new", "pipe", expect=2).err)
 
@@ -127,7 +127,7 @@ class Messages(Case):
 class Overlap(Case):
     """A run that starts with the weights of another run."""
 
-    def test_samples_that_the_other_run_was_trained_on_are_counted(self):
+    def test_samples_of_the_initial_runs_training_data_are_counted(self):
         self.write("a.csv", "".join(f"{i},{i % 2}\n" for i in range(100)))
         config = ALONE.replace("strategy:", "  validation: {split: {of: train, fraction: 0.2}}\n"
                                             "  test: {split: {of: train, fraction: 0.2}}\nstrategy:")

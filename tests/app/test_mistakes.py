@@ -162,11 +162,11 @@ class Mistakes(Case):
         before, after = text.split("@")
         return before + after, (before.count("\n") + 1, len(before) - before.rfind("\n"))
 
-    def test_the_good_one_is_good(self):
+    def test_the_configuration_without_mistakes_is_valid(self):
         self.write("good.yaml", GOOD)
         self.dtrain("check", "good.yaml")
 
-    def test_each_is_refused_at_its_place(self):
+    def test_each_mistake_is_an_error_at_its_location(self):
         self.assertGreaterEqual(len(MISTAKES), 50)
         for old, new, *place, message in MISTAKES:
             with self.subTest(f"{old} -> {new}"):
@@ -182,7 +182,7 @@ class Mistakes(Case):
                     self.assertNotIn(noise, process.err)
         self.assertFalse((self.dir / "runs").exists())
 
-    def test_all_are_said_at_once(self):
+    def test_all_mistakes_are_reported_at_once(self):
         text = GOOD.replace("seed: 1", "sead: 1").replace("kernel_size", "kernal_size").replace("adam:", "adm:")
         self.write("wrong.yaml", text.replace("every: 1 epoch", "every: 1 aeon"))
         lines = self.dtrain("check", "wrong.yaml", expect=2).err.splitlines()
@@ -198,25 +198,25 @@ class Mistakes(Case):
         text = text.replace("devices: [cpu:0, cpu:1]", "devices: [gpu:9999]")
         text = text.replace("rescale: {scale: 0.5}", "rescale: {scal: 0.5}")
         self.write("wrong.yaml", text)
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
         for message in ("unknown key 'foo' in conv2d", "unknown loss 'sparse_crossentropy'", "monitor 'val_los' is no",
                         "monitor 'val_acuracy' is not a metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
-            self.assertIn(message, said)
+            self.assertIn(message, errors)
         # Names that are unknown only because of another mistake are not reported.
         text = GOOD.replace("[sparse_categorical_accuracy]", "[sparse_categorical_acuracy]")
         self.write("wrong.yaml", text.replace("{monitor: val_loss}", "{monitor: val_sparse_categorical_accuracy}"))
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
-        self.assertEqual(len(said.splitlines()), 1, said)
-        self.assertIn("unknown metric 'sparse_categorical_acuracy'", said)
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn("unknown metric 'sparse_categorical_acuracy'", errors)
 
-    def test_shapes_are_checked_behind_a_mistake_that_does_not_change_them(self):
+    def test_shapes_are_checked_after_a_mistake_that_does_not_change_them(self):
         text = GOOD.replace("activation: relu}\n    - max", "activation: rellu}\n    - max").replace("pool_size: 2", "pool_size: 7")
         self.write("wrong.yaml", text)
-        said = self.dtrain("check", "wrong.yaml", expect=2).err
-        self.assertIn("unknown activation 'rellu'", said)
-        self.assertIn("pool_size 7x7 is larger than its input 6x6x4", said)
+        errors = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertIn("unknown activation 'rellu'", errors)
+        self.assertIn("pool_size 7x7 is larger than its input 6x6x4", errors)
 
-    def test_logits_and_probabilities_are_warned_of_where_they_do_not_suit(self):
+    def test_mismatched_logits_and_probabilities_are_a_warning(self):
         loss = "loss: {sparse_categorical_crossentropy: {from_logits: true}}"
         for old, new, message in (
                 ("units: 3}\n", "units: 3, activation: softmax}\n", "has from_logits: true, but 'last' ends in a softmax"),
@@ -226,18 +226,18 @@ class Mistakes(Case):
             self.write("odd.yaml", text)
             line = text[:text.index("sparse_categorical_crossentropy")].count("\n") + 1
             for command in (("check", "odd.yaml"), ("fit", "odd.yaml", "--output", "r", "--overwrite", "--quiet")):
-                said = self.dtrain(*command).err
-                self.assertIn(message, said)
-                self.assertRegex(said, rf"(?m)^odd\.yaml:{line}:\d+: warning: ")
+                errors = self.dtrain(*command).err
+                self.assertIn(message, errors)
+                self.assertRegex(errors, rf"(?m)^odd\.yaml:{line}:\d+: warning: ")
         self.write("both.yaml", GOOD.replace("units: 3}\n", "units: 3, activation: softmax}\n").replace(
             loss, "loss: sparse_categorical_crossentropy"))
         self.assertNotIn("warning", self.dtrain("check", "both.yaml").err)
 
-    def test_what_is_no_file_is_refused_soon(self):
+    def test_a_path_that_is_not_a_file_is_an_error_without_delay(self):
         os.mkfifo(self.dir / "pipe.yaml")
         start = time.monotonic()
-        said = self.dtrain("check", "pipe.yaml", expect=2).err
-        self.assertIn("it is a pipe without a writer", said)
+        errors = self.dtrain("check", "pipe.yaml", expect=2).err
+        self.assertIn("it is a pipe without a writer", errors)
         self.assertLess(time.monotonic() - start, 20)
         self.assertIn("it is a device", self.dtrain("check", "/dev/zero", expect=2).err)
         self.assertIn("it is a directory", self.dtrain("check", ".", expect=2).err)
@@ -247,7 +247,7 @@ class Mistakes(Case):
                                  capture_output=True, timeout=60)
         self.assertEqual(process.returncode, 0, process.stderr)
 
-    def test_hostile_numbers_are_answered_soon(self):
+    def test_excessive_numbers_are_errors_without_delay(self):
         for old, new in (("repeat: 2", "repeat: 2147483647"), ("batch_size: 16", "batch_size: 2147483647"),
                          ("kernel_size: 3", "kernel_size: 2147483647, padding: same"),
                          ("classes: 3}}, rows: [0", "shape: [2147483647, 2147483647]}}, rows: [0")):
@@ -262,14 +262,14 @@ class Mistakes(Case):
             self.write("wide.yaml", text)
             self.dtrain("fit", "wide.yaml", "--output", layer)
 
-    def test_in_a_file_that_is_included(self):
+    def test_a_mistake_in_an_included_file_is_reported_there(self):
         self.write("parts/data.yaml", "train: {synthetic: {sample: 64, target: {classes: 3}}}\n")
         before, after = GOOD.split("dataset:\n")
         self.write("wrong.yaml", before + "dataset: parts/data.yaml\nstrategy:" + after.split("strategy:")[1])
         self.assertIn("parts/data.yaml:1:21: error: unknown key 'sample'",
                       self.dtrain("fit", "wrong.yaml", expect=2).err)
 
-    def test_files_that_are_no_configuration(self):
+    def test_files_without_a_configuration_are_errors(self):
         deep = "a: " + "[" * 10000 + "]" * 10000
         bomb = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
             f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(12))

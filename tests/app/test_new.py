@@ -17,7 +17,7 @@ class New(NewCase):
                          f"text {row},2026-01-{row % 28 + 1:02},1,{quoted}")
         return self.write(name, "\ufeff" + "\r\n".join(lines) + "\r\n")
 
-    def test_a_table_with_names_gaps_texts_dates_and_ids(self):
+    def test_a_table_may_have_names_gaps_texts_dates_and_ids(self):
         self.table()
         text = self.new("data.csv")
         self.assertTrue(text.startswith("# yaml-language-server: $schema=dtrain.schema.json\n"))
@@ -30,7 +30,7 @@ class New(NewCase):
         self.assertNotIn("class_weight", text)
         self.assertEqual(self.widths(), (7, 3))
 
-    def test_classes_that_are_numbers(self):
+    def test_classes_may_be_numbers(self):
         for labels, expected, units in (("123", "categories: [label]", 3), ("012", "target: label", 3), ("13", "categories: [label]", 2)):
             self.write("data.csv", "a,label\n" + "".join(f"{i}.5,{labels[i % len(labels)]}\n" for i in range(30)))
             text = self.new("data.csv")
@@ -39,7 +39,7 @@ class New(NewCase):
             self.assertEqual(self.widths(), (1, units))
             (self.dir / "data.yaml").unlink()
 
-    def test_what_it_writes_is_what_fit_takes(self):
+    def test_fit_accepts_the_written_configuration(self):
         random.seed(2)
         lines = ["name,colour,size,weight,kind"]
         for i in range(120):  # missing values of every spelling, among texts and among numbers
@@ -61,7 +61,7 @@ class New(NewCase):
         self.dtrain("new", "pictures")
         self.dtrain("fit", "pictures.yaml", "--epochs", "1")
 
-    def test_what_it_writes_without_a_header_is_what_fit_takes(self):
+    def test_fit_accepts_the_written_configuration_without_a_header(self):
         random.seed(3)
         lines = [f"{('red', 'blue')[i % 2]},{random.random():.3f},7,,{'' if i % 9 == 4 else i},{i % 3 + 1}" for i in range(120)]
         self.write("data.csv", "\n".join(lines) + "\n")
@@ -78,7 +78,7 @@ class New(NewCase):
         self.assertIn("id: 0 ", self.new("data.csv"))
         self.fits()
 
-    def test_the_index_that_pandas_writes_is_no_feature(self):
+    def test_the_index_column_of_pandas_is_not_a_feature(self):
         rows = [f"{i},c{i},{i * 7 % 11},{i % 5}.5,{'ab'[i % 2]}" for i in range(60)]
         for index in ("", "Unnamed: 0"):
             self.write("data.csv", "\n".join([f"{index},customer_id,x,z,kind"] + rows) + "\n")
@@ -96,7 +96,7 @@ class New(NewCase):
         self.assertEqual(self.widths(), (1, 2))
         self.fits()
 
-    def test_regression_and_another_target(self):
+    def test_another_target_gives_a_regression(self):
         self.table()
         text = self.new("data.csv", "--target", "length")
         for expected in ("target: length ", "mean_squared_error"):
@@ -105,14 +105,14 @@ class New(NewCase):
         self.assertNotIn("stratify", text)
         self.assertIn("the columns are id, length", self.dtrain("new", "data.csv", "--target", "x", "-o", "y.yaml", expect=2).err)
 
-    def test_without_a_header_and_with_rare_classes(self):
+    def test_tables_may_have_no_header_and_rare_classes(self):
         self.write("data.csv", "".join(f"{i * 3};{i * 0.5};{1 if i % 20 == 0 else 0}\n" for i in range(100)))
         text = self.new("data.csv")
         for expected in ('delimiter: ";"', "header: false", "target: -1 ",
                          "class_weight: balanced"):
             self.assertIn(expected, text)
 
-    def test_names_that_yaml_would_take_for_something_else(self):
+    def test_names_that_yaml_would_misread_are_quoted(self):
         self.write("data.csv", "yes,a: b,'# c,no\n" + "".join(f"{i},{i},{i % 5}.5,{'ab'[i % 2]}\n" for i in range(20)))
         text = self.new("data.csv")
         self.assertIn('target: "no"', text)
@@ -128,13 +128,13 @@ class New(NewCase):
         self.fits()
         self.dtrain("check", "runs/data/config.yaml")  # a run's config.yaml is valid input again
 
-    def test_bytes_that_no_comment_can_hold(self):
+    def test_control_bytes_are_escaped_in_comments(self):
         rows = "".join(f"{i}.5,{('one', chr(27) + 'two', 'caf' + chr(0xe9))[i % 3]}\n" for i in range(60))
         (self.dir / "data.csv").write_bytes(('x,"a\nb"\n' + rows).encode("latin-1"))
         self.assertIn("# 60 rows and 2 columns. Predicts 'a b': one of  two (20), caf\\udce9 (20), one (20).", self.new("data.csv"))
         self.fits()
 
-    def test_a_number_is_predicted_alike_in_any_unit(self):
+    def test_a_regression_is_equally_good_in_any_unit(self):
         random.seed(4)
         points = [(random.random(), random.random()) for _ in range(400)]
         for scale, shift in ((1, 0), (1e9, 0), (1e-5, 0), (3, 1e6)):
@@ -156,7 +156,7 @@ class New(NewCase):
                 worst = max(abs(one - other) for one, other in zip(wanted, found))
                 self.assertLess(worst, scale)
 
-    def test_a_name_that_appears_twice_in_the_header(self):
+    def test_a_duplicate_name_in_the_header_is_an_error(self):
         rows = "".join(f"{i},{i * 7 % 11},{'ab'[i % 2]}\n" for i in range(60))
         for header, message in (("age,age,label", "data.csv:1:5: the column 'age' appears twice in the first line"),
                                 (",,label", "data.csv:1:2: a second column has no name in the first line")):
@@ -181,7 +181,7 @@ class New(NewCase):
         (self.dir / "data.yaml").unlink(missing_ok=True)
         return self.dtrain("new", "data.csv")
 
-    def test_a_few_texts_among_numbers(self):
+    def test_a_column_of_numbers_with_a_few_texts_is_left_out(self):
         found = "it has 981 numbers and 1 text ('old' in line 602)"
         err = self.odd(982, row600="old").err
         self.assertIn(f"warning: 'a' is left out: {found}", err)
@@ -208,13 +208,13 @@ class New(NewCase):
         err = self.dtrain("new", "data.csv", "--target", "a", "-o", "a.yaml", expect=2).err
         self.assertIn(f"'a' cannot be predicted: {found}", err)
 
-    def test_the_terminal_says_what_becomes_of_the_columns(self):
+    def test_the_use_of_each_column_is_printed(self):
         lines = [f"{i},customer {i % 48},note {i},7,{i * 7 % 11},{'pq'[i % 7 > 2]}" for i in range(300)]
         self.write("data.csv", "\n".join(["id,customer,note,same,b,kind"] + lines) + "\n")
-        said = self.dtrain("new", "data.csv")
-        self.assertEqual(said.err, "")
+        output = self.dtrain("new", "data.csv")
+        self.assertEqual(output.err, "")
         for expected in ("300 rows and 6 columns. Predicts 'kind': one of p (129), q (171)\n", "wrote data.yaml"):
-            self.assertIn(expected, said.out)
+            self.assertIn(expected, output.out)
         table = """
 column    kind        missing  distinct  use
 --------  ----------  -------  --------  --------------------------------------
@@ -225,20 +225,20 @@ same      constant          0         1  left out: all rows have the same value
 b         number            0        11  feature
 kind      categories        0         2  target: 2 classes
 """
-        self.assertIn(table, said.out)
+        self.assertIn(table, output.out)
         self.assertIn("# " + table.strip().replace("\n", "\n# "), (self.dir / "data.yaml").read_text())
         self.assertEqual(self.dtrain("new", "data.csv", "-o", "b.yaml", "--quiet").out, "")
-        said = self.json("new", "data.csv", "-o", "c.yaml")
-        self.assertEqual(said["config"], "c.yaml")
-        self.assertEqual(said["columns"][1], {"column": "customer", "kind": "categories", "missing": 0,
+        output = self.json("new", "data.csv", "-o", "c.yaml")
+        self.assertEqual(output["config"], "c.yaml")
+        self.assertEqual(output["columns"][1], {"column": "customer", "kind": "categories", "missing": 0,
                                               "use": "48 features of 0 and 1", "distinct": 48})
 
-    def test_lists_are_no_numbers(self):
+    def test_lists_are_not_numbers(self):
         self.write("data.csv", "a;b;kind\n" + "".join(f"{['1,2,3', '2,4,5'][i % 2]};{i % 7};{'pq'[i % 3 > 0]}\n" for i in range(60)))
         self.assertIn("categories: [a]", self.new("data.csv"))
         self.assertEqual(self.widths(), (3, 2))
 
-    def test_a_target_that_is_no_class(self):
+    def test_a_target_with_too_many_texts_is_an_error(self):
         self.write("data.csv", "a,b,name\n" + "".join(f"{i}.5,{i * 7 % 11},n{i}\n" for i in range(100)))
         err = self.dtrain("new", "data.csv", "--target", "name", expect=2).err
         self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
@@ -253,17 +253,17 @@ kind      categories        0         2  target: 2 classes
             self.write("data.csv", "a,b,y\n" + "".join(f"{i}.5,{i * 3},{values[i % len(values)]}\n" for i in range(40)))
             self.assertIn(message, self.dtrain("new", "data.csv", "--target", "y", expect=2).err)
 
-    def test_a_class_of_fewer_rows_than_splits_is_not_stratified(self):
+    def test_classes_with_fewer_rows_than_splits_disable_stratification(self):
         for rare, stratified in ((3, True), (2, False)):
             rows = "".join(f"{i}.5,{i * 7 % 11},{'rare' if i < rare else 'pq'[i % 2]}\n" for i in range(60))
             self.write("data.csv", "a,b,kind\n" + rows)
-            said = self.dtrain("new", "data.csv")
+            output = self.dtrain("new", "data.csv")
             text = (self.dir / "data.yaml").read_text()
             self.assertEqual("stratify: true" in text, stratified)
-            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in said.err, not stratified)
+            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in output.err, not stratified)
             self.fits()
 
-    def test_a_category_that_is_new_in_prediction(self):
+    def test_a_new_category_in_prediction_is_accepted(self):
         rows = [f"{('red', 'blue')[i % 2]},{i},{'pq'[i % 3 > 0]}" for i in range(60)]
         self.write("data.csv", "\n".join(["colour,size,kind"] + rows) + "\n")
         self.assertIn("unknown: other ", self.new("data.csv"))
@@ -272,7 +272,7 @@ kind      categories        0         2  target: 2 classes
         self.dtrain("predict", "runs/data", "-i", "more.csv", "-o", "out.csv")
         self.assertEqual(len((self.dir / "out.csv").read_text().split()), 3)
 
-    def test_a_file_that_is_no_utf8(self):
+    def test_a_file_that_is_not_utf8_is_read(self):
         cities = ("K\u00f6ln", "Bonn")
         rows = "".join(f"{i}.5,{cities[i % 2]},{'pq'[i % 3 > 0]}\n" for i in range(60))
         (self.dir / "data.csv").write_bytes(("a,city,kind\n" + rows).encode("latin-1"))
@@ -283,7 +283,7 @@ kind      categories        0         2  target: 2 classes
         self.write("data.csv", "a,city,kind\n" + rows)
         self.assertEqual(self.dtrain("new", "data.csv").err, "")
 
-    def test_files_that_are_no_tables(self):
+    def test_files_that_are_not_tables_are_errors(self):
         for name, content, message in (
                 ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of images, found a configuration"),
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
@@ -298,7 +298,7 @@ kind      categories        0         2  target: 2 classes
                 (self.dir / name).write_bytes(content)
                 self.assertIn(message, self.dtrain("new", name, expect=2).err)
 
-    def test_mistakes(self):
+    def test_wrong_arguments_are_errors(self):
         self.table()
         self.new("data.csv")
         self.write("empty.csv", "")

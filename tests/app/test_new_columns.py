@@ -5,19 +5,19 @@ from new_case import NewCase
 
 class NewColumns(NewCase):
     def columns(self, header, row, rows=60, arguments=(), stem="data"):
-        """Returns the use of each column by name; `said` keeps the program's full output."""
+        """Returns the use of each column by name; `output` keeps the program's full output."""
         lines = [",".join(str(value) for value in row(i)) for i in range(rows)]
         self.write(f"{stem}.csv", "\n".join(([header] if header else []) + lines) + "\n")
         (self.dir / f"{stem}.yaml").unlink(missing_ok=True)
-        self.said = self.json("new", f"{stem}.csv", *arguments)
-        return {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+        self.output = self.json("new", f"{stem}.csv", *arguments)
+        return {column["column"]: f"{column['kind']}: {column['use']}" for column in self.output["columns"]}
 
     def assert_warns(self, *texts):
-        self.assertEqual(len(self.said["warnings"]), len(texts), self.said["warnings"])
-        for text, warning in zip(texts, self.said["warnings"]):
+        self.assertEqual(len(self.output["warnings"]), len(texts), self.output["warnings"])
+        for text, warning in zip(texts, self.output["warnings"]):
             self.assertIn(text, warning)
 
-    def test_a_row_number_by_any_name(self):
+    def test_a_row_number_is_recognized_under_any_name(self):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
             self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
@@ -28,7 +28,7 @@ class NewColumns(NewCase):
         # It cannot be the target either, and two such columns are not features.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
-        self.assertIn("'m' is not the target: it numbers the rows", self.said["notes"][1])
+        self.assertIn("'m' is not the target: it numbers the rows", self.output["notes"][1])
 
     def test_labels_of_minus_one_and_one_are_classes(self):
         for labels in ((-1, 1), (-1, 0, 1)):
@@ -38,12 +38,12 @@ class NewColumns(NewCase):
         found = self.columns("a,label", lambda i: (i * 7 % 59 + 0.5, i % 4 - 2))
         self.assertEqual(found["label"], "number: target: a number")
 
-    def test_y_is_no_target_beside_x(self):
+    def test_y_next_to_x_is_not_a_target(self):
         found = self.columns("x,y,z,price,cut", lambda i: (i * 7 % 59 + 0.5, i % 13, i % 17, i * 11 % 53, "ab"[i % 2]))
         self.assertEqual(found["price"], "number: target: a number")
         found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
         self.assertEqual(found["size"], "number: target: a number")
-        self.assertIn("'y' is not the target: it is a coordinate", self.said["notes"][1])
+        self.assertIn("'y' is not the target: it is a coordinate", self.output["notes"][1])
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
@@ -54,15 +54,15 @@ class NewColumns(NewCase):
             found = self.columns(header, lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5))
             self.assertEqual(found["y"], "number: target: a number")
 
-    def test_a_column_of_consecutive_numbers_is_no_target(self):
+    def test_consecutive_numbers_are_not_a_target(self):
         found = self.columns("x,y,customer", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, 4000 + i * 7 % 60))
         self.assertEqual(found["y"], "number: target: a number")
         self.assertIn("number: feature", found["customer"])
         found = self.columns("size,kind,customer", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], 4000 + i))
         self.assertEqual(found["kind"], "categories: target: 2 classes")
-        self.assertIn("'customer' is not the target: it has each number of a range once", self.said["notes"][1])
+        self.assertIn("'customer' is not the target: it has each number of a range once", self.output["notes"][1])
 
-    def test_the_next_column_where_the_last_cannot_be_the_target(self):
+    def test_the_previous_column_is_the_target_if_the_last_is_unsuitable(self):
         for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
                                  ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it contains dates"), ("none", lambda i: "", "it is empty"),
                                  ("code", lambda i: f"c{i}", "it identifies the rows"), ("same", lambda i: 5, "all rows have the same value there"),
@@ -70,7 +70,7 @@ class NewColumns(NewCase):
             with self.subTest(name):
                 found = self.columns(f"a,kind,{name}", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], value(i)))
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
-                self.assertIn(f"'{name}' is not the target: {why}", self.said["notes"][1])
+                self.assertIn(f"'{name}' is not the target: {why}", self.output["notes"][1])
         self.fits()
         # A column that the user names is used or rejected.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
@@ -80,7 +80,7 @@ class NewColumns(NewCase):
         self.assertIn("no column that can be predicted; 'b': all rows have the same value there, '5', so there is nothing "
                       "to learn; 'a': it contains dates", err)
 
-    def test_the_target_under_another_name_is_left_out(self):
+    def test_a_copy_of_the_target_is_left_out(self):
         for value in (lambda i: ("no", "yes")[i % 3 > 0], lambda i: 10 * (i % 3 > 0), lambda i: ("", "no", "yes")[0 if i % 7 == 0 else 1 + (i % 3 > 0)]):
             found = self.columns("age,alive,survived", lambda i: (i * 7 % 59, value(i), int(i % 3 > 0)))
             self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
@@ -94,7 +94,7 @@ class NewColumns(NewCase):
         self.assertEqual(found["celsius"], "number: feature")
         self.assert_warns("'celsius' alone determines the target, 'fahrenheit'")
 
-    def test_a_target_that_one_feature_determines_is_pointed_out(self):
+    def test_a_feature_that_determines_the_target_is_reported(self):
         found = self.columns("age,city,country", lambda i: (i * 7 % 59, f"city {i % 9}", "ABC"[i % 9 // 3]), rows=90)
         self.assertEqual(found["city"], "categories: 9 features of 0 and 1")
         self.assert_warns("'city' alone determines the target, 'country': each value goes with a single value of the target")
@@ -108,7 +108,7 @@ class NewColumns(NewCase):
         self.columns("age,size,kind", lambda i: (i * 7 % 12 + 0.5, "pq"[i % 2], "ab"[i % 2]), rows=12)
         self.assert_warns("the table has 12 rows")
 
-    def test_texts_that_differ_in_every_row_are_no_features(self):
+    def test_texts_unique_to_each_row_are_not_features(self):
         words = ["red", "big", "old", "the", "of", "with", "a"]
         found = self.columns("size,code,review,name,kind", lambda i: (
             i * 7 % 11, f"K-{i * 17 % 40:03}", " ".join(words[(i * k) % 7] for k in range(1, 6)) + f" {i}", f"n{i}", "ab"[i % 2]), rows=40)
@@ -122,12 +122,12 @@ class NewColumns(NewCase):
         found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 19}", "ab"[i % 2]), rows=40)
         self.assertEqual(found["code"], "categories: 19 features of 0 and 1")
 
-    def test_classes_are_weighted_from_ten_to_one(self):
+    def test_classes_are_weighted_from_a_ratio_of_ten_to_one(self):
         for every, weighted in ((4, False), (9, False), (12, True)):
             self.columns("a,b,kind", lambda i: (i * 7 % 59 + 0.5, i % 11, "ab"[i % every == 0]), rows=120)
             self.assertEqual("class_weight: balanced" in (self.dir / "data.yaml").read_text(), weighted)
 
-    def test_a_header_that_differs_from_the_rows(self):
+    def test_a_header_is_recognized_by_its_difference_from_the_rows(self):
         # Headers that contain years, or only years.
         self.assertIn("1990", self.columns("country,1990,1991,kind", lambda i: (f"c{i % 5}", i % 7, i * 7 % 11, "ab"[i % 2])))
         self.assertIn("1990", self.columns("1990,1991,1992", lambda i: (i % 7 + 0.5, i * 7 % 11, i % 5)))
@@ -137,7 +137,7 @@ class NewColumns(NewCase):
         self.assertIn("0", self.columns("", lambda i: (f"2026-01-{i % 28 + 1:02}", i % 5, i % 3)))
         self.assertIn("kind", self.columns("colour,weight,kind", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
 
-    def test_a_handful_of_rows(self):
+    def test_too_few_rows_are_an_error(self):
         row = "1.5,a,x\n"
         self.write("data.csv", "size,colour,kind\n" + row * 4)
         err = self.dtrain("new", "data.csv", expect=2).err

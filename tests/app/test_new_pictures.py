@@ -4,7 +4,7 @@ from new_case import NewCase, png
 
 
 class NewPictures(NewCase):
-    def test_a_folder_of_pictures(self):
+    def test_a_folder_of_images_gives_a_classifier(self):
         for name, count in (("cat", 3), ("dog", 30)):
             for i in range(count):
                 path = self.dir / "data" / name / f"{i}.PNG"
@@ -17,7 +17,7 @@ class NewPictures(NewCase):
         (self.dir / "data.yaml").write_text(text.replace("  class_weight: balanced", "#"))
         self.assertEqual(self.widths()[1], 2)
 
-    def test_a_table_that_names_pictures(self):
+    def test_a_table_of_image_paths_gives_an_image_model(self):
         for i in range(24):
             path = self.dir / "shots" / f"{i:02}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,12 +37,12 @@ class NewPictures(NewCase):
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
         # Classes with too few images are reported, in JSON too, and the splits are not stratified.
         (self.dir / "data.yaml").unlink()
-        said = self.json("new", "data.csv", "--target", "animal")
-        self.assertEqual((said["notes"], said["warnings"]), (["24 images: cat (10), dog (14)"], []))
+        output = self.json("new", "data.csv", "--target", "animal")
+        self.assertEqual((output["notes"], output["warnings"]), (["24 images: cat (10), dog (14)"], []))
         self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
-        said = self.json("new", "few.csv")
-        self.assertEqual(len(said["warnings"]), 1)
-        self.assertIn("the class 'cat' has 2 rows, too few", said["warnings"][0])
+        output = self.json("new", "few.csv")
+        self.assertEqual(len(output["warnings"]), 1)
+        self.assertIn("the class 'cat' has 2 rows, too few", output["warnings"][0])
         self.assertNotIn("stratify", (self.dir / "few.yaml").read_text())
         # Full paths, numeric classes and file names with blanks; no header.
         (self.dir / "data.yaml").unlink()
@@ -54,7 +54,7 @@ class NewPictures(NewCase):
         self.assertNotIn("directory", text)
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
 
-    def test_folders_of_splits_and_grey_pictures(self):
+    def test_folders_of_splits_and_grayscale_images_are_recognized(self):
         for split in ("train", "val"):
             for name in ("a", "b"):
                 path = self.dir / "data" / split / name / "1.png"
@@ -65,7 +65,7 @@ class NewPictures(NewCase):
                          "test: {split:"):
             self.assertIn(expected, text)
 
-    def test_a_class_that_is_called_like_a_split(self):
+    def test_a_class_may_have_the_name_of_a_split(self):
         for name in ("train", "bus", "car"):
             for i in range(4):
                 self.picture(f"data/{name}/{i}.png")

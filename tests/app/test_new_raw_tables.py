@@ -8,15 +8,15 @@ class NewRawTables(NewCase):
         """Returns the generated configuration, which fit must accept, and the uses of the columns by name."""
         self.write("data.csv", text)
         (self.dir / "data.yaml").unlink(missing_ok=True)
-        self.said = self.json("new", "data.csv", *arguments)
+        self.output = self.json("new", "data.csv", *arguments)
         config = (self.dir / "data.yaml").read_text(encoding="utf-8")
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
-        return config, {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+        return config, {column["column"]: f"{column['kind']}: {column['use']}" for column in self.output["columns"]}
 
     def table(self, header, row, rows=60, delimiter=","):
         return "\n".join([header] + [delimiter.join(str(value) for value in row(i)) for i in range(rows)]) + "\n"
 
-    def test_dates(self):
+    def test_dates_become_features(self):
         months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
         for value, parts in ((lambda i: f"2026-01-{i % 28 + 1:02}", "weekday, days"),
                              (lambda i: f"{i % 28 + 1:02}.{i % 12 + 1:02}.2026", "month, weekday, days"),
@@ -36,15 +36,15 @@ class NewRawTables(NewCase):
         config, found = self.made(self.table("2026-02-03,5,a", lambda i: (f"2026-0{i % 9 + 1}-03", i * 7 % 59, "ab"[i % 3 > 0])))
         self.assertIn("dates: {0: [month, weekday, days]}", config)
 
-    def test_amounts(self):
+    def test_amounts_become_numbers(self):
         config, found = self.made(self.table("rate,size,price", lambda i: (
             f"{i % 9}.{i % 7}%", i * 7 % 59, f'"${i * 13 % 60},{i * 37 % 900 + 100}"')))
         self.assertEqual(found["rate"], "amount: feature")
         self.assertEqual(found["price"], "amount: target: a number")
         self.assertIn("amounts: [rate, price]", config)
-        self.assertIn("Predicts 'price': a number from 1", self.said["notes"][0])
+        self.assertIn("Predicts 'price': a number from 1", self.output["notes"][0])
 
-    def test_missing_values(self):
+    def test_names_of_missing_values_are_recognized(self):
         config, found = self.made(self.table("age,size,score,kind", lambda i: (
             "unknown" if i % 6 == 0 else i * 7 % 59, i * 11 % 53, "" if i == 9 else i * 13 % 47, "ab"[i % 3 > 0])))
         self.assertEqual(found["age"], "number: feature; the median if it is missing, and an indicator")
@@ -60,29 +60,29 @@ class NewRawTables(NewCase):
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 
-    def test_rows_without_a_target(self):
+    def test_rows_without_a_target_are_skipped(self):
         config, found = self.made(self.table("age,size,kind", lambda i: (i * 7 % 59, i * 11 % 53, "" if i % 6 == 0 else "ab"[i % 3 > 0])))
         self.assertEqual(found["kind"], "categories: target: 2 classes; rows without it are left out")
         self.assertIn("missing_target: skip", config)
-        self.assertEqual(self.said["warnings"], [])
+        self.assertEqual(self.output["warnings"], [])
 
-    def test_decimal_commas(self):
+    def test_decimal_commas_are_recognized(self):
         config, found = self.made(self.table("age;cost;kind", lambda i: (i * 7 % 59, f"{i * 11 % 53},{i % 7}", "ab"[i % 3 > 0]), delimiter=";"))
         self.assertEqual(found["cost"], "number: feature")
         self.assertIn('decimal: ","', config)
         self.assertNotIn("thousands", config)
         config, found = self.made(self.table("kind;price", lambda i: ("ab"[i % 3 > 0], f"{i * 11 % 53}.{i % 7}50,{i % 9}"), delimiter=";"))
         self.assertIn('thousands: "."', config)
-        self.assertIn("a number from 50 to 52350.6", self.said["notes"][0])
+        self.assertIn("a number from 50 to 52350.6", self.output["notes"][0])
 
-    def test_values_between_blanks(self):
+    def test_values_separated_by_blanks_are_read(self):
         lines = [f"  {i * 7 % 59}   {i * 11 % 53}\t {'ab'[i % 3 > 0]}" for i in range(60)]
         config, found = self.made("\n".join(["age size  kind"] + lines) + "\n")
         self.assertIn("delimiter: whitespace", config)
         self.assertEqual(found["size"], "number: feature")
         self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
 
-    def test_what_r_writes(self):
+    def test_tables_of_r_are_read(self):
         rows = "".join(f'"{i + 1}" {i * 7 % 59} "{["small car", "bus"][i % 2]}" "{"ab"[i % 3 > 0]}"\n' for i in range(60))
         config, found = self.made('"age" "size" "kind"\n' + rows)
         self.assertEqual(found["size"], "categories: 2 features of 0 and 1")
@@ -92,7 +92,7 @@ class NewRawTables(NewCase):
         self.made("age,kind\n" + rows)
         self.assertEqual(self.widths(), (1, 2))
 
-    def test_comment_lines(self):
+    def test_comment_lines_are_skipped(self):
         rows = "".join(f"{i * 7 % 59},{i * 11 % 53},{'ab'[i % 3 > 0]}\n" for i in range(60))
         config, found = self.made("# measured in May, by hand\n#\nage,size,kind\n" + rows + "# the end\n")
         self.assertIn('comment: "#"', config)

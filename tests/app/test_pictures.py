@@ -63,7 +63,7 @@ class Pictures(Case):
                     path = self.dir / split / name / f"{i:02}.png"
                     path.write_bytes(png(draw.randrange(10, 40), draw.randrange(10, 40), colour, draw))
 
-    def test_from_a_folder_to_predictions_with_paths(self):
+    def test_a_folder_of_images_gives_predictions_with_paths(self):
         self.fit(config=CONFIG)
         self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
         self.dtrain("predict", "run", "--input", "validation", "--output", "out.csv")
@@ -93,7 +93,7 @@ class Pictures(Case):
                       self.dtrain("evaluate", "run", "--input", "validation/red/00.png", expect=2).err)
         self.dtrain("evaluate", "run", "--split", "train")
 
-    def test_where_the_time_of_reading_goes(self):
+    def test_the_time_of_reading_is_recorded_by_part(self):
         self.fit(config=CONFIG)
         reading = json.loads((self.dir / "run/run.jsonl").read_text().splitlines()[-1])["seconds"]["reading"]
         self.assertEqual(set(reading), {"files", "decoding", "rest"})
@@ -111,7 +111,7 @@ class Pictures(Case):
             (i, path, path.parts[0], {"blue": 0.1, "green": 0.5, "red": 0.9}[path.parts[0]])
             for i, path in enumerate(paths[::every])]
 
-    def test_from_a_table_of_paths_to_predictions_by_path(self):
+    def test_a_table_of_paths_gives_predictions_by_path(self):
         self.table("labels.csv", self.labels())
         options = "csv: {file: labels.csv, path: file, target: colour}, directory: train, size: [14, 14], resize: crop"
         config = CONFIG.replace("images: {directory: train, resize: crop, size: [14, 14]}", f"images: {{{options}}}")
@@ -146,7 +146,7 @@ class Pictures(Case):
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "again.csv")
         self.assertEqual((self.dir / "again.csv").read_text(), (self.dir / "out.csv").read_text())
 
-    def test_numbers_that_a_table_has_for_pictures(self):
+    def test_a_table_gives_regression_targets_for_images(self):
         self.table("labels.csv", self.labels())
         config = CONFIG.replace("images: {directory: train, ", "images: {csv: {file: labels.csv, path: file, target: warmth, weight: id}, directory: train, ")
         config = config.replace("  validation: {images: {directory: validation, resize: crop, size: [14, 14]}}\n", "")
@@ -206,7 +206,7 @@ class Pictures(Case):
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
         self.fit("--epochs", 1, config=config, preexec_fn=limit)
 
-    def test_mistakes_of_a_table(self):
+    def test_mistakes_in_a_table_are_errors_with_their_location(self):
         rows = self.labels()
         rows[7] = (6, "blue/missing.png", "blue", 0.1)
         self.table("labels.csv", rows)
@@ -221,22 +221,22 @@ class Pictures(Case):
     def new(self, *arguments):
         """Returns the written configuration and the output of `dtrain new`."""
         (self.dir / "new.yaml").unlink(missing_ok=True)
-        said = self.dtrain("new", *arguments, "--output", "new.yaml").err
-        return (self.dir / "new.yaml").read_text(encoding="utf-8"), said
+        messages = self.dtrain("new", *arguments, "--output", "new.yaml").err
+        return (self.dir / "new.yaml").read_text(encoding="utf-8"), messages
 
-    def test_new_counts_the_pictures_among_the_files(self):
-        text, said = self.new("train")
+    def test_new_counts_the_images_among_the_files(self):
+        text, messages = self.new("train")
         self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
         self.assertNotIn("on_error", text)
-        self.assertEqual(said, "")
+        self.assertEqual(messages, "")
         self.assertIn("batch_normalization: {momentum: 0.9}", text)
         self.write("train/blue/Thumbs.db", "no picture")
         self.write("train/green/a.gif", "GIF89a")
         self.write("train/red/notes.txt", "no picture")
         self.write("train/red/z\n: {.txt", "no picture")
-        text, said = self.new("train")
+        text, messages = self.new("train")
         self.assertIn("# 60 images: blue (20), green (20), red (20).", text)
-        for place in (text, said):
+        for place in (text, messages):
             self.assertIn("4 of 64 files in train are not images that can be read: train/blue/Thumbs.db, "
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
@@ -246,45 +246,45 @@ class Pictures(Case):
         self.assertIn("train/black: expected images (JPEG, PNG, BMP), found none in 1 file",
                       self.dtrain("new", "train", "--output", "other.yaml", expect=2).err)
 
-    def test_new_looks_at_some_of_very_many_files(self):
+    def test_new_samples_very_many_files(self):
         for name in ("blue", "red"):
             folder = self.dir / "many" / name
             folder.mkdir(parents=True)
             for i in range(5_001):
                 (folder / f"{i}.png").hardlink_to(self.dir / "train" / name / "00.png")
                 (folder / f"{i}.txt").symlink_to("nowhere")
-        text, said = self.new("many")
+        text, messages = self.new("many")
         self.assertIn("20,004 files, of which 10,002 were examined: blue (", text)
-        bad = int(re.search(r"([0-9,]+) of 10,002 files that were examined \(of 20,004\) in many", said).group(1).replace(",", ""))
+        bad = int(re.search(r"([0-9,]+) of 10,002 files that were examined \(of 20,004\) in many", messages).group(1).replace(",", ""))
         self.assertTrue(4_000 < bad < 6_000, bad)
 
     def test_new_looks_at_each_split(self):
         self.write("validation/blue/notes.txt", "no picture")
-        text, said = self.new(".")
-        self.assertRegex(said, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
+        text, messages = self.new(".")
+        self.assertRegex(messages, "1 of 13 files in .*validation is not an image that can be read: .*blue/notes.txt;")
         self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
                          ["validation"])
 
-    def test_new_warns_of_splits_that_are_taken_for_classes(self):
+    def test_new_warns_about_class_folders_named_like_splits(self):
         for name in ("Train", "Val"):
             (self.dir / "all" / name).mkdir(parents=True)
             for path in sorted((self.dir / "validation/red").glob("*.png")):
                 (self.dir / "all" / name / path.name).write_bytes(path.read_bytes())
-        text, said = self.new("all")
-        for place in (text, said):
+        text, messages = self.new("all")
+        for place in (text, messages):
             self.assertIn("'Train' and 'Val' are taken for classes", place)
 
-    def test_new_says_that_the_pictures_of_a_table_are_not_there(self):
+    def test_new_reports_missing_images_of_a_table(self):
         rows = self.labels()
         self.table("labels.csv", [(row[1], row[2]) for row in rows])
-        text, said = self.new("labels.csv")
+        text, messages = self.new("labels.csv")
         self.assertIn("directory: train", text)
-        self.assertEqual(said, "")
+        self.assertEqual(messages, "")
         # Some files are missing.
         for number in (51, 52, 53, 54):
             (self.dir / "train" / rows[number][1]).unlink()
-        text, said = self.new("labels.csv")
-        for place in (text, said):
+        text, messages = self.new("labels.csv")
+        for place in (text, messages):
             self.assertIn("4 of 60 files that 'file' names are not images that can be read: train/red/10.png, "
                           "train/red/11.png, train/red/12.png, ...", place)
         self.assertIn("on_error: skip", text)
@@ -295,8 +295,8 @@ class Pictures(Case):
         for folder in ("elsewhere", "nowhere"):
             for path in list((self.dir / folder).iterdir()):
                 path.rename(self.dir / folder / f"other-{path.name}")
-        text, said = self.new("labels.csv")
-        for place in (text, said):
+        text, messages = self.new("labels.csv")
+        for place in (text, messages):
             self.assertIn("none of the 60 files that 'file' names exists and is an image (JPEG, PNG, BMP): the "
                           "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
@@ -312,7 +312,7 @@ class Pictures(Case):
         self.assertIn("all rows have the same value there, 'blue'",
                       self.dtrain("new", "labels.csv", "--output", "new.yaml", expect=2).err)
 
-    def test_what_two_splits_have_to_say_is_said_once(self):
+    def test_a_warning_of_two_splits_is_printed_once(self):
         self.write("train/red/notes.txt", "no picture")
         config = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
         drawn = config.replace("{images: {directory: validation, resize: crop, size: [14, 14]}}",
@@ -322,17 +322,17 @@ class Pictures(Case):
         self.write("config.yaml", config.replace("{height: 12, width: 12}", "{height: 15, width: 12}"))
         self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("expected images of at least 15x12"), 1)
 
-    def test_new_says_how_an_archive_is_read(self):
+    def test_new_suggests_a_reader_for_an_archive(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
         self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
                       "images, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
-    def test_the_same_folder_for_two_splits_is_warned_of(self):
+    def test_the_same_folder_for_two_splits_is_a_warning(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
         self.assertIn("config.yaml:10:15: warning: validation: uses the same samples as train", message)
 
-    def test_killed_and_gone_on_with_gives_the_same_bits(self):
+    def test_a_killed_and_resumed_run_has_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", "--epochs", 12, after=13)
         self.dtrain("resume", "run")
@@ -342,7 +342,7 @@ class Pictures(Case):
         for mine, other in zip(self.metrics("single"), self.metrics("whole")):
             self.assertAlmostEqual(mine["loss"], other["loss"], places=3)
 
-    def test_a_broken_picture_is_an_error_or_left_out(self):
+    def test_a_broken_image_is_an_error_or_skipped(self):
         path = self.dir / "train/red/broken.png"
         path.write_bytes((self.dir / "train/red/00.png").read_bytes()[:200])
         message = self.fit(config=CONFIG, expect=1).err

@@ -33,7 +33,7 @@ class RawTables(Case):
         self.rows = list(rooms(200))
         self.write("rooms.csv", "booked,size,price,n\n" + "".join(self.rows))
 
-    def test_from_the_raw_file_to_predictions(self):
+    def test_a_raw_table_gives_predictions(self):
         note = "rooms.csv: 20 of 200 rows have no target and are left out (missing_target: skip)"
         fit = self.fit(config=CONFIG)
         self.assertEqual(fit.err.count(note), 1, fit.err)

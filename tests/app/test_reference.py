@@ -76,7 +76,7 @@ def examples(text):
 
 
 class Reference(Case):
-    def test_it_is_up_to_date(self):
+    def test_the_reference_is_up_to_date(self):
         printed = self.dtrain("schema", "--markdown").out
         self.assertTrue(REFERENCE.is_file() and REFERENCE.read_text(encoding="utf-8") == printed,
                         f"docs/reference.md is out of date; renew it: {RENEW}")
@@ -88,30 +88,30 @@ class Reference(Case):
         return process.returncode == 0, error
 
     def accepted_layer(self, example):
-        said = []
+        errors = []
         for shape in INPUTS:
             two = "inputs: [a, b]" in example
             good, error = self.accepted(inputs=f"a: {shape}, b: {shape}" if two else f"a: {shape}", layer=example)
             if good:
                 return True, ""
-            said.append(error)
-        return False, "\n".join(said)
+            errors.append(error)
+        return False, "\n".join(errors)
 
-    def test_the_program_takes_every_example(self):
+    def test_every_example_is_valid(self):
         found = list(examples(self.dtrain("schema", "--markdown").out))
         self.assertEqual({section for section, _, _ in found}, {*PLACES, "Layers"})
         for section, kind, example in found:
             with self.subTest(section=section, kind=kind, example=example):
                 self.assertTrue(example.startswith(f"{kind}:"))
-                good, said = (self.accepted_layer(example) if section == "Layers"
-                              else self.accepted(**PLACES[section](example)))
-                self.assertTrue(good, said)
+                good, error = (self.accepted_layer(example) if section == "Layers"
+                               else self.accepted(**PLACES[section](example)))
+                self.assertTrue(good, error)
 
-    def test_an_example_that_is_wrong_is_found(self):
+    def test_an_invalid_example_is_found(self):
         self.assertFalse(self.accepted(optimizer="adam: {learning_rat: 0.1}")[0])
         self.assertFalse(self.accepted_layer("dense: {units: 0}")[0])
 
-    def test_whole_examples(self):
+    def test_whole_examples_are_valid(self):
         text = self.dtrain("schema", "--markdown").out
         run = re.search(r"(?s)## The run\n.*?```yaml\n(.*?)\n```", text)[1]
         self.dtrain("summary", self.write("whole.yaml", run))
@@ -119,7 +119,7 @@ class Reference(Case):
         rest = run[run.index("dataset:"):]
         self.dtrain("summary", self.write("model.yaml", f"{model}\n{rest}"))
 
-    def test_every_kind_is_there(self):
+    def test_every_kind_is_documented(self):
         text = self.dtrain("schema", "--markdown").out
         names = {kind for _, kind, _ in examples(text)}
         for kind in ("dense", "relu", "glorot_uniform", "csv", "one_hot", "memory", "mirrored", "huber", "top_k", "adamw",

@@ -50,7 +50,7 @@ class Reports(Case):
     def only_run(self, path="run/report.html"):
         return self.page(path)["runs"][0]
 
-    def test_every_run_has_one(self):
+    def test_every_run_has_a_report(self):
         self.fit()
         run = self.only_run()
         lines = self.metrics()
@@ -71,7 +71,7 @@ class Reports(Case):
         self.assertLessEqual(sum(seconds for kind, seconds in time.items() if kind not in ("total", "reading")), time["total"] * 1.0001)
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "end"])
 
-    def test_the_best_epoch(self):
+    def test_the_best_epoch_is_marked(self):
         config = CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}").replace("accuracy]", "accuracy, confusion_matrix]")
         self.fit(config=config)
         run = self.only_run()
@@ -88,7 +88,7 @@ class Reports(Case):
         self.fit(output="plain")
         self.assertIsNone(self.only_run("plain/report.html")["kept_best"])
 
-    def test_keys_that_somebody_wrote(self):
+    def test_keys_given_by_the_user_are_listed(self):
         self.fit("--set", "train.clip_norm=5")
         written = self.only_run()["written"]
         self.assertIn("train.clip_norm", written)
@@ -99,7 +99,7 @@ class Reports(Case):
         self.dtrain("resume", "run", "--epochs", 5, "--set", "train.accumulate=2")
         self.assertEqual(set(self.only_run()["written"]) - set(written), {"train.accumulate"})
 
-    def test_curves_of_an_auc(self):
+    def test_an_auc_has_a_curve(self):
         config = CONFIG.replace("dense: {units: 3}", "dense: {units: 1}").replace("target: {classes: 3}", "target: {shape: [1]}").replace(
             "{sparse_categorical_crossentropy: {from_logits: true}}", "{binary_crossentropy: {from_logits: true}}").replace(
             "[sparse_categorical_accuracy]", "[auc, {auc: {curve: PR, name: pr}}]")
@@ -113,7 +113,7 @@ class Reports(Case):
         area = sum((x - before_x) * (y + before_y) / 2 for before_x, x, before_y, y in zip([0] + misses, misses, [0] + hits, hits))
         self.assertAlmostEqual(area / hits[-1] / misses[-1], self.metrics()[-1]["val_auc"], delta=0.02)
 
-    def test_pictures(self):
+    def test_sample_images_are_shown(self):
         config = """\
 model: {inputs: {image: [6, 200, 1]}, layers: [flatten, {dense: {units: 3}}]}
 dataset:
@@ -137,11 +137,11 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.dtrain("report", "run", "-o", "again.html")
         self.assertEqual(self.only_run("again.html")["samples"], shown)
 
-    def test_the_stages_of_a_pipeline_have_a_row_each(self):
+    def test_each_stage_of_a_pipeline_has_a_row(self):
         self.fit(config=CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout]}}"))
         self.assertEqual([(row["replica"], row["slot"], row["device"]) for row in self.only_run()["memory"]], [(0, 0, "cpu:0"), (0, 1, "cpu:1")])
 
-    def test_a_run_that_was_killed_and_went_on(self):
+    def test_a_killed_and_resumed_run_is_shown(self):
         self.write("config.yaml", CONFIG.replace("epochs: 4", "epochs: 1000"))
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", after=STEPS_PER_EPOCH * 3)
         self.dtrain("report", "run", "--output", "killed.html")
@@ -155,7 +155,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.dtrain("resume", "run", "--epochs", 6)  # nothing left to train, so the times do not change
         self.assertEqual(self.only_run()["time"]["computing"], run["time"]["computing"])
 
-    def test_several_runs(self):
+    def test_several_runs_are_compared(self):
         for rate in (1, 2):
             self.fit("--set", f"train.batch_size={16 * rate}", output=f"runs/{rate}")
         self.assertIn("wrote both.html", self.dtrain("report", "runs/1", "runs/2/", "-o", "both.html").out)
@@ -169,7 +169,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.assertNotIn("val_loss", data["larger_is_better"])
         self.assertEqual(data["runs"], self.json("report", "runs/1", "runs/2")["runs"])
 
-    def test_short_values_that_differ(self):
+    def test_different_short_values_are_shown(self):
         rate = "train.optimizer.adam.learning_rate"
         runs = {"a": ("model.layers.2.dense=3", f"{rate}=0.01"), "b": ("model.layers.2.dense={units: 3, use_bias: false}", f"{rate}=0.1")}
         for name, sets in runs.items():
@@ -182,7 +182,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
                                   f"{rate}.exponential_decay.decay_steps": [None, "50"], f"{rate}.exponential_decay.decay_rate": [None, "0.9"]})
         self.assertEqual(self.json("report", "a")["differences"], [])
 
-    def test_what_people_name_is_text(self):
+    def test_names_are_shown_as_text(self):
         config = CONFIG.replace("seed: 3", f"seed: 3\nname: '{ALIEN.replace('/', '')}'").replace(
             "- dense: {units: 3}", "- dense: {units: 3, name: '<img src=x onerror=alert(1)>'}")
         if self.dtrain("check", self.write("config.yaml", config), expect=None).returncode:
@@ -192,7 +192,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.dtrain("fit", "config.yaml", "--output", "a<b>/<script>alert(2)<b>")
         self.page("a<b>/<script>alert(2)<b>/report.html")
 
-    def test_mistakes(self):
+    def test_wrong_arguments_are_errors(self):
         self.fit("--epochs", 1)
         self.write("other/file.txt", "")
         foreign = self.write("other/page.html", "<!doctype html>\n<title>mine</title>\n")
@@ -218,7 +218,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
 
 
 class Lists(Case):
-    def test_runs(self):
+    def test_runs_lists_runs_in_a_folder(self):
         self.assertIn("runs: expected a folder", self.dtrain("runs", expect=2).err)
         self.fit(output="runs/a")
         self.fit("--epochs", 2, output="runs/deeper/b")
@@ -256,7 +256,7 @@ class Completion(Case):
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         return run.stdout.split()
 
-    def test_bash(self):
+    def test_bash_completes_commands_and_options(self):
         self.assertEqual(self.complete("f"), ["fit"])
         self.assertIn("completion", self.complete(""))
         self.assertEqual(self.complete("fit", "--res"), ["--resume"])
@@ -264,7 +264,7 @@ class Completion(Case):
         self.assertEqual(self.complete("evaluate", "run", "--split", "te"), ["test"])
         self.assertEqual(self.complete("fit", "x"), [])  # bash completes files itself
 
-    def test_every_command_and_option_is_there(self):
+    def test_completion_has_every_command_and_option(self):
         scripts = [self.dtrain("completion", shell).out for shell in ("bash", "zsh", "fish")]
         commands = re.findall(r"(?m)^  ([a-z]+) ", self.dtrain("--help").out.split("SUBCOMMANDS")[-1].split("Subcommands")[-1])
         self.assertIn("fit", commands)
@@ -273,7 +273,7 @@ class Completion(Case):
                 for script in scripts:
                     self.assertIn(option, script)
 
-    def test_other_shells_take_theirs(self):
+    def test_completion_scripts_of_other_shells_are_valid(self):
         for shell, arguments in (("zsh", ["-n"]), ("fish", ["--no-execute"])):
             if not shutil.which(shell):
                 continue

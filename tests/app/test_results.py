@@ -66,7 +66,7 @@ class Digits(Case):
         self.labels = [int(row[-1]) for row in rows]
         self.write("inputs.csv", "".join(",".join(row[:-1]) + "\n" for row in rows))
 
-    def test_predictions_are_what_was_evaluated(self):
+    def test_predictions_agree_with_evaluate(self):
         result = self.json("evaluate", "run")
         self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", "--outputs", "raw")
         logits = raw_scores(self.dir / "out.csv")
@@ -77,7 +77,7 @@ class Digits(Case):
         self.assertAlmostEqual(sum(losses) / len(losses), result["loss"], places=4)
         self.assertEqual(result["samples"], len(self.labels))
 
-    def test_every_format_holds_the_same_numbers(self):
+    def test_every_format_has_the_same_numbers(self):
         document = self.json("predict", "run", "--input", "inputs.csv", "--output", "out.npy")
         self.assertEqual(document["samples"], len(self.labels))
         self.assertEqual(document["outputs"], "raw")
@@ -89,7 +89,7 @@ class Digits(Case):
         raw = b"".join(struct.pack("<10f", *row) for row in numbers)
         self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # stored contiguously; tests/data reads it as HDF5
 
-    def test_any_format_holds_probabilities_or_raw_outputs(self):
+    def test_any_format_has_probabilities_or_raw_outputs(self):
         predict = lambda output, *more: self.dtrain("predict", "run", "--input", "inputs.csv", "--output", output, *more).out
         self.assertIn("which are logits (--outputs probabilities", predict("raw.npy"))
         self.assertIn(": probabilities\n", predict("named.npy", "--outputs", "probabilities"))
@@ -116,7 +116,7 @@ class Digits(Case):
                 self.assertAlmostEqual(float(table[number][str(c)]), probabilities[c], places=6)
                 self.assertAlmostEqual(raw_lines[number][str(c)], logits[c], places=5)
 
-    def test_inputs_that_are_no_text(self):
+    def test_inputs_may_be_arrays(self):
         rows = read_csv(self.dir / "inputs.csv")
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 64), }}".ljust(117) + "\n"
         (self.dir / "inputs.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.encode()
@@ -128,14 +128,14 @@ class Digits(Case):
             refusal = self.dtrain("predict", "run", "--input", "inputs.npy", "--output", "out.csv", option, expect=2)
             self.assertIn("because a header or a delimiter was given", refusal.err)
 
-    def test_neither_the_input_nor_a_checkpoint_is_written_over(self):
+    def test_the_input_and_checkpoints_are_not_overwritten(self):
         checkpoint = self.checkpoints()[-1]
         kept = {path: path.read_bytes() for path in [checkpoint, self.dir / "inputs.csv"]}
         for output in [checkpoint, "inputs.csv", "./run/../inputs.csv", "run/checkpoints/ckpt-00000001.h5"]:
             self.assertIn("--output", self.dtrain("predict", "run", "--input", "inputs.csv", "--output", output, expect=2).err)
         self.assertEqual({path: path.read_bytes() for path in kept}, kept)
 
-    def test_the_batch_size_does_not_matter(self):
+    def test_predictions_do_not_depend_on_the_batch_size(self):
         for size in (1, 7, 250):
             self.dtrain("predict", "run", "--input", "inputs.csv", "--output", f"{size}.npy", "--batch-size", size)
         for size in (7, 250):
@@ -143,7 +143,7 @@ class Digits(Case):
                 for a, b in zip(row, other):
                     self.assertAlmostEqual(a, b, delta=1e-4)
 
-    def test_what_predict_refuses(self):
+    def test_wrong_arguments_of_predict_are_errors(self):
         before = sorted(self.dir.iterdir())
         for arguments in (["--input", "inputs.csv", "--output", "out.txt"],
                           ["--input", "missing.csv", "--output", "out.csv"],
@@ -155,7 +155,7 @@ class Digits(Case):
                 self.assertIn("error: ", self.dtrain("predict", "run", *arguments, expect=2).err)
         self.assertEqual(sorted(self.dir.iterdir()), before)
 
-    def test_other_splits(self):
+    def test_evaluate_accepts_other_splits(self):
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 250)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 1297)
         self.assertEqual(self.json("evaluate", "run", "--set", "dataset.test.rows=[1547, 1557]")["samples"], 10)
@@ -166,7 +166,7 @@ class Digits(Case):
         result = self.json("evaluate", "run", "--split", "validation")
         self.assertAlmostEqual(result["loss"], last["val_loss"], places=6)
 
-    def test_replicas_evaluate_alike(self):
+    def test_any_number_of_replicas_evaluates_the_same(self):
         one = self.json("evaluate", "run", "--set", "strategy=single")
         for changes in (["strategy={mirrored: {devices: [cpu:0], replicas: 2}}"],
                         ["strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 5}}"],
@@ -177,7 +177,7 @@ class Digits(Case):
 
 
 class SeveralOutputs(Case):
-    def test_npy_does_not_hold_them(self):
+    def test_npy_cannot_store_several_outputs(self):
         self.fit(config=BRANCHES)
         self.write("inputs.csv", "1,2,3,4,5,6\n" * 20)
         refusal = self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.npy", expect=2)
@@ -193,7 +193,7 @@ class SeveralOutputs(Case):
             self.assertEqual(row["kind"], str(scores.index(max(scores))))
             self.assertAlmostEqual(sum(scores), 1, places=5)
 
-    def test_losses_add_up(self):
+    def test_the_loss_is_the_sum_of_the_outputs_losses(self):
         self.fit(config=BRANCHES)
         result = self.json("evaluate", "run", "--split", "train")
         self.assertAlmostEqual(result["loss"], result["kind_loss"] + result["size_loss"], places=6)
@@ -213,7 +213,7 @@ class SeveralOutputs(Case):
         text = self.dtrain("summary", "config.yaml").out
         self.assertEqual(len([line for line in text.splitlines() if line.startswith(("left ", "kind "))]), 2)
 
-    def test_summary_says_where_layers_are_whose_weights_they_have_and_what_is_recomputed(self):
+    def test_summary_shows_devices_shared_weights_and_recomputation(self):
         model = """\
 model:
   inputs: {a: [8], b: [8]}
@@ -253,7 +253,7 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 
 
 class Facts(Case):
-    def test_check_gives_the_plan_and_leaves_nothing(self):
+    def test_check_prints_the_plan_and_writes_no_files(self):
         self.write("config.yaml", CONFIG.replace("strategy:", "# strategy:") +
                    "strategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}\n")
         before = sorted(self.dir.rglob("*"))
@@ -270,12 +270,12 @@ class Facts(Case):
         self.assertEqual(self.dtrain("check", "config.yaml", "--quiet").out, "")
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
-    def test_check_looks_through_the_labels(self):
+    def test_check_reads_all_labels(self):
         self.write("config.yaml", CONFIG)
         error = self.dtrain("check", "config.yaml", "--set", "dataset.train.synthetic.target.classes=4", expect=2).err
         self.assertRegex(error, "sample .* called 'train' has 3 for 'dense.*', which takes 0 to 2")
 
-    def test_indices_that_an_embedding_lacks(self):
+    def test_indices_outside_an_embedding_are_errors(self):
         config = """
 model:
   inputs: {word: {shape: [2], dtype: int32}}
@@ -296,7 +296,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         self.assertIn("has 7 for 'embedding', which takes 0 to 4",
                       self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", expect=2).err)
 
-    def test_check_measures_a_step_where_asked_and_leaves_nothing(self):
+    def test_check_measures_a_step_on_request_and_writes_no_files(self):
         self.write("config.yaml", CONFIG)
         before = sorted(self.dir.rglob("*"))
         self.assertIsNone(self.json("check", "config.yaml")["time"])
@@ -308,7 +308,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         self.assertIn(" per step ", self.dtrain("check", "config.yaml", "--measure").out)
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
-    def test_check_refuses_what_fit_would(self):
+    def test_check_and_fit_reject_the_same_configurations(self):
         idx = "{idx: {input: nowhere-images, target: nowhere-labels}}"
         self.write("config.yaml", CONFIG)
         process = self.dtrain("check", "config.yaml", "--set", f"dataset.train={idx}",
@@ -317,14 +317,14 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         self.dtrain("check", "config.yaml", "--set", "strategy={single: {device: gpu:77}}", expect=2)
         self.dtrain("check", "missing.yaml", expect=2)
 
-    def test_summary_of_a_run_and_of_its_configuration(self):
+    def test_summary_is_the_same_for_a_run_and_its_configuration(self):
         self.fit("--epochs", 1)
         layers = self.json("summary", "config.yaml")["layers"]
         self.assertEqual([layer["kind"] for layer in layers], ["input", "dense", "dropout", "dense"])
         for path in ("run", "run/checkpoints", self.checkpoints()[-1]):
             self.assertEqual(self.json("summary", path)["layers"], layers)
 
-    def test_inspect(self):
+    def test_inspect_lists_a_checkpoints_arrays(self):
         self.fit("--epochs", 1)
         path = self.checkpoints()[-1]
         document = self.json("inspect", path)
@@ -348,7 +348,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         path.write_bytes(data)
         self.assertIn(path.name, self.dtrain("inspect", path, expect=2).err)
 
-    def test_gpus(self):
+    def test_gpus_describes_the_cpu_and_gpus(self):
         document = self.json("gpus")
         self.assertGreaterEqual(document["cpu"]["cores"], 1)
         self.assertGreater(document["cpu"]["memory_total"], document["cpu"]["memory_available"])
@@ -365,12 +365,12 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
             self.assertIn(f"gpu:{device['index']}  {device['name']}", text)
             self.assertLessEqual(device["memory_free"], device["memory_total"])
 
-    def test_no_gpu_is_visible(self):
+    def test_hidden_gpus_are_not_listed(self):
         gpu = self.json("gpus", env={"CUDA_VISIBLE_DEVICES": ""})["gpu"]
         self.assertEqual(gpu["count"], 0)
         self.assertTrue(gpu["reason"])
 
-    def test_schema(self):
+    def test_the_schema_describes_a_configuration(self):
         schema = json.loads(self.dtrain("schema").out)
         self.assertLessEqual({"model", "dataset", "strategy", "train", "checkpoint"}, set(schema["properties"]))
         dataset = next(part for part in schema["properties"]["dataset"]["anyOf"] if "properties" in part)

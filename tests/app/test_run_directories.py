@@ -18,7 +18,7 @@ class ForeignFiles(Case):
         after = {path: path.read_bytes() for path in (self.dir / "proj").rglob("*") if path.is_file()}
         self.assertEqual(after, before)
 
-    def test_names_of_a_run_in_a_foreign_directory_are_refused(self):
+    def test_a_foreign_directory_with_names_of_a_run_is_an_error(self):
         self.write("config.yaml", CONFIG)
         self.fit("--epochs", 1, output="other")
         run_files = ["config.yaml", "metrics.csv", "metrics.jsonl", "report.html", "run.jsonl"]
@@ -35,7 +35,7 @@ class ForeignFiles(Case):
                 self.assert_refused(["resume", "other", "--output", "proj", "--epochs", 2],
                                     *([] if "ckpt" in names[0] else names))
 
-    def test_foreign_json_lines_are_no_run(self):
+    def test_foreign_json_lines_are_not_a_run(self):
         self.write("config.yaml", CONFIG)
         self.write("proj/run.jsonl", '{"event": "fit of a curve"}\n')
         self.assert_refused(["fit", "config.yaml", "--output", "proj", "--overwrite"], "run.jsonl")
@@ -93,7 +93,7 @@ class Numbers(Case):
         self.assertEqual(len(self.metrics("runs/titanic")), 4)
         self.assertEqual(self.runs(), ["titanic", "titanic-2"])
 
-    def test_resume_knows_the_runs_of_another_configuration(self):
+    def test_resume_ignores_runs_of_another_configuration(self):
         self.fit_here()
         self.fit_here(name="titanic-2")
         self.fit_here("--resume", epochs=2)
@@ -102,7 +102,7 @@ class Numbers(Case):
         self.fit_here()
         self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
 
-    def test_fits_that_start_at_once_have_a_directory_each(self):
+    def test_simultaneous_fits_have_separate_directories(self):
         self.write("titanic.yaml", CONFIG)
         for process in [self.start("fit", "titanic.yaml", "--epochs", 2) for _ in range(4)]:
             _, error = process.communicate(timeout=100)

@@ -15,7 +15,7 @@ class Best(Case):
         self.best = losses.index(min(losses)) + 1
         self.assertLess(self.best, 4)  # otherwise the test is vacuous
 
-    def test_evaluate(self):
+    def test_evaluate_uses_the_best_checkpoint(self):
         named, best, newest = (self.json("evaluate", "run", "--split", "validation", *more)
                                for more in ([], ["--best"], ["--newest"]))
         self.assertEqual(named, best)
@@ -30,7 +30,7 @@ class Best(Case):
         self.assertEqual(self.json("evaluate", path)["checkpoint"]["chosen"], "given")
         self.dtrain("evaluate", "run", "--best", "--newest", expect=2)
 
-    def test_predict(self):
+    def test_predict_uses_the_best_checkpoint(self):
         self.write("in.csv", "0.5," * 11 + "0.5\n")
         path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
         chosen = {}
@@ -52,12 +52,12 @@ class Best(Case):
         self.assertIn("expected the best checkpoint so far", process.err)
         self.assertIn('"chosen": "newest"', process.out)
 
-    def test_resume(self):
+    def test_resume_may_start_from_the_best_checkpoint(self):
         self.dtrain("resume", "run", "--best", "--epochs", self.best + 1, "--output", "other")
         self.assertEqual([line["epoch"] for line in self.metrics("other")], list(range(1, self.best + 2)))
         self.assertEqual(self.metrics("other"), self.metrics()[:self.best + 1])
 
-    def test_there_is_none(self):
+    def test_a_missing_best_checkpoint_is_an_error(self):
         self.assertIn("is a single checkpoint", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
         path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
         path.unlink()
@@ -70,7 +70,7 @@ class Best(Case):
 
 
 class Moved(Case):
-    def test_data_that_moved(self):
+    def test_moved_data_can_be_given_again(self):
         (self.dir / "old").mkdir()
         rows = "".join(f"{i % 7 / 7},{i % 5 / 5},{i % 2}\n" for i in range(20))
         (self.dir / "old/data.csv").write_text(rows)
@@ -90,7 +90,7 @@ class Moved(Case):
 
 
 class Paths(Case):
-    def test_paths_that_lead_nowhere(self):
+    def test_invalid_paths_are_errors(self):
         (self.dir / "loop").symlink_to("loop")
         long = "x" * 300
         for command in (["evaluate"], ["resume"], ["summary"]):
@@ -99,7 +99,7 @@ class Paths(Case):
                 self.assertIn(word, process.err)
                 self.assertNotIn("filesystem error", process.err)
 
-    def test_a_folder_that_may_not_be_searched(self):
+    def test_an_unreadable_folder_is_an_error(self):
         if os.geteuid() == 0:
             self.skipTest("root may")
         self.fit("--epochs", 1)
@@ -109,7 +109,7 @@ class Paths(Case):
             process = self.dtrain("evaluate", path, expect=2)
             self.assertIn("Permission denied", process.err)
 
-    def test_a_working_directory_that_is_gone(self):
+    def test_a_deleted_working_directory_is_an_error(self):
         gone = self.dir / "gone"
         gone.mkdir()
         self.write("config.yaml", CONFIG)

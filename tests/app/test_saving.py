@@ -44,14 +44,14 @@ class Saving(Case):
 
 
 class Signals(Saving):
-    def test_a_terminal_that_is_closed(self):
+    def test_closing_the_terminal_saves_the_run(self):
         process = self.begin()
         for _ in range(3):  # the shell and the kernel each send one
             process.send_signal(signal.SIGHUP)
         process = self.finish(process, 129)
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
 
-    def test_saved_when_asked_and_going_on(self):
+    def test_sigusr1_saves_and_the_run_continues(self):
         process = self.begin(config=CONFIG.replace("every: 10 steps", "every: 1000000 epochs"))
         for count in (1, 2):
             process.send_signal(signal.SIGUSR1)
@@ -60,7 +60,7 @@ class Signals(Saving):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process, 143).err.count("; training continues"), 2)
 
-    def test_two_at_once_are_one(self):
+    def test_two_simultaneous_signals_count_as_one(self):
         """`timeout` sends SIGTERM to the process and to its group."""
         for pause in (0, 0.3):
             shutil.rmtree(self.dir / "run", ignore_errors=True)
@@ -72,7 +72,7 @@ class Signals(Saving):
             self.assertEqual(process.err.count("SIGTERM: stopping"), 1)
             self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
 
-    def test_no_thread_that_computes_takes_signals(self):
+    def test_compute_threads_block_signals(self):
         """A signal handler on such a thread's stack would overwrite data that oneDNN keeps there."""
         process = self.begin()
         taken = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))
@@ -99,14 +99,14 @@ class Signals(Saving):
                 self.finish(process, 0)
                 self.assert_same_run(run, whole)
 
-    def test_a_command_that_saves_nothing_ends_as_the_signal_says(self):
+    def test_a_signal_ends_a_command_without_a_run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             process = self.start("gpus", "--watch", "--json")
             process.stdout.readline()
             process.send_signal(number)
             self.finish(process, -number)
 
-    def test_what_was_ignored_stays_ignored(self):
+    def test_ignored_signals_stay_ignored(self):
         def ignore():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -118,7 +118,7 @@ class Signals(Saving):
         process.send_signal(signal.SIGTERM)
         self.finish(process, 143)
 
-    def test_a_time_limit(self):
+    def test_max_time_stops_a_run(self):
         self.fit(output="whole")
         limited = self.fit("--set", "train.max_time=0.001 minutes", "--epochs", 1000000)
         self.assertIn("max_time (0.001 minutes) is over at step", limited.err)
@@ -134,7 +134,7 @@ class Signals(Saving):
 
 
 class Directories(Saving):
-    def test_renamed(self):
+    def test_a_run_directory_may_be_renamed(self):
         process = self.begin()
         (self.dir / "run").rename(self.dir / "elsewhere")
         time.sleep(0.2)
@@ -146,7 +146,7 @@ class Directories(Saving):
         self.assertEqual(self.events("elsewhere")[-1]["event"], "end")
         self.dtrain("resume", "elsewhere", "--epochs", 1)
 
-    def test_removed(self):
+    def test_a_removed_run_directory_is_saved_elsewhere(self):
         process = self.begin()
         while (self.dir / "run").exists():  # retries whenever something is written meanwhile
             shutil.rmtree(self.dir / "run", ignore_errors=True)
@@ -159,7 +159,7 @@ class Directories(Saving):
         self.assertEqual(epochs, list(range(1, len(epochs) + 1)))
         self.dtrain("resume", "run-recovered", "--epochs", 1)
 
-    def test_a_refused_run_leaves_no_folder(self):
+    def test_a_rejected_run_leaves_no_folder(self):
         self.write("data.csv", "1,2,7\n" * 20)
         wrong = CONFIG.replace("{x: [12]}", "{x: [2]}").replace(
             "{synthetic: {samples: 500, target: {classes: 3}, seed: 1}}", "{csv: {file: data.csv, target: -1}}")
@@ -176,13 +176,13 @@ class Directories(Saving):
         self.dtrain("resume", "mine", expect=2)
         self.assertEqual(os.listdir(self.dir / "mine"), ["notes.txt"])
 
-    def test_leftovers_of_killed_runs_go(self):
+    def test_temporary_files_of_killed_runs_are_removed(self):
         self.fit("--epochs", 1)
         left = [self.write(f"run/{name}.tmp-999999999", "") for name in (".config.yaml", "checkpoints/.ckpt-00000001.h5")]
         self.dtrain("resume", "run", "--epochs", 1)
         self.assertFalse(any(path.exists() for path in left))
 
-    def test_two_that_resume_at_once(self):
+    def test_only_one_of_several_simultaneous_resumes_runs(self):
         self.fit("--epochs", 1)
         started = [self.start("resume", "run", "--epochs", 200) for _ in range(4)]
         codes = []
@@ -193,7 +193,7 @@ class Directories(Saving):
         self.assertEqual(sorted(codes), [0, 2, 2, 2])
         self.assertEqual(len(self.metrics()), 200)
 
-    def test_what_was_run_when_and_where(self):
+    def test_run_jsonl_records_command_time_and_machine(self):
         self.fit("--epochs", 1)
         self.dtrain("resume", "run", "--epochs", 2)
         begin, end, resume, _ = self.events()
@@ -213,13 +213,13 @@ class Directories(Saving):
         self.assertEqual([event["event"] for event in self.events()], ["fit", "end"])
         self.assertIn("stopped at step", self.events()[-1]["how"])
 
-    def test_bytes_that_are_no_utf8(self):
+    def test_run_jsonl_records_bytes_that_are_not_utf8(self):
         self.write("config.yaml", CONFIG)
         self.dtrain("fit", "config.yaml", "--output", os.fsdecode(b"run\xe9"), "--epochs", 1, "--quiet")
         event = json.loads((self.dir / os.fsdecode(b"run\xe9/run.jsonl")).read_text().splitlines()[0])
         self.assertIn(os.fsdecode(b"run\xe9"), event["command"])
 
-    def test_an_early_end_is_explained(self):
+    def test_run_jsonl_explains_an_early_end(self):
         self.fit("--set", "train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]", "--epochs", 30)
         words = self.dtrain("resume", "run").err
         self.assertIn("nothing left to train: a callback ended the run after 2 epochs (early stopping: val_loss has", words)
@@ -252,7 +252,7 @@ class Failures(Saving):
         process.out, process.err = process.communicate(timeout=100)
         return process, log.read_text().splitlines()
 
-    def test_a_full_disk_costs_old_checkpoints_not_the_end(self):
+    def test_a_full_disk_removes_old_checkpoints_to_save_the_last(self):
         for keep, code in ((3, 0), (1, 1)):
             with self.subTest(keep):
                 self.write("config.yaml", CONFIG.replace("every: 10 steps, keep: 100", f"every: 1 epoch, keep: {keep}"))
@@ -268,7 +268,7 @@ class Failures(Saving):
                     self.assertIn("No space left on device", full.err)
                 shutil.rmtree(self.dir / "run")
 
-    def test_data_that_cannot_be_read_any_more(self):
+    def test_unreadable_data_ends_the_run_with_the_last_step_saved(self):
         header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20000, 12), }".ljust(117) + "\n"
         npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"\0\0\x80\x3f" * 240000
         (self.dir / "x.npy").write_bytes(npy)
@@ -288,7 +288,7 @@ class Failures(Saving):
         (self.dir / "x.npy").write_bytes(npy)
         self.dtrain("resume", "run", "--epochs", 1)
 
-    def test_short_epochs_take_no_time_to_save(self):
+    def test_short_epochs_are_not_all_saved(self):
         config = CONFIG.replace("every: 10 steps, keep: 100", "best: {monitor: loss}").replace("samples: 500", "samples: 16")
         process = self.fit("--epochs", 400, config=config)
         self.assertEqual(len(self.metrics()), 400)

@@ -28,7 +28,7 @@ class Sweep(Case):
 
 
 class Tables(Sweep):
-    def test_every_combination_and_its_table(self):
+    def test_every_combination_has_a_row_in_the_table(self):
         result = self.json(*SWEEP, "--set", "train.batch_size=16,32", "--set", "train.epochs=2", "--seeds", 2)
         self.assertEqual(len(result["settings"]), 4)
         self.assertEqual(len(result["runs"]), 8)
@@ -61,7 +61,7 @@ class Tables(Sweep):
         self.assertIn("runs/config-sweep: mean and deviation by setting\n" + again.out, runs)
         self.assertEqual(self.json("runs")[0]["varied"]["seed"], "3")
 
-    def test_the_option_of_a_schedule_has_a_title(self):
+    def test_a_schedules_option_has_a_short_title(self):
         line = ("sweep", "config.yaml", "--set", f"{RATE}={{cosine_decay: {{initial: 0.1}}}}", "--set", f"{RATE}.cosine_decay.initial=0.1,0.2",
                 "--set", "train.epochs=1")
         done = self.dtrain(*line)
@@ -73,7 +73,7 @@ class Tables(Sweep):
         self.assertEqual(self.folders(), ["learning_rate.initial=0.1", "learning_rate.initial=0.2"])
         self.assertEqual(self.json("report", "runs/config-sweep")["varied"], {f"{RATE}.cosine_decay.initial": "learning_rate.initial"})
 
-    def test_seeds_that_draw_other_splits_are_told(self):
+    def test_seeds_that_draw_other_splits_are_a_note(self):
         note = "each seed draws a different validation split"
         drawn = "dataset.validation={split: {of: train, fraction: 0.2%s}}"
         line = ("sweep", "config.yaml", "--set", "train.epochs=1")
@@ -82,14 +82,14 @@ class Tables(Sweep):
         for same in (("--set", drawn % ", seed: 1", "--seeds", 2), ("--seeds", 2), ("--set", drawn % "", "--set", f"{RATE}=0.1,0.2")):
             self.assertNotIn(note, self.dtrain(*line, *same).err)
 
-    def test_metrics_that_grow_are_sorted_the_other_way(self):
+    def test_metrics_to_maximize_are_sorted_in_descending_order(self):
         result = self.json(*SWEEP, "--set", "train.epochs=2", "--set",
                            "checkpoint.best={monitor: val_sparse_categorical_accuracy}")
         means = [setting["mean"] for setting in result["settings"]]
         self.assertEqual(means, sorted(means, reverse=True))
         self.assertIsNone(result["settings"][0]["deviation"])
 
-    def test_a_few_drawn_at_random_are_the_same_each_time(self):
+    def test_random_combinations_are_reproducible(self):
         line = ("sweep", "config.yaml", "--set", f"{RATE}=0.1,0.2,0.3,0.4,0.5", "--set", "train.batch_size=100,200,300",
                 "--set", "train.epochs=1", "--random", 3)
         first = self.json(*line)
@@ -98,7 +98,7 @@ class Tables(Sweep):
         other = self.json(*line, "--set", "seed=9", "--output", "other")
         self.assertNotEqual([run["values"] for run in other["runs"]], [run["values"] for run in first["runs"]])
 
-    def test_values_with_commas(self):
+    def test_values_may_contain_commas(self):
         result = self.json("sweep", "config.yaml", "--set", "train.epochs=1", "--set",
                            "train.optimizer={sgd: {learning_rate: 0.1, momentum: 0.9}}, adam,'rmsprop'", "--set",
                            "dataset.train.rows=[0, 100],[0, 200]")
@@ -109,7 +109,7 @@ class Tables(Sweep):
 
 
 class Mistakes(Sweep):
-    def test_they_are_reported_once_and_before_anything_is_trained(self):
+    def test_mistakes_are_reported_once_before_training(self):
         for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
                             (["train.epochs=1"], "found nothing"), ([f"{RATE}=0.1,,0.2"], "expected a value before, after and between commas"),
                             ([f"{RATE}=0.1,0.1"], "'0.1' twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in one --set"),
@@ -121,7 +121,7 @@ class Mistakes(Sweep):
                 self.assertFalse(list(self.dir.glob("runs/*/*/checkpoints")))
         self.assertIn("--seeds", self.dtrain(*SWEEP, "--set", "seed=1,2", "--seeds", 2, expect=2).err)
 
-    def test_a_setting_that_fails_does_not_stop_the_others(self):
+    def test_a_failed_setting_does_not_stop_the_others(self):
         process = self.dtrain("sweep", "config.yaml", "--set", f"{RATE}=0.01,1.0e+30", "--set", "train.epochs=2",
                               "--seeds", 2, "--json", expect=1)
         good, bad = json.loads(process.out)["settings"]
@@ -130,7 +130,7 @@ class Mistakes(Sweep):
         self.assertRegex(bad["note"], "loss|weights")
         self.assertIn("2 of 4 runs failed", process.err)
 
-    def test_other_sweeps_and_files_stay(self):
+    def test_other_sweeps_and_files_are_kept(self):
         self.dtrain(*SWEEP, "--set", "train.epochs=1")
         process = self.dtrain(*SWEEP, "--set", "train.epochs=2")  # another configuration
         self.assertIn("saved in runs/config-sweep-2", process.err)
@@ -148,7 +148,7 @@ class Processes(Sweep):
     def arrays_of(self, sweep):
         return {run: self.arrays(self.checkpoints(f"{sweep}/{run}")[-1]) for run in self.folders(sweep)}
 
-    def test_bits_do_not_depend_on_how_many_run_at_once(self):
+    def test_bits_do_not_depend_on_the_number_of_jobs(self):
         sets = ("--set", "model.layers.0.dense.units=256", "--set", "train.epochs=1", "--seeds", 2, "--quiet")
         self.dtrain(*SWEEP, *sets, "--jobs", 1, "--output", "one")
         self.dtrain(*SWEEP, *sets, "--output", "many")
@@ -172,7 +172,7 @@ class Processes(Sweep):
             self.assertLess(time.monotonic(), end, "nothing happened")
             time.sleep(0.02)
 
-    def test_a_stop_saves_every_run_and_the_same_line_goes_on(self):
+    def test_a_stopped_sweep_saves_every_run_and_resumes(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             process = self.start_endless()
             process.send_signal(number)
@@ -186,7 +186,7 @@ class Processes(Sweep):
                 self.assertTrue(self.checkpoints(f"runs/config-sweep/{run}"), error)
                 self.assertIn("stopped", (self.dir / f"runs/config-sweep/{run}/run.jsonl").read_text())
 
-    def test_an_interrupted_sweep_ends_as_an_undisturbed_one(self):
+    def test_an_interrupted_sweep_has_the_results_of_an_uninterrupted_one(self):
         line = (*SWEEP, "--set", "train.epochs=40", "--quiet")
         process = self.start(*line)
         self.wait_for(lambda: process.poll() is not None or list(self.dir.glob("runs/config-sweep/*/metrics.jsonl")))
@@ -196,14 +196,14 @@ class Processes(Sweep):
         self.dtrain(*line, "--output", "whole")
         self.assertEqual(self.arrays_of("runs/config-sweep"), self.arrays_of("whole"))
 
-    def test_no_run_outlives_a_sweep_that_is_killed(self):
+    def test_the_runs_of_a_killed_sweep_end(self):
         process = self.start_endless()
         process.kill()
         process.communicate()
         states = lambda: [run["state"] for run in self.json("runs")]
         self.wait_for(lambda: "running" not in states())
 
-    def test_two_at_once_are_refused(self):
+    def test_a_second_process_for_the_same_sweep_is_an_error(self):
         process = self.start_endless()
         self.assertIn("another process is training this sweep",
                       self.dtrain(*SWEEP, "--set", "train.epochs=1000000", expect=2).err)

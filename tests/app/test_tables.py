@@ -57,7 +57,7 @@ class Tables(Case):
         self.rows = list(flowers(300))
         self.table("flowers.csv", self.rows, list(self.rows[0]))
 
-    def test_predictions_need_no_file_that_was_trained_on(self):
+    def test_predict_does_not_need_the_training_files(self):
         self.fit(config=CONFIG)
         self.table("new.csv", self.rows[:20], list(self.rows[0]))
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "before.csv")
@@ -65,7 +65,7 @@ class Tables(Case):
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "after.csv")
         self.assertEqual(self.read("after.csv"), self.read("before.csv"))
 
-    def test_predictions_go_over_no_file_that_was_trained_on(self):
+    def test_predict_does_not_overwrite_training_files(self):
         config = CONFIG.replace("  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
             "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
             "{csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], fill: median, drop: [note]}}",
@@ -82,7 +82,7 @@ class Tables(Case):
         (self.dir / "x.npy").unlink()  # a missing second file of the split changes nothing
         self.assertIn(refused, self.dtrain("predict", "run", "-i", "new.npy", "-o", "y.npy", expect=2).err)
 
-    def test_evaluate_says_that_the_data_are_others(self):
+    def test_evaluate_warns_about_changed_data(self):
         self.fit(config=CONFIG)
         splits = ("train", "validation", "test")
         for split in splits:
@@ -99,7 +99,7 @@ class Tables(Case):
             self.assertIn(f"the data of '{split}' have changed since training: flowers.csv holds other data",
                           self.dtrain("evaluate", "run", "--split", split).err)
 
-    def test_rows_of_weight_0_are_as_if_they_were_not_there(self):
+    def test_rows_with_weight_0_have_no_effect(self):
         config = CONFIG.replace("batch_size: 16", "batch_size: 1000").replace(", id: name", ", WEIGHTid: name").replace(
             "drop: [note]", "DROP").replace("  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
             "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace("  transforms: [standardize]\n", "").replace(
@@ -118,7 +118,7 @@ class Tables(Case):
                 self.assertAlmostEqual(one["loss"], other["loss"], places=4)
                 self.assertNotAlmostEqual(one["loss"], unweighted["loss"], places=3)
 
-    def test_from_a_raw_file_to_named_predictions(self):
+    def test_a_raw_table_gives_predictions_with_names(self):
         self.fit(config=CONFIG)
         measured = self.json("evaluate", "run")
         self.assertGreater(measured["sparse_categorical_accuracy"], 0.9)
@@ -146,7 +146,7 @@ class Tables(Case):
         refusal = self.dtrain("predict", "run", "-i", "odd.csv", "-o", "odd-named.csv", expect=2).err
         self.assertIn("odd.csv:2:4: expected one of the training file's values in the column 'colour' ('blue', 'red')", refusal)
 
-    def test_resumed_with_the_same_bits(self):
+    def test_a_resumed_run_on_a_table_has_the_same_bits(self):
         self.fit(config=CONFIG)
         self.fit("--epochs", "2", config=CONFIG, output="part")
         # Neither the seed nor the column order changes the drawn splits and fitted transforms.
@@ -162,7 +162,7 @@ class Tables(Case):
         self.assertNotEqual(seed.pop("checkpoint"), whole.pop("checkpoint"))
         self.assertEqual(seed, whole)
 
-    def test_a_number_has_the_name_of_its_column(self):
+    def test_a_predicted_number_has_the_name_of_its_column(self):
         config = CONFIG.replace("target: species", "target: weight").replace(", stratify: true", "").replace(
             "drop: [note]", "drop: [note, species]").replace("inputs: {x: [5]}", "inputs: {x: [4]}").replace(
             "units: 3", "units: 1").replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace(
@@ -190,7 +190,7 @@ class Tables(Case):
                          r"as in training, with the target transformed:  loss ")
         self.assertIn(": predictions, in the units of 'weight'", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv").out)
 
-    def test_units_and_classes_that_do_not_meet(self):
+    def test_different_numbers_of_units_and_classes_are_reported(self):
         self.write("config.yaml", CONFIG.replace("units: 3", "units: 5"))
         warning = "'dense_1' has 5 units, but its target has 3 classes ('iris', 'rose, wild', 'tulip')"
         self.assertIn(warning, self.dtrain("check", "config.yaml").err)
@@ -202,7 +202,7 @@ class Tables(Case):
         self.table("flowers.csv", [dict(row, species="iris") for row in self.rows], list(self.rows[0]))
         self.assertIn("only one class, 'iris'", self.dtrain("check", "config.yaml").err)
 
-    def test_two_classes_by_one_probability(self):
+    def test_two_classes_may_be_one_probability(self):
         rows = [dict(row, species="yes" if row["species"] == "iris" else "no") for row in self.rows]
         self.table("flowers.csv", rows, list(rows[0]))
         config = CONFIG.replace("units: 3", "units: 1").replace(
@@ -262,7 +262,7 @@ train: {{epochs: 30, batch_size: 16, loss: mean_squared_error, optimizer: {{adam
                 self.assertAlmostEqual(error["target"], prices[error["row"]], places=2)
                 self.assertAlmostEqual(error["prediction"], headed[error["row"]], places=2)
 
-    def test_errors_of_several_columns_are_in_their_own_units(self):
+    def test_metrics_of_several_columns_are_in_each_columns_unit(self):
         """Each target column has its own unit; this also applies to a metric that was not requested."""
         draw = random.Random(3)
         rows = [[draw.random() for _ in range(3)] for _ in range(60)]
@@ -292,7 +292,7 @@ train: {epochs: 5, batch_size: 16, loss: mean_squared_error, METRICS optimizer: 
             self.assertAlmostEqual(own["root_mean_squared_error"], math.sqrt(sum(e * e for e in errors) / 180), delta=0.1)
             self.assertGreater(own["mean_absolute_error"], 5)
 
-    def test_what_is_reconstructed_is_in_the_units_of_the_input(self):
+    def test_reconstructions_are_in_the_units_of_the_input(self):
         draw = random.Random(4)
         rows = [[100 + 10 * draw.random(), 5 * draw.random(), ""] for _ in range(80)]
         for number, row in enumerate(rows):
@@ -320,7 +320,7 @@ train: {epochs: 200, batch_size: 16, loss: mean_squared_error, optimizer: {adam:
         self.assertLess(own["in_units_of_data"]["mean_absolute_error"], 1)
         self.assertGreater(own["errors"][0]["target"][0], 99)
 
-    def test_a_picture_that_is_reconstructed_from_logits(self):
+    def test_an_image_is_reconstructed_from_logits(self):
         """An autoencoder like in Keras's examples: pixels between 0 and 1, binary cross-entropy."""
         pixels = [(i * 37 + j * 91) % 256 for i in range(12) for j in range(4)]
         head = "{'descr': '|u1', 'fortran_order': False, 'shape': (12, 4), }".ljust(117) + "\n"
@@ -369,7 +369,7 @@ train: {epochs: 1, batch_size: 3, loss: mean_squared_error, optimizer: sgd}
                 self.assertIsInstance(error["loss"], float)
             self.assertIn(f"\nlargest losses\n{title:>8}  ", self.dtrain("evaluate", "run", "--errors", 2).out)
 
-    def test_the_input_is_the_target(self):
+    def test_an_autoencoder_learns_its_input(self):
         config = """\
 model: {inputs: {image: [4]}, layers: [{dense: {units: 4}}]}
 dataset: {train: {synthetic: {samples: 64, target: {input: image}}}}
@@ -381,7 +381,7 @@ train: {epochs: 40, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {
         self.write("config.yaml", config.replace("{input: image}", "{input: picture}"))
         self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:2:\d+: error: target: the model has no input 'picture'")
 
-    def test_targets_of_large_numbers_come_back_with_their_digits(self):
+    def test_large_targets_are_predicted_with_all_digits(self):
         self.write("times.csv", "x,y\n" + "".join(f"{i},{1700000000 + i}\n" for i in range(100)))
         self.fit(config="""\
 seed: 1

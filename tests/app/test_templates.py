@@ -12,12 +12,12 @@ class Templates(Case):
         self.dtrain("fit", "data.yaml", "--output", "run", "--quiet")
         return self.json("evaluate", "run", "--split", "test")[metric]
 
-    def test_handwritten_digits_as_a_table(self):
+    def test_new_gives_a_good_model_for_digits_in_a_table(self):
         with gzip.open(PROJECT / "datasets/digits.csv.gz", "rt") as file:
             self.write("data.csv", file.read())
         self.assertGreater(self.score("sparse_categorical_accuracy"), 0.95)  # 0.96 to 0.99, depending on the seed
 
-    def test_a_regression_with_dates_amounts_and_gaps(self):
+    def test_new_gives_a_good_model_for_dates_amounts_and_gaps(self):
         draw = random.Random(1)
         lines = ["sold,area,size,price"]
         for _ in range(800):

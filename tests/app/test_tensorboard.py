@@ -144,13 +144,13 @@ class Numbers(Case):
             tag, found = ("epoch_" + name[4:], validation) if name.startswith("val_") else ("epoch_" + name, train)
             self.assertEqual(found[tag], [(line["epoch"], narrow(line[name])) for line in lines], tag)
 
-    def test_a_whole_run(self):
+    def test_a_run_has_events_of_every_epoch(self):
         self.fit()
         self.check_table()
         self.check_epochs()
         self.assertFalse((self.dir / "run/tensorboard/steps").exists())
 
-    def test_a_resumed_run(self):
+    def test_a_resumed_run_has_each_event_once(self):
         self.fit("--epochs", 2)
         self.dtrain("resume", "run", "--epochs", 4)
         self.fit(output="whole")
@@ -159,7 +159,7 @@ class Numbers(Case):
             self.check_epochs(run)
         self.assertEqual([(row["epoch"], row["loss"]) for row in self.table("run")], [(row["epoch"], row["loss"]) for row in self.table("whole")])
 
-    def test_a_killed_run(self):
+    def test_a_killed_and_resumed_run_has_each_event_once(self):
         config = LONG.replace("metrics: [sparse_categorical_accuracy]",
                               "metrics: [sparse_categorical_accuracy]\n  callbacks: [{tensorboard: {update_freq: 3}}]").replace(
                                   "every: 10 steps", "every: 45 steps")
@@ -173,7 +173,7 @@ class Numbers(Case):
         self.assertEqual(steps[-1][0], 40 * STEPS_PER_EPOCH // 3 * 3)
         self.assertTrue(all(step % 3 == 0 for step, _ in steps))
 
-    def test_every_step_and_histograms(self):
+    def test_steps_and_histograms_are_written(self):
         self.write("config.yaml", CONFIG)
         self.dtrain("fit", "config.yaml", "--output", "run", "--step-log", "log",
                     "--set", "train.callbacks=[{tensorboard: {update_freq: batch, histogram_freq: 2}}]")
@@ -189,7 +189,7 @@ class Numbers(Case):
             self.assertEqual(sum(counts), 12 * 16)
             self.assertEqual(histogram[3], 12 * 16)
 
-    def test_histograms_of_gradients_are_what_moved_the_weights(self):
+    def test_gradient_histograms_explain_the_change_of_the_weights(self):
         """With plain gradient descent and one step per epoch, the sum of a weight decreases by the learning rate times
         the sum of its gradient."""
         rate = 0.25
@@ -216,7 +216,7 @@ class Numbers(Case):
                             if clip.startswith("clip_value"):
                                 self.assertLessEqual(max(-gradient[1], gradient[2]), 0.0001 * 1.000001)
 
-    def test_the_graph_is_there_once(self):
+    def test_the_graph_is_written_once(self):
         self.fit("--epochs", 1)
         self.dtrain("resume", "run", "--epochs", 2)
         graphs = [event[4] for path in sorted((self.dir / "run/tensorboard/train").iterdir())
@@ -236,7 +236,7 @@ class Numbers(Case):
         self.assertFalse([event for path in (self.dir / "run/tensorboard/train").iterdir()
                           for event in (dict(fields(record)) for record in records(path)) if 4 in event])
 
-    def test_inputs_are_shown_as_the_model_gets_them(self):
+    def test_input_images_are_shown_after_the_transforms(self):
         config = CONFIG.replace("x: [12]", "x: [4, 6, 3]").replace("  layers:\n", "  layers:\n    - flatten: {}\n").replace(
             "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {input_images: 3}}]")
         self.fit("--epochs", 1, config=config)
@@ -250,7 +250,7 @@ class Numbers(Case):
             self.assertEqual(len(rows), 4 * (1 + 6 * 3))
         self.assertEqual(len(pictures), 3)
 
-    def test_overwriting_removes_what_was_there_and_nothing_else(self):
+    def test_overwriting_removes_only_the_old_events(self):
         self.fit()
         self.write("run/tensorboard/train/mine.txt", "mine")
         self.fit("--overwrite", "--epochs", 1)
@@ -258,7 +258,7 @@ class Numbers(Case):
         self.check_epochs()
         self.assertTrue((self.dir / "run/tensorboard/train/mine.txt").exists())
 
-    def test_a_loss_that_is_no_number(self):
+    def test_a_nan_loss_is_written(self):
         config = CONFIG.replace("optimizer: {adam: {learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}}",
                                 "optimizer: {sgd: {learning_rate: 1.0e+30}}\n  callbacks: [{terminate_on_nan: {enabled: false}}]")
         self.fit("--epochs", 1, config=config, expect=1)
@@ -266,13 +266,13 @@ class Numbers(Case):
         self.assertFalse(math.isfinite(found[0][1]))
         self.assertIn(self.table()[0]["loss"], ("nan", "inf", "-inf")) if self.table() else None
 
-    def test_a_folder_that_cannot_be_written_is_a_warning(self):
+    def test_an_unwritable_folder_is_a_warning(self):
         self.write("run/tensorboard", "a file is in the way")
         process = self.fit()
         self.assertEqual(process.err.count("TensorBoard's data will be incomplete"), 1)
         self.check_table()
 
-    def test_tensorboards_own_reader(self):
+    def test_tensorboard_reads_the_events(self):
         python = os.environ.get("DTRAIN_TENSORBOARD_PYTHON", sys.executable)
         probe = "from tensorboard.backend.event_processing import event_accumulator"
         if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode != 0:

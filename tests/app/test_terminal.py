@@ -45,7 +45,7 @@ class Terminal(Case):
         self.assertEqual(process.wait(timeout=60), 0)
         return seen.decode()
 
-    def test_a_bar_that_fits_the_terminal(self):
+    def test_the_progress_bar_fits_the_terminal(self):
         for columns in (20, 40, 80, 200):
             seen = self.on_a_terminal(columns, {})
             drawn = [re.sub(r"\x1b\[[0-9;]*[mK]", "", part) for line in seen.split("\n") for part in line.split("\r")
@@ -79,7 +79,7 @@ class Terminal(Case):
                                        r"val_sparse_categorical_accuracy [\d.]+ [\d.]+ s [\d,]+ samples/s( \d+ % waiting for samples)?")
             self.assertEqual(len([line for line in lines if line]), 4 if columns == 200 else 8 if columns == 80 else 20)
 
-    def test_a_terminal_that_is_made_narrower_meanwhile(self):
+    def test_a_narrowed_terminal_keeps_one_line(self):
         for line in self.epoch_lines(self.on_a_terminal(200, {}, resize=40)):
             self.assertLessEqual(len(line), 40, line)
 

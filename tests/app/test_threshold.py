@@ -32,9 +32,9 @@ KINDS = {"probability": ("dense: {units: 1, activation: sigmoid}", "binary_cross
 def scores(table, threshold):
     """Returns accuracy, precision, recall and F1 for rows of (probability, label)."""
     hits = sum(p > threshold and y for p, y in table)
-    said, true = sum(p > threshold for p, y in table), sum(y for p, y in table)
+    positive, true = sum(p > threshold for p, y in table), sum(y for p, y in table)
     right = sum((p > threshold) == y for p, y in table)
-    return right / len(table), hits / said if said else 0, hits / true, 2 * hits / (said + true)
+    return right / len(table), hits / positive if positive else 0, hits / true, 2 * hits / (positive + true)
 
 
 class Threshold(Case):
@@ -67,7 +67,7 @@ class Threshold(Case):
         best = max(worth(*scores(table, p)) for p in [0] + [p for p, _ in table])
         self.assertGreaterEqual(worth(*scores(table, threshold)), best - 0.02)
 
-    def test_it_is_chosen_kept_used_and_reported(self):
+    def test_the_threshold_is_chosen_saved_used_and_reported(self):
         found = []
         for kind in KINDS:
             with self.subTest(kind):
@@ -86,7 +86,7 @@ class Threshold(Case):
                 self.assertIn(f"at_threshold:  threshold {threshold:.4f}  accuracy ", self.dtrain("evaluate", "run").out)
         self.assertLess(found[0], 0.5)  # one row in seven is positive
 
-    def test_goals(self):
+    def test_the_chosen_threshold_reaches_its_goal(self):
         self.fit(config=self.config("{maximize: balanced_accuracy}"))
         table, _ = self.predicted("validation")
         balanced = lambda threshold: (sum(p > threshold for p, y in table if y) / sum(y for _, y in table)
@@ -102,7 +102,7 @@ class Threshold(Case):
                        if (p if goal == "precision" else r) >= 0.8)
             self.assertGreaterEqual(other, best - 0.03)
 
-    def test_a_fixed_number(self):
+    def test_the_threshold_may_be_a_number(self):
         self.fit(config=self.config("0.2"))
         self.assertNotIn("val_threshold", self.metrics()[-1])
         table, names = self.predicted("test")
@@ -111,7 +111,7 @@ class Threshold(Case):
         _, names = self.predicted("test", "--set", "train.threshold=0.7")
         self.assertEqual(names, ["yes" if p > 0.7 else "no" for p, _ in table])
 
-    def test_it_is_the_same_under_any_strategy_and_after_a_resume(self):
+    def test_the_threshold_is_the_same_with_any_strategy_and_after_resuming(self):
         chosen = []
         for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}"):
             self.fit("--overwrite", config=self.config("{maximize: f1_score}", strategy=strategy))
@@ -125,7 +125,7 @@ class Threshold(Case):
         error = self.dtrain("evaluate", "run", "--set", "train.threshold={recall: 0.9}", expect=2).err
         self.assertIn("its threshold was chosen for a different goal", error)
 
-    def test_mistakes(self):
+    def test_invalid_thresholds_are_errors(self):
         for goal, message in {"1.5": "expected a number between 0 and 1, or one of {maximize: f1_score}",
                               "{maximise: f1_score}": "unknown key 'maximise'; did you mean 'maximize'?",
                               "{maximize: accuracy}": "expected f1_score or balanced_accuracy",

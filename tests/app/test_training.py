@@ -14,14 +14,14 @@ TOTAL_STEPS = 4 * STEPS_PER_EPOCH
 
 
 class Fit(Case):
-    def test_the_digits_are_learned(self):
+    def test_training_learns_the_digits(self):
         run = self.json("fit", PROJECT / "configs/digits-mlp.yaml")
         self.assertEqual(run["run_directory"], "runs/digits-mlp")
         result = self.json("evaluate", "runs/digits-mlp", "--split", "validation")
         self.assertGreater(result["sparse_categorical_accuracy"], 0.9)
         self.assertEqual(result["samples"], 250)
 
-    def test_the_run_directory(self):
+    def test_the_run_directory_has_the_documented_files(self):
         self.fit()
         self.assertEqual(sorted(p.name for p in (self.dir / "run").iterdir()),
                          ["checkpoints", "config.yaml", "metrics.csv", "metrics.jsonl", "report.html", "run.jsonl",
@@ -39,7 +39,7 @@ class Fit(Case):
         self.dtrain("fit", "run/config.yaml", "--output", "again")
         self.assert_same_run("again", "run")
 
-    def test_existing_checkpoints_are_refused_overwritten_or_resumed(self):
+    def test_existing_checkpoints_are_an_error_unless_overwritten_or_resumed(self):
         self.fit("--epochs", 1)
         refusal = self.fit(expect=2)
         self.assertIn("--resume", refusal.err)
@@ -51,7 +51,7 @@ class Fit(Case):
         self.assertEqual(self.checkpoints()[-1].name, f"ckpt-{2 * STEPS_PER_EPOCH:08}.h5")
         self.fit("--overwrite", "--resume", expect=2)
 
-    def test_a_configuration_is_not_written_over_by_its_run(self):
+    def test_a_run_does_not_overwrite_its_configuration(self):
         text = self.write("run/config.yaml", CONFIG).read_text()
         self.assertIn("--output", self.dtrain("fit", "run/config.yaml", "--output", "run", expect=2).err)
         self.assertEqual((self.dir / "run/config.yaml").read_text(), text)
@@ -69,7 +69,7 @@ class Fit(Case):
             first.communicate()
         self.dtrain("resume", "run", "--epochs", 1)
 
-    def test_an_early_end_is_not_the_end_where_callbacks_or_epochs_change(self):
+    def test_a_run_ended_early_continues_with_other_callbacks_or_epochs(self):
         stopping = ["--set", "train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"]
         self.fit(*stopping, "--epochs", 30)
         self.assertEqual(len(self.metrics()), 2)
@@ -80,7 +80,7 @@ class Fit(Case):
         self.dtrain("resume", "run", "--set", "train.callbacks=[]", "--epochs", 4)
         self.assertEqual(len(self.metrics()), 4)
 
-    def test_overwriting_removes_nothing_when_the_new_run_cannot_be(self):
+    def test_overwriting_removes_nothing_if_the_new_run_is_invalid(self):
         self.fit("--epochs", 1)
         before = self.checkpoints()
         self.fit("--overwrite", "--set", "dataset.train={idx: {input: missing-a, target: missing-b}}", expect=2)
@@ -101,7 +101,7 @@ class Fit(Case):
         quiet = self.fit("--quiet", output="other")
         self.assertEqual((quiet.out, quiet.err), ("", ""))
 
-    def test_the_step_log(self):
+    def test_the_step_log_has_a_line_per_step(self):
         self.fit("--step-log", "steps.jsonl")
         steps = [json.loads(line) for line in (self.dir / "steps.jsonl").read_text().splitlines()]
         self.assertEqual([step["step"] for step in steps], list(range(1, TOTAL_STEPS + 1)))
@@ -120,7 +120,7 @@ class Fit(Case):
             for step, (one, several) in enumerate(zip(losses[1], losses[replicas])):
                 self.assertAlmostEqual(several, one, delta=1e-4 * abs(one), msg=f"{replicas} replicas, step {step}")
 
-    def test_a_loss_that_is_no_number_ends_the_run(self):
+    def test_a_nan_loss_ends_the_run(self):
         process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
         self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
         self.assertEqual(process.err.count("error: "), 1, process.err)  # although the error is printed before the shutdown of the run
@@ -142,7 +142,7 @@ class Resume(Case):
         self.assertEqual(process.returncode, code, process.err)
         return process
 
-    def test_stopped_by_a_signal(self):
+    def test_a_signal_stops_a_run_which_can_be_resumed(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(code):
                 output = f"run{code}"
@@ -152,7 +152,7 @@ class Resume(Case):
                 self.dtrain("resume", output)
                 self.assert_same_run(output, "whole")
 
-    def test_killed_at_any_moment(self):
+    def test_a_run_killed_at_any_moment_can_be_resumed(self):
         moments = random.Random(7)
         self.write("config.yaml", CONFIG)
         for round_ in range(6):
@@ -182,7 +182,7 @@ class Resume(Case):
         self.assertEqual(process.returncode, 143)
         self.assertEqual(self.checkpoints(), [])
 
-    def test_a_damaged_newest_checkpoint_costs_only_itself(self):
+    def test_resume_skips_a_damaged_newest_checkpoint(self):
         self.fit("--epochs", 2)
         newest = self.checkpoints()[-1]
         newest.write_bytes(newest.read_bytes()[:1000])
@@ -191,7 +191,7 @@ class Resume(Case):
         self.assertIn(newest.name, process.err)
         self.assert_same_run("run", "whole")
 
-    def test_only_damaged_checkpoints(self):
+    def test_only_damaged_checkpoints_are_an_error(self):
         self.fit("--epochs", 1)
         for path in self.checkpoints():
             path.write_bytes(b"no checkpoint")
@@ -207,7 +207,7 @@ class Resume(Case):
         self.assertEqual(process.err.count("set aside"), len(newer))
         self.assert_same_run("run", "whole")
 
-    def test_a_checkpoint_that_stands_alone(self):
+    def test_a_checkpoint_without_its_run_is_resumed(self):
         self.fit("--epochs", 2)
         (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
         self.assertIn("--output", self.dtrain("resume", "alone.h5", "--epochs", 4, expect=2).err)
@@ -215,7 +215,7 @@ class Resume(Case):
         self.assert_same_run("moved", "whole")
         self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
 
-    def test_the_best_comes_along_to_another_directory(self):
+    def test_the_best_checkpoint_is_copied_to_another_directory(self):
         best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the best is that of the first epoch
         self.fit("--epochs", 2, *best)
         names = [path.name for path in self.checkpoints()]
@@ -229,7 +229,7 @@ class Resume(Case):
         self.assertEqual(json.loads(process.out)["best"]["step"], 3 * STEPS_PER_EPOCH)
         self.assertEqual([path.name for path in self.checkpoints("alone")], [f"ckpt-{3 * STEPS_PER_EPOCH:08}.h5"])
 
-    def test_within_an_epoch_its_samples_and_sums_stay(self):
+    def test_resuming_within_an_epoch_requires_the_same_samples_and_metrics(self):
         self.fit("--epochs", 1)
         within = self.checkpoints()[-2]  # saved at step 30 of the first epoch
         for change in ("seed=4", "dataset.shuffle=false", "train.metrics=[]"):
@@ -239,7 +239,7 @@ class Resume(Case):
                 self.assertFalse((self.dir / "other").exists())
         self.dtrain("resume", "run", "--epochs", 2, "--set", "seed=4")
 
-    def test_a_new_end_another_strategy_another_rate(self):
+    def test_resume_accepts_other_epochs_strategy_and_learning_rate(self):
         self.fit("--epochs", 1)
         self.dtrain("resume", "run/checkpoints", "--epochs", 2, "--set", "strategy=single",
                     "--set", "train.optimizer.adam.learning_rate=0.5")
@@ -248,7 +248,7 @@ class Resume(Case):
         done = self.dtrain("resume", "run")
         self.assertIn("nothing left to train", done.err)
 
-    def test_a_checkpoint_of_an_older_dtrain(self):
+    def test_a_checkpoint_of_an_older_dtrain_is_resumed(self):
         # A checkpoint of format 1, in the second of four epochs; the numbers are from the version that wrote it.
         self.write("run/checkpoints/note", "")
         old = self.dir / "run/checkpoints/ckpt-00000005.h5"
@@ -259,7 +259,7 @@ class Resume(Case):
         self.assertAlmostEqual(self.json("evaluate", "run", "--split", "train")["loss"], 1.0309143, places=3)
         self.assertIn("residual_1/second/gamma", str(self.arrays(self.checkpoints()[-1])))
 
-    def test_a_layer_that_is_trained_again(self):
+    def test_a_layer_unfrozen_on_resume_is_trained(self):
         self.fit("--epochs", 1, "--set", "model.layers.0.dense.trainable=false")
         frozen = self.arrays(self.checkpoints()[-1])
         resumed = self.dtrain("resume", "run", "--set", "model.layers.0.dense.trainable=true", "--epochs", 2)
@@ -269,7 +269,7 @@ class Resume(Case):
         self.assertIn(("momentum", "dense/kernel"), trained)
         self.assertNotEqual(frozen["weight", "dense/kernel"], trained["weight", "dense/kernel"])
 
-    def test_a_path_that_leads_nowhere(self):
+    def test_an_invalid_path_is_an_error(self):
         self.dtrain("resume", "nowhere", expect=2)
         (self.dir / "empty").mkdir()
         self.dtrain("resume", "empty", expect=2)

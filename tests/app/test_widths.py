@@ -39,7 +39,7 @@ class Widths(Case):
     def layers(self, path):
         return {layer["name"]: layer["output_shape"] for layer in self.json("summary", path)["layers"]}
 
-    def test_a_table_says_its_features_and_classes(self):
+    def test_auto_takes_features_and_classes_from_a_table(self):
         self.write("t.csv", TABLE)
         self.write("c.yaml", CLASSIFIER)
         self.dtrain("check", "c.yaml")
@@ -57,7 +57,7 @@ class Widths(Case):
         self.dtrain("resume", "run", "--epochs", 3)
         self.dtrain("evaluate", "run", "--split", "validation")
 
-    def test_arrays_have_their_shape_behind_the_transforms(self):
+    def test_auto_takes_the_shape_of_arrays_after_the_transforms(self):
         (self.dir / "x.npy").write_bytes(npy([6, 4, 4], range(96), "B"))
         (self.dir / "y.npy").write_bytes(npy([6], [0, 1, 2, 6, 1, 0], "i"))
         self.write("c.yaml", """\
@@ -73,7 +73,7 @@ train: {loss: sparse_categorical_crossentropy, optimizer: sgd}
         self.assertEqual(shapes["image"], [4, 4, 1])
         self.assertEqual(shapes["dense"], [7])  # counts all rows of the reader, since other splits may be drawn from them
 
-    def test_a_regression_has_the_width_of_its_target(self):
+    def test_auto_takes_the_width_of_a_regressions_target(self):
         (self.dir / "x.npy").write_bytes(npy([4], [1, 2, 3, 4], "f"))
         (self.dir / "y.npy").write_bytes(npy([4, 3], range(12), "f"))
         config = """\
@@ -91,7 +91,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
         self.write("c.yaml", config.replace("x.npy, TARGET", "y.npy, target: {input: x}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [3], "dense": [3]})
 
-    def test_mistakes_are_told_at_the_auto(self):
+    def test_mistakes_are_reported_at_auto(self):
         self.write("c.yaml", CLASSIFIER)
         error = self.dtrain("check", "c.yaml", expect=2).err
         self.assertIn("c.yaml:2:22: error: ", error)

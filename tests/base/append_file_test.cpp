@@ -3,26 +3,19 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
+using namespace dtrain::test;
 
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 /// Limits the file size of this process to `bytes` for the lifetime of the object.
 class FileSizeLimit {
@@ -46,19 +39,18 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("what cannot be appended as a whole is not appended at all") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("dtrain-append-{}", ::getpid())).string();
-  std::filesystem::remove(path);
+TEST_CASE("append_file() appends all bytes or none") {
+  const TempDir directory;
+  const std::string path = directory / "file";
   append_file(path, "first\n");
   {
     const FileSizeLimit limit(10);
     CHECK_THROWS_WITH_AS(append_file(path, "second\n"), doctest::Contains(": could not be written: "), Error);
-    CHECK(text_of(path) == "first\n");
+    CHECK(read_file(path) == "first\n");
     append_file(path, "2nd\n");
   }
   append_file(path, "third\n");
-  CHECK(text_of(path) == "first\n2nd\nthird\n");
+  CHECK(read_file(path) == "first\n2nd\nthird\n");
   std::filesystem::remove(path);
   CHECK_THROWS_AS(append_file(path + "/none", "x"), Error);
 }

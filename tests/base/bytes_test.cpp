@@ -4,7 +4,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("amounts of memory as people read and write them") {
+TEST_CASE("amounts of memory are formatted and parsed with units") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(999) == "999 B");
   CHECK(format_bytes(18'300'000) == "18.3 MB");

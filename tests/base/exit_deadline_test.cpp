@@ -18,7 +18,7 @@ namespace {
 
 struct End {
   int code = -1;  // exit code; -1 after a signal
-  std::string said;
+  std::string output;
 };
 
 /// Runs `work` in a child process that has 0.2 seconds to clean up, and returns how the process ends; exit
@@ -38,7 +38,7 @@ End end_of(const std::function<void()>& work) {
   End end;
   std::array<char, 4096> text{};
   for (ssize_t n = 0; (n = read(pipe_ends[0], text.data(), text.size())) > 0;)
-    end.said.append(text.data(), static_cast<size_t>(n));
+    end.output.append(text.data(), static_cast<size_t>(n));
   close(pipe_ends[0]);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
@@ -60,7 +60,7 @@ TEST_CASE("a process that does not clean up in time ends with the first error") 
     sleep_for(60);
   });
   CHECK(end.code == 1);
-  CHECK(end.said ==
+  CHECK(end.output ==
         "error: gpu:1: it broke\n"
         "error: cleaning up did not finish within 0.2 seconds; ending the process\n");
 }
@@ -75,10 +75,10 @@ TEST_CASE("a process that cleans up in time goes on") {
     sleep_for(0.6);
   });
   CHECK(end.code == 7);
-  CHECK(end.said == "");
+  CHECK(end.output == "");
 }
 
-TEST_CASE("a file that is being written has all the time that it takes") {
+TEST_CASE("the deadline waits while a file is being written") {
   const End end = end_of([] {
     ExitDeadline deadline;
     auto hold = std::make_unique<ExitDeadline::Hold>();
@@ -89,7 +89,7 @@ TEST_CASE("a file that is being written has all the time that it takes") {
     sleep_for(60);
   });
   CHECK(end.code == 1);
-  CHECK(end.said.starts_with("written\nerror: it broke\n"));
+  CHECK(end.output.starts_with("written\nerror: it broke\n"));
 }
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-TEST_CASE("a string of any bytes comes back, and what is written is UTF-8") {
+TEST_CASE("a string of any bytes is written as UTF-8 and read back") {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     std::string bytes;
@@ -25,14 +25,14 @@ TEST_CASE("a string of any bytes comes back, and what is written is UTF-8") {
   CHECK(Json::object().set("\xff", 1).dump() == R"({"\udcff": 1})");
 }
 
-TEST_CASE("escapes of characters") {
+TEST_CASE("escaped characters are read") {
   CHECK(Json::parse(R"("\u00e9\u20ac")").as_string() == "\xc3\xa9\xe2\x82\xac");
   CHECK(Json::parse(R"("\ud83d\ude00!")").as_string() == "\xf0\x9f\x98\x80!");
   for (const char* bad : {R"("\ud83d\u0041")", R"("\ud83d\u12")", R"("\u12")", R"("\x41")", R"("\u)"})
     CHECK_THROWS_AS(Json::parse(bad), UserError);
 }
 
-TEST_CASE("the grammar of RFC 8259: what it has is read, and nothing else") {
+TEST_CASE("JSON accepts the grammar of RFC 8259 and nothing else") {
   for (const char* good : {"0",           "-0",           "-0.0",
                            "10",          "1.5e3",        "1E+2",
                            "1e-2",        "0e1",          "123456789012345678901234567890",
@@ -65,14 +65,14 @@ TEST_CASE("the grammar of RFC 8259: what it has is read, and nothing else") {
   CHECK(Json::parse("9223372036854775808").as_double() == 0x1p63);
 }
 
-TEST_CASE("of a key that comes twice the last value counts, and many keys take no longer than few") {
+TEST_CASE("the last value of a repeated key wins, and many keys are parsed in linear time") {
   CHECK(Json::parse(R"({"a": 1, "b": 2, "a": 3})").dump() == R"({"a": 3, "b": 2})");
   std::string many = "{";
   for (int i = 0; i < 300'000; ++i) many += "\"" + std::to_string(i) + "\": 0, ";
   CHECK(Json::parse(many + "\"last\": 0}").entries().size() == 300'001);
 }
 
-TEST_CASE("what is UTF-8, and what is not") {
+TEST_CASE("is_utf8() accepts exactly well-formed UTF-8") {
   for (const char* good :
        {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"})
     for (size_t before = 0; before < 20; ++before) CHECK(is_utf8(std::string(before, 'a') + good));

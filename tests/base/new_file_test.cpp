@@ -2,9 +2,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,29 +9,14 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 namespace dtrain::test {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "dtrain-new-file-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path), {})); }
-};
-
-std::string content(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 /// Returns the PID of a process that has ended.
 pid_t dead_process() {
@@ -46,34 +28,34 @@ pid_t dead_process() {
 
 }  // namespace
 
-TEST_CASE("a new file appears whole, or what stood there stays") {
-  const Folder folder;
+TEST_CASE("an unfinished new file leaves the old file unchanged") {
+  const TempDir folder;
   const std::string path = folder / "file";
-  std::ofstream(path) << "before";
+  write_file(path, "before");
   {
     NewFile file(path);
     file.append("abc", 3);
-    CHECK(content(path) == "before");
-    CHECK(folder.files() == 2);
+    CHECK(read_file(path) == "before");
+    CHECK(folder.entries() == 2);
   }
-  CHECK(content(path) == "before");
-  CHECK(folder.files() == 1);
+  CHECK(read_file(path) == "before");
+  CHECK(folder.entries() == 1);
   NewFile file(path);
   file.append("abcd", 4);
   file.append("ef", 2);
   file.write(1, "X", 1);
   CHECK(file.appended() == 6);
   file.finish();
-  CHECK(content(path) == "aXcdef");
-  CHECK(folder.files() == 1);
+  CHECK(read_file(path) == "aXcdef");
+  CHECK(folder.entries() == 1);
   CHECK_THROWS_AS(NewFile(folder / "missing/file"), UserError);
   fs::create_directory(folder / "taken");
   NewFile over(folder / "taken");
   CHECK_THROWS_AS(over.finish(), Error);
 }
 
-TEST_CASE("what dead writers left goes, what others write or own stays") {
-  const Folder folder;
+TEST_CASE("temporary files of ended processes are removed, other files stay") {
+  const TempDir folder;
   const pid_t dead = dead_process();
   const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
   const std::string older = folder / fmt::format(".b.tmp-{}", dead);
@@ -82,8 +64,8 @@ TEST_CASE("what dead writers left goes, what others write or own stays") {
   const std::string alive = folder / ".d.tmp-1-00000000";
   const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
                                 folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};
-  for (const std::string& path : {left, older, own, alive}) std::ofstream(path) << "x";
-  for (const std::string& path : others) std::ofstream(path) << "x";
+  for (const std::string& path : {left, older, own, alive}) write_file(path, "x");
+  for (const std::string& path : others) write_file(path, "x");
   NewFile writing(folder / "g");
   NewFile beside(folder / "g");  // same file name, written at the same time
   CHECK(fs::exists(writing.temporary()));
@@ -93,8 +75,8 @@ TEST_CASE("what dead writers left goes, what others write or own stays") {
   for (const std::string& path : others) CHECK(fs::exists(path));
 }
 
-TEST_CASE("a file that a process of another container writes is not taken for a leftover") {
-  const Folder folder;
+TEST_CASE("a file that a process of another container writes is not a leftover") {
+  const TempDir folder;
   NewFile writing(folder / "file");
   // In another PID namespace, this PID belongs to no process.
   const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
@@ -106,18 +88,18 @@ TEST_CASE("a file that a process of another container writes is not taken for a 
   CHECK_FALSE(fs::exists(foreign));
 }
 
-TEST_CASE("a name may be as long as the file system takes it") {
-  const Folder folder;
+TEST_CASE("a file name may have the file system's maximum length") {
+  const TempDir folder;
   const std::string path = folder / std::string(255, 'n');
   NewFile file(path);
   file.append("abc", 3);
   file.finish();
-  CHECK(content(path) == "abc");
+  CHECK(read_file(path) == "abc");
 }
 
-TEST_CASE("a folder that may be written to, but not read, takes files") {
-  const Folder folder;
-  fs::permissions(folder.path, fs::perms(0333));
+TEST_CASE("files can be created in a folder without read permission") {
+  const TempDir folder;
+  fs::permissions(folder.path(), fs::perms(0333));
   // Root may write to any folder.
   constexpr uid_t kNobody = 65534;
   const uid_t user = ::geteuid();
@@ -128,8 +110,8 @@ TEST_CASE("a folder that may be written to, but not read, takes files") {
     CHECK_NOTHROW(file.finish());
   }
   REQUIRE(::seteuid(user) == 0);
-  fs::permissions(folder.path, fs::perms::owner_all);
-  CHECK(content(folder / "file") == "abc");
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  CHECK(read_file(folder / "file") == "abc");
 }
 
 }  // namespace dtrain::test

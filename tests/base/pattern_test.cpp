@@ -4,7 +4,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("a star stands for anything, slashes too") {
+TEST_CASE("a star matches any characters, also slashes") {
   struct Case {
     const char* pattern;
     const char* name;
@@ -28,7 +28,7 @@ TEST_CASE("a star stands for anything, slashes too") {
   }
 }
 
-TEST_CASE("what a star stands for") {
+TEST_CASE("matched_by_star() returns the characters that the star matches") {
   CHECK(matched_by_star("base/*", "base/conv/kernel") == "conv/kernel");
   CHECK(matched_by_star("*/kernel", "a/b/kernel") == "a/b");
   CHECK(matched_by_star("a*b", "ab") == "");

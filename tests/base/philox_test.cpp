@@ -17,7 +17,7 @@ std::vector<uint32_t> words(const Philox& generator, uint64_t high, uint64_t low
 }  // namespace
 
 // kat_vectors of Random123, the authors' implementation, "philox4x32 10".
-TEST_CASE("Philox draws the words of the paper's own test vectors") {
+TEST_CASE("Philox reproduces the test vectors of its paper") {
   CHECK(words({.key0 = 0, .key1 = 0}, 0, 0) ==
         std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(words({.key0 = 0xffffffff, .key1 = 0xffffffff}, UINT64_MAX, UINT64_MAX) ==
@@ -27,7 +27,7 @@ TEST_CASE("Philox draws the words of the paper's own test vectors") {
         std::vector<uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a draw depends on seed, stream and counter alone") {
+TEST_CASE("a random number depends only on seed, stream and counter") {
   const Philox generator = Philox::of(1, 2);
   CHECK(words(generator, 3, 4) == words(Philox::of(1, 2), 3, 4));
   CHECK(words(generator, 3, 4) != words(Philox::of(2, 2), 3, 4));
@@ -36,7 +36,7 @@ TEST_CASE("a draw depends on seed, stream and counter alone") {
   CHECK(words(generator, 3, 4) != words(generator, 3, 5));
 }
 
-TEST_CASE("uniform01 takes in 0 and leaves out 1") {
+TEST_CASE("uniform01 includes 0 and excludes 1") {
   CHECK(uniform01(0) == 0.0f);
   CHECK(uniform01(UINT32_MAX) == 1.0f - 0x1p-24f);
   CHECK(uniform01(1u << 31) == 0.5f);

@@ -6,7 +6,7 @@
 using namespace dtrain;
 using namespace std::string_literals;
 
-TEST_CASE("fields have the bytes of the specification") {
+TEST_CASE("protobuf fields have the bytes of the specification") {
   CHECK(proto_varint(1, 150) == "\x08\x96\x01"s);
   CHECK(proto_bytes(2, "testing") == "\x12\x07testing"s);
   CHECK(proto_varint(1, -1) == "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s);
@@ -17,7 +17,7 @@ TEST_CASE("fields have the bytes of the specification") {
   CHECK(proto_bytes_head(2, 300) == "\x12\xac\x02"s);
 }
 
-TEST_CASE("varints that end too early are none") {
+TEST_CASE("a truncated varint is not read") {
   uint64_t value = 0;
   std::string_view bytes = "\x96\x01!";
   CHECK(take_varint(bytes, value));

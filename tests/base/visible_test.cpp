@@ -7,7 +7,7 @@
 using namespace dtrain;
 using namespace std::string_literals;
 
-TEST_CASE("control characters are escaped, other characters and bytes stay") {
+TEST_CASE("control characters are escaped, other characters and bytes are unchanged") {
   for (const auto& [text, shown] : {
            std::pair{"plain, caf\xc3\xa9, \xe6\x97\xa5, \xf0\x9f\x98\x80, a\nb\tc"s, ""s},
            {"\x1b]0;title\x07"s, "\\x1b]0;title\\x07"s},
@@ -24,7 +24,7 @@ TEST_CASE("control characters are escaped, other characters and bytes stay") {
   CHECK(visible_in_line("a\nb\tc") == "a\\nb\\tc");
 }
 
-TEST_CASE("an error's message survives a NUL") {
+TEST_CASE("an error's message keeps the characters after a NUL") {
   CHECK(UserError("a.csv:2:1: found '1\0', a number was expected"s).what() ==
         "a.csv:2:1: found '1\\x00', a number was expected"s);
 }

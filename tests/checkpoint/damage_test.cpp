@@ -25,17 +25,17 @@ std::string refusal(const std::string& path) {
 
 /// Prepends a header with the right checksum to a plain HDF5 file.
 void frame(const std::string& path) {
-  const std::string image = read_text(path);
-  write_text(path, make_header(std::vector{std::as_bytes(std::span(image))}) + image);
+  const std::string image = read_file(path);
+  write_file(path, make_header(std::vector{std::as_bytes(std::span(image))}) + image);
 }
 
 /// Strips the header, applies `change` to the HDF5 file, prepends a correct header, and returns the error
 /// message of loading the file.
 std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
-  const Directory directory;
+  const TempDir directory;
   const std::string path = directory / "a.h5";
   save_checkpoint(path, Sample().content);
-  write_text(path, read_text(path).substr(kHeaderBytes));
+  write_file(path, read_file(path).substr(kHeaderBytes));
   {
     const Hdf5Session session;
     const hid_t format = H5Pcreate(H5P_FILE_ACCESS);  // dtrain's format, or a newer one if needed
@@ -67,58 +67,58 @@ void replace_bias(hid_t file, const std::vector<hsize_t>& extents, const std::fu
 }
 }  // namespace
 
-TEST_CASE("a checkpoint cut short is refused") {
-  const Directory directory;
+TEST_CASE("a truncated checkpoint is an error") {
+  const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
-  const std::string whole = read_text(directory / "a.h5");
+  const std::string whole = read_file(directory / "a.h5");
   for (size_t part = 0; part < 50; ++part) {
-    write_text(directory / "b.h5", whole.substr(0, whole.size() * part / 50));
+    write_file(directory / "b.h5", whole.substr(0, whole.size() * part / 50));
     CHECK(refusal(directory / "b.h5").find("b.h5: expected ") != std::string::npos);
   }
-  write_text(directory / "b.h5", whole.substr(0, whole.size() - 1));
+  write_file(directory / "b.h5", whole.substr(0, whole.size() - 1));
   CHECK(refusal(directory / "b.h5").find("cut short") != std::string::npos);
-  write_text(directory / "b.h5", whole + "x");
+  write_file(directory / "b.h5", whole + "x");
   CHECK(refusal(directory / "b.h5").find("too long") != std::string::npos);
 }
 
-TEST_CASE("a flipped bit in any byte is found") {
-  const Directory directory;
+TEST_CASE("a flipped bit in any byte is an error") {
+  const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
-  std::string bytes = read_text(directory / "a.h5");
+  std::string bytes = read_file(directory / "a.h5");
   size_t refused = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
     const char original = bytes[at];
     bytes[at] = static_cast<char>(original ^ (1 << at % 8));
-    write_text(directory / "b.h5", bytes);
+    write_file(directory / "b.h5", bytes);
     if (refusal(directory / "b.h5") != "loaded") ++refused;
     bytes[at] = original;
   }
   CHECK(refused == bytes.size());
 }
 
-TEST_CASE("what is no checkpoint is said to be none") {
-  const Directory directory;
+TEST_CASE("a file that is not a checkpoint is an error that says what it is") {
+  const TempDir directory;
   CHECK(refusal(directory / "missing.h5").find("No such file") != std::string::npos);
-  CHECK(refusal(directory.str()).find("expected a file") != std::string::npos);
-  write_text(directory / "a.h5", "a,b\n1,2\n");
+  CHECK(refusal(directory.path()).find("expected a file") != std::string::npos);
+  write_file(directory / "a.h5", "a,b\n1,2\n");
   CHECK(refusal(directory / "a.h5").find("expected a checkpoint of dtrain") != std::string::npos);
   save_checkpoint(directory / "b.h5", Sample().content);
-  const std::string whole = read_text(directory / "b.h5");
-  write_text(directory / "b.h5", whole.substr(kHeaderBytes));
+  const std::string whole = read_file(directory / "b.h5");
+  write_file(directory / "b.h5", whole.substr(kHeaderBytes));
   CHECK(refusal(directory / "b.h5").find("another program") != std::string::npos);
-  write_text(directory / "b.h5", "dtrain checkpoint\nformat 3\n" + whole.substr(27));
+  write_file(directory / "b.h5", "dtrain checkpoint\nformat 3\n" + whole.substr(27));
   CHECK(refusal(directory / "b.h5").find("expected format 1 to 2, found format 3") != std::string::npos);
 }
 
-TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
-  const Directory directory;
+TEST_CASE("damaged HDF5 structures with a valid checksum are errors, not crashes") {
+  const TempDir directory;
   save_checkpoint(directory / "a.h5", Sample().content);
-  const std::string image = read_text(directory / "a.h5").substr(kHeaderBytes);
+  const std::string image = read_file(directory / "a.h5").substr(kHeaderBytes);
   size_t loaded = 0;
   for (size_t at = 0; at < image.size(); at += 5) {
     std::string damaged = image;
     damaged[at] = static_cast<char>(~damaged[at]);
-    write_text(directory / "b.h5", damaged);
+    write_file(directory / "b.h5", damaged);
     frame(directory / "b.h5");
     // The reader does not detect changes to array data, gaps, unused metadata or HDF5's own checksums.
     if (refusal(directory / "b.h5") == "loaded") ++loaded;
@@ -126,7 +126,7 @@ TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
   CHECK(loaded < image.size() / 8);
 }
 
-TEST_CASE("an HDF5 file that leads out of itself is refused") {
+TEST_CASE("links and storage outside the HDF5 file are errors") {
   CHECK(refusal_of_changed([](hid_t) {}) == "loaded");
   CHECK(refusal_of_changed([](hid_t file) {
           H5Ldelete(file, kBias, H5P_DEFAULT);
@@ -145,7 +145,7 @@ TEST_CASE("an HDF5 file that leads out of itself is refused") {
         }).find("a virtual one") != std::string::npos);
 }
 
-TEST_CASE("storage, types and shapes that dtrain does not write are refused") {
+TEST_CASE("storage, types and shapes that dtrain does not write are errors") {
   CHECK(refusal_of_changed([](hid_t file) {
           replace_bias(file, {3}, [](hid_t list) {
             const hsize_t chunk = 3;

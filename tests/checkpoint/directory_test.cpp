@@ -13,28 +13,28 @@ namespace dtrain {
 using namespace test;
 
 TEST_CASE("checkpoints are listed by step") {
-  const Directory directory;
+  const TempDir directory;
   CHECK(checkpoint_name(782) == "ckpt-00000782.h5");
   CHECK(checkpoint_step("ckpt-00000782.h5") == 782);
   CHECK(checkpoint_step("ckpt-782.h5") == std::nullopt);
   CHECK(list_checkpoints(directory / "missing").empty());
   for (const char* name : {"ckpt-00000010.h5", "ckpt-00000009.h5", "ckpt-123456789.h5", "ckpt-10.h5",
                            "ckpt-00000011.h5.bak", ".ckpt-00000012.h5.tmp-1", "ckpt-0000000x.h5", "best.h5"})
-    write_text(directory / name, "");
+    write_file(directory / name, "");
   const std::vector<std::string> expected{directory / "ckpt-00000009.h5", directory / "ckpt-00000010.h5",
                                           directory / "ckpt-123456789.h5"};
-  CHECK(list_checkpoints(directory.str()) == expected);
+  CHECK(list_checkpoints(directory.path()) == expected);
 }
 
-TEST_CASE("what dead writers left is removed, what living ones write is not") {
-  const Directory directory;
+TEST_CASE("temporary files of ended processes are removed, those of running processes stay") {
+  const TempDir directory;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
   const std::string dead = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(child));
   const std::string living = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(::getppid()));
   const std::string other = directory / ".ckpt-00000001.h5.tmp-no-number";
-  for (const std::string& path : {dead, living, other}) write_text(path, "x");
+  for (const std::string& path : {dead, living, other}) write_file(path, "x");
   save_checkpoint(directory / "ckpt-00000002.h5", Sample().content);
   CHECK(!std::filesystem::exists(dead));
   CHECK(std::filesystem::exists(living));
@@ -60,11 +60,11 @@ class FileLimit {
   void (*signal_)(int);
 };
 
-TEST_CASE("a write that fails leaves the old file and nothing else") {
-  const Directory directory;
+TEST_CASE("a failed write leaves only the old file") {
+  const TempDir directory;
   Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
-  const std::string before = read_text(directory / "a.h5");
+  const std::string before = read_file(directory / "a.h5");
   sample.bias[0] = 9;
   for (const size_t limit : {size_t{0}, size_t{100}, size_t{512}, size_t{600}, before.size() - 1}) {
     CAPTURE(limit);
@@ -79,15 +79,15 @@ TEST_CASE("a write that fails leaves the old file and nothing else") {
     }
     CHECK(message.find(directory / "a.h5") != std::string::npos);
     CHECK(message.find("File too large") != std::string::npos);
-    CHECK(read_text(directory / "a.h5") == before);
-    CHECK(directory.files() == 1);
+    CHECK(read_file(directory / "a.h5") == before);
+    CHECK(directory.entries() == 1);
   }
   save_checkpoint(directory / "a.h5", sample.content);
-  CHECK(read_text(directory / "a.h5") != before);
+  CHECK(read_file(directory / "a.h5") != before);
 }
 
-TEST_CASE("a directory that is not there") {
-  const Directory directory;
+TEST_CASE("saving into a missing directory is an error") {
+  const TempDir directory;
   CHECK_THROWS_WITH_AS(save_checkpoint(directory / "no/a.h5", {}), doctest::Contains("No such file"), Error);
 }
 }  // namespace dtrain

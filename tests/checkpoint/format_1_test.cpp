@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "checkpoint/hash.h"
 #include "sample.h"
-#include "source_dir.h"
+#include "support/source_dir.h"
 
 namespace dtrain {
 using namespace test;
@@ -40,7 +40,7 @@ uint64_t checksum_of(const ArrayRef& array) {
 }
 }  // namespace
 
-TEST_CASE("a checkpoint of format 1 holds what it held") {
+TEST_CASE("a checkpoint of format 1 is read completely") {
   const Checkpoint old = Checkpoint::load(source_dir() + "/tests/checkpoint/format-1.h5");
   size_t weights = 0;
   for (const LayerWeights& layer : old.content().layers) weights += layer.weights.size();
@@ -62,11 +62,11 @@ TEST_CASE("a checkpoint of format 1 holds what it held") {
   CHECK(old.content().config_yaml.find("residual_1/second") != std::string::npos);
 }
 
-TEST_CASE("what was of format 1 comes back to the bit when it is saved anew") {
-  const Directory directory;
+TEST_CASE("a checkpoint of format 1 keeps its bits when it is saved again") {
+  const TempDir directory;
   const Checkpoint old = Checkpoint::load(source_dir() + "/tests/checkpoint/format-1.h5");
   save_checkpoint(directory / "new.h5", old.content());
-  CHECK(read_text(directory / "new.h5").find("dtrain checkpoint\nformat 2\n") == 0);
+  CHECK(read_file(directory / "new.h5").find("dtrain checkpoint\nformat 2\n") == 0);
   const Checkpoint again = Checkpoint::load(directory / "new.h5");
   for (const auto& [name, expected] : kWeights) {
     const ArrayRef* found = again.weight(name);

@@ -18,7 +18,7 @@ uint64_t checksum_of(std::span<const std::byte> bytes) {
 }
 }  // namespace
 
-TEST_CASE("a checksum does not depend on how the bytes are cut") {
+TEST_CASE("a checksum does not depend on how the bytes are divided") {
   const auto bytes = sequence(1000);
   const std::span<const std::byte> all(bytes);
   const uint64_t whole = checksum_of(all);
@@ -29,7 +29,7 @@ TEST_CASE("a checksum does not depend on how the bytes are cut") {
   CHECK(checksum(singles) == whole);
 }
 
-TEST_CASE("every bit, the order and the length count") {
+TEST_CASE("a checksum depends on every bit, the order and the length") {
   std::set<uint64_t> seen;
   auto bytes = sequence(200);
   seen.insert(checksum_of(bytes));

@@ -36,15 +36,15 @@ struct Many {
 
 /// Returns the file's bytes after the header.
 std::string image_of(const CheckpointContent& content) {
-  const Directory directory;
+  const TempDir directory;
   save_checkpoint(directory / "a.h5", content);
-  return read_text(directory / "a.h5").substr(kHeaderBytes);
+  return read_file(directory / "a.h5").substr(kHeaderBytes);
 }
 
 /// Prepends a correct header to the image and loads it. Returns the error message, or "loaded". Any exception
 /// other than UserError fails the test.
-std::string outcome_of(const Directory& directory, const std::string& image) {
-  write_text(directory / "b.h5", make_header(std::vector{std::as_bytes(std::span(image))}) + image);
+std::string outcome_of(const TempDir& directory, const std::string& image) {
+  write_file(directory / "b.h5", make_header(std::vector{std::as_bytes(std::span(image))}) + image);
   try {
     Checkpoint::load(directory / "b.h5");
   } catch (const UserError& error) {
@@ -64,12 +64,12 @@ std::vector<size_t> metadata_of(const std::string& image) {
 
 }  // namespace
 
-TEST_CASE("any number of layers is found again") {
+TEST_CASE("any number of layers is read back") {
   // Stored in the object header; from nine on in a heap with an index, whose blocks and levels grow with the
   // number.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
     CAPTURE(count);
-    const Directory directory;
+    const TempDir directory;
     const Many many(count, count % 1000 == 0 ? 200 : 0);
     save_checkpoint(directory / "a.h5", many.content);
     const Checkpoint loaded = Checkpoint::load(directory / "a.h5");
@@ -86,10 +86,10 @@ TEST_CASE("any number of layers is found again") {
   }
 }
 
-TEST_CASE("an attribute of any size is found again") {
+TEST_CASE("an attribute of any size is read back") {
   for (const size_t size : {0, 1, 1000, 60'000, 65'000, 65'535, 66'000, 1'000'000}) {
     CAPTURE(size);
-    const Directory directory;
+    const TempDir directory;
     CheckpointContent content;
     content.model_config = std::string(size, 'c');
     save_checkpoint(directory / "a.h5", content);
@@ -97,8 +97,8 @@ TEST_CASE("an attribute of any size is found again") {
   }
 }
 
-TEST_CASE("names of any bytes are found again") {
-  const Directory directory;
+TEST_CASE("names of any bytes are read back") {
+  const TempDir directory;
   float value = 1;
   CheckpointContent content;
   content.layers = {{"d\xe9", {{"\xff", {}, DType::float32, &value}}}};
@@ -107,7 +107,7 @@ TEST_CASE("names of any bytes are found again") {
   CHECK(loaded.weight("d\xe9/\xff") != nullptr);
 }
 
-TEST_CASE("changed at will under a right checksum, a checkpoint is read or refused, and soon") {
+TEST_CASE("a randomly changed checkpoint with a valid checksum is read or rejected quickly") {
   std::mt19937_64 random(1);
   Sample sample;
   Many few(30);
@@ -115,7 +115,7 @@ TEST_CASE("changed at will under a right checksum, a checkpoint is read or refus
   few.content.model_config = std::string(70'000, 'c');  // too long for an object header
   for (const CheckpointContent* content :
        std::initializer_list<const CheckpointContent*>{&sample.content, &few.content, &many.content}) {
-    const Directory directory;
+    const TempDir directory;
     const std::string image = image_of(*content);
     REQUIRE(outcome_of(directory, image) == "loaded");
     const std::vector<size_t> places = metadata_of(image);
@@ -143,15 +143,15 @@ TEST_CASE("changed at will under a right checksum, a checkpoint is read or refus
   }
 }
 
-TEST_CASE("a file cut at any place under a right checksum is refused") {
-  const Directory directory;
+TEST_CASE("a file truncated anywhere is an error even if its checksum is valid") {
+  const TempDir directory;
   const std::string image = image_of(Sample().content);
   for (size_t size = 0; size < image.size(); size += 7)
     CHECK(outcome_of(directory, image.substr(0, size)) != "loaded");
 }
 
-TEST_CASE("a group that leads back to itself ends in a refusal") {
-  const Directory directory;
+TEST_CASE("a group that contains itself is an error") {
+  const TempDir directory;
   std::string image = image_of(Many(2).content);
   // All links point to the group of weights.
   const size_t header = image.find("OHDR", image.find("OHDR") + 1);

@@ -7,8 +7,8 @@
 namespace dtrain {
 using namespace test;
 
-TEST_CASE("a checkpoint comes back to the bit") {
-  const Directory directory;
+TEST_CASE("a saved checkpoint is loaded bit for bit") {
+  const TempDir directory;
   const Sample sample;
   const CheckpointContent& saved = sample.content;
   save_checkpoint(directory / "ckpt-00000782.h5", saved);
@@ -47,8 +47,8 @@ TEST_CASE("a checkpoint comes back to the bit") {
   CHECK(loaded.file_bytes() == std::filesystem::file_size(loaded.path()));
 }
 
-TEST_CASE("an empty content is a checkpoint too") {
-  const Directory directory;
+TEST_CASE("a checkpoint may be empty") {
+  const TempDir directory;
   save_checkpoint(directory / "a.h5", {});
   const Checkpoint loaded = Checkpoint::load(directory / "a.h5");
   CHECK(loaded.content().layers.empty());
@@ -56,20 +56,20 @@ TEST_CASE("an empty content is a checkpoint too") {
   CHECK(loaded.content().config_yaml.empty());
 }
 
-TEST_CASE("ten times saved and loaded, the file is the same bytes") {
-  const Directory directory;
+TEST_CASE("saving and loading ten times gives the same bytes") {
+  const TempDir directory;
   const Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
-  const std::string first = read_text(directory / "a.h5");
+  const std::string first = read_file(directory / "a.h5");
   for (int i = 0; i < 10; ++i) {
     const Checkpoint loaded = Checkpoint::load(directory / "a.h5");
     save_checkpoint(directory / "a.h5", loaded.content());
-    CHECK(read_text(directory / "a.h5") == first);
+    CHECK(read_file(directory / "a.h5") == first);
   }
 }
 
-TEST_CASE("arrays larger than the image's growth") {
-  const Directory directory;
+TEST_CASE("arrays larger than the file image's increment are saved and loaded") {
+  const TempDir directory;
   std::vector<float> large(9'000'000), small{1, 2};
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i);
   CheckpointContent content;
@@ -81,8 +81,8 @@ TEST_CASE("arrays larger than the image's growth") {
   CHECK(same(*loaded.weight("b/w"), content.layers[1].weights[0]));
 }
 
-TEST_CASE("names of more than 64 KiB and a configuration of more than 64 KiB") {
-  const Directory directory;
+TEST_CASE("names and a configuration of more than 64 KiB are saved and loaded") {
+  const TempDir directory;
   CheckpointContent content;
   float value = 1;
   for (int i = 0; i < 1500; ++i) {
@@ -101,11 +101,11 @@ TEST_CASE("names of more than 64 KiB and a configuration of more than 64 KiB") {
   CHECK(loaded.content().model_config.dump() == content.model_config.dump());
 }
 
-TEST_CASE("two layers of one name cannot be saved, and nothing is left behind") {
-  const Directory directory;
+TEST_CASE("two layers with one name cannot be saved, and no file remains") {
+  const TempDir directory;
   CheckpointContent content;
   content.layers = {{"a", {}}, {"a", {}}};
   CHECK_THROWS_AS(save_checkpoint(directory / "a.h5", content), Error);
-  CHECK(directory.files() == 0);
+  CHECK(directory.entries() == 0);
 }
 }  // namespace dtrain

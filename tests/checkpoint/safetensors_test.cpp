@@ -3,32 +3,27 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
 
 namespace {
 
-/// A file in a temporary folder.
+/// A file in a temporary directory.
 struct TestFile {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("safetensors-test-" + std::to_string(getpid()));
-  std::string path = (folder / "a.safetensors").string();
-  TestFile() { std::filesystem::create_directories(folder); }
-  ~TestFile() { std::filesystem::remove_all(folder); }
-  TestFile(const TestFile&) = delete;
-  TestFile& operator=(const TestFile&) = delete;
+  test::TempDir directory;
+  std::string path = directory / "a.safetensors";
 
   SafetensorsFile load(const std::string& header, const std::string& data) const {
     const uint64_t length = header.size();
     std::string bytes(8, '\0');
     std::memcpy(bytes.data(), &length, 8);
-    std::ofstream(path, std::ios::binary) << bytes << header << data;
+    test::write_file(path, bytes + header + data);
     return SafetensorsFile::load(path);
   }
 };
@@ -51,7 +46,7 @@ TEST_CASE("floating point numbers of every width become float32") {
   CHECK(!one("BOOL", "\1"s));
 }
 
-TEST_CASE("arrays may lie in another order than the header has them, and may be empty") {
+TEST_CASE("arrays may be stored in another order than in the header, and may be empty") {
   const TestFile file;
   const SafetensorsFile read = file.load(
       R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]},)"
@@ -62,7 +57,7 @@ TEST_CASE("arrays may lie in another order than the header has them, and may be 
   CHECK(read.arrays[2].shape == Shape{0, 4});
 }
 
-TEST_CASE("what is written is read back, and lies at a multiple of 8 bytes") {
+TEST_CASE("written arrays are read back and begin at a multiple of 8 bytes") {
   const TestFile file;
   const std::vector<float> values = {1, -2, 3.5f, 0, 5, 6};
   const std::vector<int32_t> whole = {7};
@@ -83,7 +78,7 @@ TEST_CASE("what is written is read back, and lies at a multiple of 8 bytes") {
   CHECK(begins_as_safetensors(file.path));
 }
 
-TEST_CASE("a file with any byte changed, or cut short anywhere, is read or refused") {
+TEST_CASE("a changed or truncated file is read or rejected") {
   const TestFile file;
   const std::string header =
       R"({"__metadata__":{"a":"b"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})";
@@ -111,7 +106,7 @@ TEST_CASE("a file with any byte changed, or cut short anywhere, is read or refus
   CHECK(refused == 1);
 }
 
-TEST_CASE("a file that is not there says so") {
+TEST_CASE("a missing file is an error that names it") {
   CHECK_THROWS_WITH_AS(SafetensorsFile::load("/nowhere/a.safetensors"),
                        doctest::Contains("/nowhere/a.safetensors: cannot be read"), UserError);
 }

@@ -1,47 +1,16 @@
-// Shared code of the checkpoint tests: small content with every kind of array, a directory, whole files.
+// Shared code of the checkpoint tests: small content with every kind of array.
 #pragma once
 
 #include <bit>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 namespace dtrain::test {
-
-/// A temporary directory, deleted by the destructor.
-class Directory {
- public:
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "checkpoint-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  ~Directory() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string str() const { return path_.string(); }
-  size_t files() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline void write_text(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
-}
 
 /// Owns the arrays that `content` points to.
 struct Sample {

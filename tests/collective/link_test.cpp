@@ -64,7 +64,7 @@ class Worker {
 
 }  // namespace
 
-TEST_CASE("a link brings arrays in the order of their sending, each as it was when it was sent") {
+TEST_CASE("a link delivers arrays in the order of sending, each with its contents when it was sent") {
   for (const int most : {1, 2, 5})
     for (const bool spin : {false, true}) {
       CAPTURE(most);
@@ -97,7 +97,7 @@ TEST_CASE("a link brings arrays in the order of their sending, each as it was wh
     }
 }
 
-TEST_CASE("one thread may send and receive, up to as many arrays as may be under way") {
+TEST_CASE("one thread may send and receive up to the link's capacity") {
   Path path(3);
   const std::vector<int> sent{1, 2, 3};
   for (const int& number : sent) path.link.send(&number, sizeof(int));
@@ -110,7 +110,7 @@ TEST_CASE("one thread may send and receive, up to as many arrays as may be under
   path.link.wait_received(3);
 }
 
-TEST_CASE("who sends waits where too many are under way, who receives where none is") {
+TEST_CASE("a sender waits while the link is full, a receiver while it is empty") {
   Path path(2);
   const int numbers[] = {1, 2, 3};
   std::atomic<int> sent{0};
@@ -141,7 +141,7 @@ TEST_CASE("who sends waits where too many are under way, who receives where none
   CHECK(found == 1);
 }
 
-TEST_CASE("abort wakes both sides, and every later call throws") {
+TEST_CASE("abort wakes sender and receiver, and every later call throws") {
   for (const bool spin : {false, true}) {
     CAPTURE(spin);
     int number = 7, found = 0;
@@ -174,7 +174,7 @@ TEST_CASE("abort wakes both sides, and every later call throws") {
   }
 }
 
-TEST_CASE("what a link copies may change at once") {
+TEST_CASE("an array may be changed as soon as the link has copied it") {
   Path path(2, false, Link::Keeping::copied);
   int array[4] = {1, 2, 3, 4}, got[4] = {};
   for (const int round : {0, 1, 2}) {
@@ -188,7 +188,7 @@ TEST_CASE("what a link copies may change at once") {
 }
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a link between GPUs follows what writes its source, and precedes what writes it again") {
+  TEST_CASE("a link between GPUs copies after earlier and before later writes of its source") {
     constexpr int kFloats = 100000;
     constexpr size_t kArray = kFloats * sizeof(float);
     for (const Link::Keeping keeping : {Link::Keeping::lent, Link::Keeping::copied}) {

@@ -11,7 +11,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("parts cover the whole, in order, and hardly differ") {
+TEST_CASE("parts cover the whole range in order and have nearly equal sizes") {
   for (const int64_t n : {0, 1, 5, 16, 17, 100, 1000})
     for (const int parts : {1, 2, 3, 8})
       for (const int64_t grain : {1, 16}) {
@@ -29,7 +29,7 @@ TEST_CASE("parts cover the whole, in order, and hardly differ") {
       }
 }
 
-TEST_CASE("all_reduce and reduce_scatter add in the order of ranks, many times over") {
+TEST_CASE("all_reduce and reduce_scatter add in the order of ranks in every call") {
   for (const int size : {1, 2, 3, 5}) {
     CAPTURE(size);
     const int64_t n = 5003;
@@ -59,7 +59,7 @@ TEST_CASE("all_reduce and reduce_scatter add in the order of ranks, many times o
   }
 }
 
-TEST_CASE("all_gather brings everybody's values to everybody, by rank, and zeros of those who have none") {
+TEST_CASE("all_gather gives every rank the values of all ranks, and zeros for ranks without values") {
   for (const int size : {1, 2, 3, 5}) {
     CAPTURE(size);
     constexpr size_t kValues = 7;
@@ -88,7 +88,7 @@ TEST_CASE("all_gather brings everybody's values to everybody, by rank, and zeros
   }
 }
 
-TEST_CASE("members of one memory exchange pointers and sum each other's arrays") {
+TEST_CASE("members with shared memory exchange pointers and sum each other's arrays") {
   const int size = 3;
   Team team(size, false);
   std::vector<std::vector<float>> data(size, std::vector<float>(2)), sums = data;
@@ -111,7 +111,7 @@ TEST_CASE("members of one memory exchange pointers and sum each other's arrays")
     });
 }
 
-TEST_CASE("one member's error is the one that surfaces, and nobody hangs") {
+TEST_CASE("one member's error is reported and all members end") {
   for (const int failing : {0, 1, 2}) {
     Team team(3, false);
     const auto work = [&](Collective& member) {
@@ -124,7 +124,7 @@ TEST_CASE("one member's error is the one that surfaces, and nobody hangs") {
   }
 }
 
-TEST_CASE("an error frees members that wait for something else than the group") {
+TEST_CASE("an error wakes members that wait for something other than the group") {
   for (const int failing : {0, 1}) {
     Team team(2, false);
     std::atomic<bool> freed{false};

@@ -12,7 +12,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("NCCL has a version where there is NCCL") {
+TEST_CASE("nccl_version() is empty exactly if NCCL is unavailable") {
   CHECK(nccl_available() == !nccl_version().empty());
 }
 
@@ -141,14 +141,14 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("the rate of sums over GPUs is measured") {
+  TEST_CASE("measure_all_reduce() measures the rate of sums over GPUs") {
     for (const int count : {1, 2}) {
       if (!have_gpus(count)) return;
       CHECK(measure_all_reduce(count, kBytes) > 0);
     }
   }
 
-  TEST_CASE("after an abort every call of an NCCL group throws") {
+  TEST_CASE("every call of an NCCL group throws after an abort") {
     if (!have_gpus(1)) return;
     std::vector<Replica> replicas = make_replicas(1);
     DeviceCollective& group = *replicas[0].group;
@@ -161,7 +161,7 @@ TEST_SUITE("gpu") {
     replicas[0].context->synchronize();
   }
 
-  TEST_CASE("one replica's error frees those that wait in NCCL") {
+  TEST_CASE("one replica's error wakes replicas that wait in NCCL") {
     if (!have_gpus(2)) return;
     for (const int failing : {0, 1})
       for (const int when : {0, 1, 3}) {
@@ -171,7 +171,7 @@ TEST_SUITE("gpu") {
       }
   }
 
-  TEST_CASE("NCCL joins different GPUs only") {
+  TEST_CASE("an NCCL group requires different GPUs") {
     if (!have_gpus(1)) return;
     const auto first = make_gpu_context({DeviceId::Kind::gpu, 0}, false),
                second = make_gpu_context({DeviceId::Kind::gpu, 0}, false);

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("a scalar of any bytes is written as UTF-8 and read back") {
   std::mt19937 random(1);
@@ -24,7 +24,7 @@ TEST_CASE("a scalar of any bytes is written as UTF-8 and read back") {
         "\"\\udcff\": 1\n");
 }
 
-TEST_CASE("an escape is one between double quotes only") {
+TEST_CASE("escapes are interpreted only between double quotes") {
   const std::string with_escape = "\"\\udce9\"";
   for (const std::string literal : {"C:\\udce9", "'\\udce9'", "\"\\\\udce9\""}) {
     const ConfigNode root = yaml("a: " + literal + "\nb: " + with_escape + "\n");
@@ -35,7 +35,7 @@ TEST_CASE("an escape is one between double quotes only") {
   CHECK(yaml("a: |\n  \\udce9\nb: \"\\uDCFFx\"\n").find("b")->text() == "\xffx");
 }
 
-TEST_CASE("characters for private use keep their meaning beside escapes, and places are right") {
+TEST_CASE("private-use characters and marks stay correct next to escapes") {
   for (const std::string own : {"\xee\x82\x80", "\\ue080", "\\U0000E080", "blue080"}) {
     CAPTURE(own);
     const ConfigNode root = yaml("a: \"" + own + "\"\nb: [\"\\udc80\", c]\n");
@@ -45,9 +45,9 @@ TEST_CASE("characters for private use keep their meaning beside escapes, and pla
   }
 }
 
-TEST_CASE("other surrogates stay refused") {
+TEST_CASE("other surrogates are errors") {
   for (const char* escape : {"\\udc7f", "\\ud800", "\\udd80"})
     CHECK(yaml_messages("a: \"" + std::string(escape) + "\"\n") != "");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -5,7 +5,7 @@
 #include "config/names/aliases.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -23,7 +23,7 @@ TEST_CASE("a mark names file, line and column") {
   CHECK(Mark{}.str() == "");
 }
 
-TEST_CASE("messages come in the order of the places, each once") {
+TEST_CASE("messages are sorted by location and not repeated") {
   Diagnostics diagnostics;
   CHECK_FALSE(diagnostics.has_errors());
   diagnostics.throw_if_errors();
@@ -36,7 +36,7 @@ TEST_CASE("messages come in the order of the places, each once") {
         "b:9:2: error: first\nb:9:5: error: second\nb:10:1: error: third\na:1:1: error: in another file");
 }
 
-TEST_CASE("at most a hundred lines, and how many more") {
+TEST_CASE("at most 100 messages are shown, with the number of further ones") {
   Diagnostics diagnostics;
   for (int i = 1; i <= 130; ++i) diagnostics.error(at("a", i, 1), "no");
   const std::string text = messages(diagnostics);
@@ -44,7 +44,7 @@ TEST_CASE("at most a hundred lines, and how many more") {
   CHECK(text.ends_with("a:100:1: error: no\n... and 30 more"));
 }
 
-TEST_CASE("warnings are lines of their own, and no errors") {
+TEST_CASE("warnings are separate lines and not errors") {
   Diagnostics diagnostics;
   diagnostics.warning(at("b", 3, 1), "second");
   diagnostics.warning(at("b", 1, 1), "first");
@@ -54,12 +54,12 @@ TEST_CASE("warnings are lines of their own, and no errors") {
         std::vector<std::string>{"b:1:1: warning: first", "b:3:1: warning: second"});
 }
 
-TEST_CASE("one mistake that is found later") {
+TEST_CASE("error_at() adds the location to the message") {
   CHECK(std::string(error_at(at("a", 1, 2), "no").what()) == "a:1:2: error: no");
   CHECK(std::string(error_at(Mark{}, "no").what()) == "error: no");
 }
 
-TEST_CASE("a near word is suggested, a far one is not") {
+TEST_CASE("only a similar word is suggested") {
   CHECK(suggestion("kernal_size", kWords) == "; did you mean 'kernel_size'?");
   CHECK(suggestion("stride", kWords) == "; did you mean 'strides'?");
   CHECK(suggestion("paddign", kWords) == "; did you mean 'padding'?");
@@ -72,7 +72,7 @@ TEST_CASE("a near word is suggested, a far one is not") {
         "; expected one of same, valid");
 }
 
-TEST_CASE("names of Keras are names, those of others are none") {
+TEST_CASE("Keras's names are accepted, names of other tools are not") {
   const std::vector<std::string> kinds{"dense",
                                        "conv2d_transpose",
                                        "max_pooling2d",
@@ -106,7 +106,7 @@ TEST_CASE("names of Keras are names, those of others are none") {
     CHECK(find_keras_name(name, kinds) == "");
 }
 
-TEST_CASE("names from elsewhere are met with the one that is meant") {
+TEST_CASE("dtrain's name is suggested for names of other tools") {
   using Words = std::vector<std::string>;
   const Words losses{"sparse_categorical_crossentropy", "binary_crossentropy", "mean_squared_error"};
   CHECK(suggestion("mse", losses) == "; did you mean 'mean_squared_error'?");
@@ -135,4 +135,4 @@ TEST_CASE("names from elsewhere are met with the one that is meant") {
   CHECK(contains(suggestion("in_channels", Words{"filters", "kernel_size"}), "leave it out"));
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

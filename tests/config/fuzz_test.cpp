@@ -5,7 +5,7 @@
 #include "layers.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -74,7 +74,7 @@ void parse_options(const ConfigNode& node, Diagnostics& diagnostics) {
 
 }  // namespace
 
-TEST_CASE("damaged configurations") {
+TEST_CASE("a damaged configuration is read or rejected without a crash") {
   std::mt19937 random(20240607);
   int readable = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -93,4 +93,4 @@ TEST_CASE("damaged configurations") {
   CHECK(readable > 300);  // otherwise only the parser was tested
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -32,7 +32,7 @@ TEST_CASE("deep nesting is an error, not a stack overflow") {
   CHECK(yaml_messages(repeated("[", 100) + repeated("]", 100)) == "");
 }
 
-TEST_CASE("aliases count in full") {
+TEST_CASE("expanded aliases count towards the limit on values") {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
     const std::string last = "*a" + std::to_string(i - 1);
@@ -57,7 +57,7 @@ TEST_CASE("aliases count in full") {
   CHECK(contains(yaml_messages(chain), "nested deeper than 100 levels"));
 }
 
-TEST_CASE("size has an end") {
+TEST_CASE("the size of a configuration is limited") {
   CHECK(messages_within(5, repeated("#", (8 << 20) + 1)) ==
         "f:1:1: error: expected a configuration of at most 8 MiB, found more");
   CHECK(contains(messages_within(5, repeated(",", 1'100'000)), "brackets and commas"));
@@ -68,10 +68,10 @@ TEST_CASE("size has an end") {
         "f:1001:3: error: more than 1000000 values, counting expanded aliases");
 }
 
-TEST_CASE("long keys and values") {
+TEST_CASE("values may be long, keys have at most 1024 bytes") {
   CHECK(yaml("a: " + repeated("x", 100'000)).find("a")->text().size() == 100'000);
   CHECK(yaml_messages("? " + repeated("k", 2000) + "\n: 1\n") ==
         "f:1:3: error: a key of more than 1024 bytes");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

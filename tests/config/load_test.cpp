@@ -8,10 +8,11 @@
 
 #include "config/load/environment.h"
 #include "config/load/files.h"
-#include "source_dir.h"
 #include "support.h"
+#include "support/source_dir.h"
+#include "support/temp_dir.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -56,8 +57,8 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
-  const Folder folder;
+TEST_CASE("a configuration is read from a file or from a pipe with a writer") {
+  const TempDir folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(load(pipe).messages ==
@@ -84,8 +85,8 @@ TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
                                        "': it is a pipe without a writer");
 }
 
-TEST_CASE("the environment in strings") {
-  const Folder folder;
+TEST_CASE("environment variables in strings are expanded") {
+  const TempDir folder;
   const Variable one("DTRAIN_TEST_ONE", "1"), empty("DTRAIN_TEST_EMPTY", ""),
       none("DTRAIN_TEST_NONE", nullptr);
   const std::string file = folder.write("a.yaml",
@@ -119,7 +120,7 @@ TEST_CASE("the environment in strings") {
                                   ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
 }
 
-TEST_CASE("a variable may hold lists, mappings and strings") {
+TEST_CASE("a variable may contain a list, a mapping or a string") {
   const auto value = [](const char* text) {
     const Variable variable("DTRAIN_TEST_ONE", text);
     Diagnostics diagnostics;
@@ -139,8 +140,8 @@ TEST_CASE("a variable may hold lists, mappings and strings") {
   CHECK(value(" 7 \n").text() == "7");
 }
 
-TEST_CASE("a configuration starts from a base") {
-  const Folder folder;
+TEST_CASE("a configuration is merged into its base") {
+  const TempDir folder;
   folder.write("base/deep.yaml",
                "seed: 1\nmodel: m.yaml\ntrain: {epochs: 1, optimizer: {adam: {epsilon: 1e-6}}}\n");
   folder.write("base/m.yaml", "layers: [flatten]\ninputs: {x: [1]}\n");
@@ -169,8 +170,8 @@ TEST_CASE("a configuration starts from a base") {
   CHECK(equal(other.node, yaml("{seed: 2, model: {layers: [dense]}, train: null}")));
 }
 
-TEST_CASE("bases that cannot be") {
-  const Folder folder;
+TEST_CASE("an invalid base is an error at its location") {
+  const TempDir folder;
   const std::string a = folder.write("a.yaml", "seed: 1\nbase: b.yaml\n"),
                     b = folder.write("b.yaml", "base: a.yaml\n");
   CHECK(load(a).messages ==
@@ -192,7 +193,7 @@ TEST_CASE("bases that cannot be") {
   CHECK(contains(load(folder / "chain0.yaml").messages, "base: expected a chain of at most 32 files"));
 }
 
-TEST_CASE("dollars are escaped where they would begin a variable, and nowhere else") {
+TEST_CASE("dollars are escaped only where they would begin a variable") {
   const ConfigNode tree = yaml("{a: '${HOME}', b: [$x, '$$', '$$$', 'x$${y', '$', 7], c: {d: 'a${'}}");
   const ConfigNode escaped = escape_environment(tree);
   CHECK(equal(escaped, yaml("{a: '$${HOME}', b: [$x, '$$$', '$$$$$', 'x$$$${y', '$', 7], c: {d: 'a$${'}}")));
@@ -201,8 +202,8 @@ TEST_CASE("dollars are escaped where they would begin a variable, and nowhere el
   CHECK_FALSE(diagnostics.has_errors());
 }
 
-TEST_CASE("included files take their place") {
-  const Folder folder;
+TEST_CASE("included files replace their paths") {
+  const TempDir folder;
   const Variable name("DTRAIN_TEST_ONE", "one");
   folder.write("models/m.yaml", "layers: [flatten]\n");
   folder.write("configs/d.yml", "root: ${DTRAIN_TEST_ONE}\n");
@@ -221,8 +222,8 @@ TEST_CASE("included files take their place") {
   CHECK(changed.node.find("dataset")->find("layers") != nullptr);
 }
 
-TEST_CASE("files that cannot be read, or are no configuration") {
-  const Folder folder;
+TEST_CASE("an unreadable or invalid file is an error that names it") {
+  const TempDir folder;
   CHECK(load(folder / "none.yaml").messages ==
         "error: cannot read the configuration file '" + folder / "none.yaml" + "': there is no such file");
   folder.write("lenet.yaml", "layers: []\n");
@@ -233,15 +234,15 @@ TEST_CASE("files that cannot be read, or are no configuration") {
         list + ":1:1: error: expected the configuration of a run (a mapping), found a list");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
-  const std::string said = load(file).messages;
-  CHECK(contains(said, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
-                           "': there is no such file"));
-  CHECK(contains(said, folder / "broken.yaml:"));
+  const std::string errors = load(file).messages;
+  CHECK(contains(errors, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
+                             "': there is no such file"));
+  CHECK(contains(errors, folder / "broken.yaml:"));
   CHECK(
       contains(load(folder.write("large.yaml", std::string((8u << 20) + 1, '#'))).messages, "at most 8 MiB"));
 }
 
-TEST_CASE("every configuration of the project loads, and survives writing") {
+TEST_CASE("every configuration of the project loads and is written and read back unchanged") {
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/configs")) {
     if (entry.path().extension() != ".yaml") continue;
@@ -254,7 +255,7 @@ TEST_CASE("every configuration of the project loads, and survives writing") {
   CHECK(seen > 0);
 }
 
-TEST_CASE("--set replaces what is there") {
+TEST_CASE("--set replaces values") {
   const std::string text = "{train: {epochs: 1, optimizer: adam, list: [1, {a: b}]}, strategy: single}";
   check_set(text, {"train.epochs=5"},
             "{train: {epochs: 5, optimizer: adam, list: [1, {a: b}]}, strategy: single}");
@@ -275,7 +276,7 @@ TEST_CASE("--set replaces what is there") {
   check_set("{a: [1]}", {"a=[]"}, "{a: []}");
 }
 
-TEST_CASE("--set writes keys that the schema may know") {
+TEST_CASE("--set adds missing keys") {
   check_set("{train: }", {"train.epochs=5", "checkpoint.every=5 steps", "checkpoint.best.monitor=loss"},
             "{train: {epochs: 5}, checkpoint: {every: 5 steps, best: {monitor: loss}}}");
   const Loaded loaded = set("{train: {epochs: 1}}", {"train.epohcs=5"});
@@ -284,7 +285,7 @@ TEST_CASE("--set writes keys that the schema may know") {
   CHECK(loaded.node.find("train")->entries()[1].second.mark().str() == "--set train.epohcs=5");
 }
 
-TEST_CASE("--set that leads nowhere") {
+TEST_CASE("--set with an unknown path is an error") {
   const std::string text = "{train: {epochs: 1, optimizer: adam, list: [1, 2]}}";
   CHECK(set(text, {"trian.epochs=5"}).messages ==
         "--set trian.epochs=5: error: unknown key 'trian'; did you mean 'train'?");
@@ -307,8 +308,8 @@ TEST_CASE("--set that leads nowhere") {
                  "cannot read the configuration file 'none/none.yaml'"));
 }
 
-TEST_CASE("files that a configuration names") {
-  const Folder folder;
+TEST_CASE("find_file() looks next to the configuration and in $DTRAIN_DATA") {
+  const TempDir folder;
   const std::string beside = folder.write("configs/x.csv", "1"), data = folder.write("data/y.csv", "1");
   const Mark mark{std::make_shared<const std::string>(folder / "configs/a.yaml"), 3, 1};
   const Variable variable("DTRAIN_DATA", (folder / "data").c_str());
@@ -319,4 +320,4 @@ TEST_CASE("files that a configuration names") {
   CHECK(find_file("z.csv", Mark{}) == "z.csv");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

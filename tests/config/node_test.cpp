@@ -5,7 +5,7 @@
 #include "config/codec.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -19,7 +19,7 @@ void check_round_trip(const ConfigNode& node) {
 
 }  // namespace
 
-TEST_CASE("mappings are changed by making new ones") {
+TEST_CASE("changing a mapping makes a new one") {
   const ConfigNode node = yaml("{a: 1, b: 2, c: 3}");
   CHECK(equal(node.with("b", ConfigNode::scalar("5")), yaml("{a: 1, b: 5, c: 3}")));
   CHECK(equal(node.with("d", ConfigNode()), yaml("{a: 1, b: 2, c: 3, d: null}")));
@@ -29,7 +29,7 @@ TEST_CASE("mappings are changed by making new ones") {
   CHECK(equal(node, yaml("{a: 1, b: 2, c: 3}")));
 }
 
-TEST_CASE("describe") {
+TEST_CASE("describe() names the type or the shortened value") {
   CHECK(yaml("{}").describe() == "a mapping");
   CHECK(yaml("[]").describe() == "a list");
   CHECK(ConfigNode().describe() == "nothing");
@@ -67,7 +67,7 @@ TEST_CASE("to_yaml reads back to an equal tree") {
   check_round_trip(yaml(deep));
 }
 
-TEST_CASE("what is a string here is none that YAML 1.1 takes for something else") {
+TEST_CASE("strings that YAML 1.1 would read as another type are quoted") {
   for (const char* text : {"yes",
                            "No",
                            "ON",
@@ -110,7 +110,7 @@ TEST_CASE("what is a string here is none that YAML 1.1 takes for something else"
     CHECK(Codec<std::string>::write(text).to_yaml() == std::string(text) + "\n");
 }
 
-TEST_CASE("strings read back as the same strings") {
+TEST_CASE("strings are read back unchanged") {
   for (const char* text : {"",         " ",          "~",         "null",      "true",
                            "False",    "yes",        "1",         "-1",        "+1",
                            "1e3",      ".5",         "0x10",      "1_000",     "1e999",
@@ -150,4 +150,4 @@ TEST_CASE("strings read back as the same strings") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -5,6 +5,7 @@
 #include "support.h"
 
 namespace dtrain {
+using namespace test;
 
 namespace {
 
@@ -20,7 +21,7 @@ Configured<TestActivation> read(std::string_view text) {
   return kind;
 }
 
-std::string said(std::string_view text) {
+std::string errors(std::string_view text) {
   Diagnostics diagnostics;
   CHECK_FALSE(table().parse(yaml(text), diagnostics));
   return messages(diagnostics);
@@ -60,16 +61,16 @@ TEST_CASE("a kind is a name, or a name with options") {
   CHECK(read("{linear: {}}").resolved.is_scalar());
 }
 
-TEST_CASE("a number stands for one of the kinds") {
+TEST_CASE("a number is short for one of the kinds") {
   CHECK(read("0.5")->apply(-4) == -2.0);
   CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
   CHECK(read("1/4")->apply(-4) == -1.0);
-  CHECK(said("-1") ==
+  CHECK(errors("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
-  CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
+  CHECK(errors("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
 }
 
-TEST_CASE("a kind replaces that of a base") {
+TEST_CASE("another kind replaces the kind of the base") {
   const auto merged_yaml = [](std::string_view base, std::string_view over) {
     Diagnostics diagnostics;
     const auto kind = table().parse(merged(yaml(base), yaml(over)), diagnostics);
@@ -88,19 +89,19 @@ TEST_CASE("a kind replaces that of a base") {
   CHECK(contains(messages(diagnostics), "f:1:2: error: activation: expected a number"));
 }
 
-TEST_CASE("anything else is an error that says so") {
-  CHECK(said("{linear: {}, leaky_relu: {}}") ==
+TEST_CASE("any other node is an error that says what was expected") {
+  CHECK(errors("{linear: {}, leaky_relu: {}}") ==
         "f:1:1: error: activation: expected a number, a name, or a mapping with one key, {name: options}; "
         "found a mapping of 2 keys");
-  CHECK(contains(said("[linear]"), "; found a list"));
-  CHECK(contains(said("{}"), "; found a mapping of 0 keys"));
-  CHECK(contains(said("~"), "; found nothing"));
-  CHECK(said("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
-  CHECK(said("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");
-  CHECK(said("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
+  CHECK(contains(errors("[linear]"), "; found a list"));
+  CHECK(contains(errors("{}"), "; found a mapping of 0 keys"));
+  CHECK(contains(errors("~"), "; found nothing"));
+  CHECK(errors("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
+  CHECK(errors("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");
+  CHECK(errors("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
 }
 
-TEST_CASE("what is missing is reported at the kind's name") {
+TEST_CASE("a missing key is reported at the kind's name") {
   const auto layers = Registry<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
   for (const char* text : {"a:\n  conv2d:\n    filters: 3\n", "a:\n  conv2d: {filters: 3}\n"}) {
     Diagnostics diagnostics;
@@ -110,7 +111,7 @@ TEST_CASE("what is missing is reported at the kind's name") {
   }
 }
 
-TEST_CASE("objects made by a function") {
+TEST_CASE("a registry may create objects by a function") {
   Diagnostics diagnostics;
   const auto table_of_slopes = Registry<double>("slope").add_with(
       "leaky",
@@ -122,7 +123,7 @@ TEST_CASE("objects made by a function") {
   CHECK(*table_of_slopes.make("leaky") == 0.25);
 }
 
-TEST_CASE("a table's mistakes are the program's") {
+TEST_CASE("misuse of a registry is a logic_error") {
   CHECK_THROWS_AS(table().make("nothing"), std::logic_error);
   CHECK_THROWS_AS(registry<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
   auto twice =
@@ -133,7 +134,7 @@ TEST_CASE("a table's mistakes are the program's") {
   CHECK(table().names() == std::vector<std::string>{"linear", "leaky_relu"});
 }
 
-TEST_CASE("a table's JSON schema lists its kinds, and ends where they nest") {
+TEST_CASE("a registry's JSON schema lists its kinds and refers to nested ones") {
   const Json schema = table().json_schema();
   const auto& choices = schema.find("oneOf")->items();
   REQUIRE(choices.size() == 3);

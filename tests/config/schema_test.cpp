@@ -3,13 +3,13 @@
 #include "layers.h"
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
 /// Returns the messages of parsing the text as T's options.
 template <class T>
-std::string said(std::string_view text, const std::string& what) {
+std::string errors(std::string_view text, const std::string& what) {
   Diagnostics diagnostics;
   T out;
   const bool good = T::schema().parse(yaml(text), what, out, diagnostics);
@@ -28,7 +28,7 @@ T read(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("options are read, the others keep their defaults") {
+TEST_CASE("given options are read, the others keep their defaults") {
   const auto conv =
       read<TestConv>("filters: 8\nkernel_size: [3, 5]\nactivation: {leaky_relu: {negative_slope: 0.5}}\n");
   CHECK(conv.filters == 8);
@@ -38,15 +38,15 @@ TEST_CASE("options are read, the others keep their defaults") {
   CHECK_FALSE(conv.clip.has_value());
 }
 
-TEST_CASE("every mistake is reported, each at its place") {
-  CHECK(said<TestConv>("kernal_size: 3\n"
-                       "strides: 0\n"
-                       "padding: smae\n"
-                       "activation:\n"
-                       "  laeky_relu: {}\n"
-                       "rate: 1.0\n"
-                       "zzz: 1\n",
-                       "conv2d") ==
+TEST_CASE("every error is reported at its location") {
+  CHECK(errors<TestConv>("kernal_size: 3\n"
+                         "strides: 0\n"
+                         "padding: smae\n"
+                         "activation:\n"
+                         "  laeky_relu: {}\n"
+                         "rate: 1.0\n"
+                         "zzz: 1\n",
+                         "conv2d") ==
         "f:1:1: error: unknown key 'kernal_size' in conv2d; did you mean 'kernel_size'?\n"
         "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
         "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)\n"
@@ -58,12 +58,12 @@ TEST_CASE("every mistake is reported, each at its place") {
         "activation, rate, clip");
 }
 
-TEST_CASE("checks") {
-  CHECK(said<TestConv>("{filters: 0, kernel_size: 1}", "conv2d") ==
+TEST_CASE("values outside a check's range are errors") {
+  CHECK(errors<TestConv>("{filters: 0, kernel_size: 1}", "conv2d") ==
         "f:1:11: error: conv2d's filters: expected a number of at least 1, found '0'");
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: 0}", "conv2d") ==
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 1, clip: 0}", "conv2d") ==
         "f:1:36: error: conv2d's clip: expected a number greater than 0, found '0'");
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: null, rate: 0}", "conv2d") == "");
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 1, clip: null, rate: 0}", "conv2d") == "");
   const Check<int> range = between(2, 4);
   CHECK(range.expected == "a number from 2 to 4");
   CHECK_FALSE(range.holds(1));
@@ -72,7 +72,7 @@ TEST_CASE("checks") {
   CHECK_FALSE(range.holds(5));
 }
 
-TEST_CASE("what fails a check is not taken") {
+TEST_CASE("a value that fails a check is not assigned") {
   Diagnostics diagnostics;
   TestConv out;
   CHECK_FALSE(TestConv::schema().parse(yaml("{filters: 3, kernel_size: 1, rate: 7}"), "x", out, diagnostics));
@@ -80,7 +80,7 @@ TEST_CASE("what fails a check is not taken") {
   CHECK(out.filters == 3);
 }
 
-TEST_CASE("mistakes in details leave an object that others can go by") {
+TEST_CASE("an object with errors only in details can still be used") {
   const auto schema = Schema<TestConv>(TestConv::schema()).details({"activation", "rate"});
   const auto reading = [&](std::string_view text) {
     Diagnostics diagnostics;
@@ -103,34 +103,34 @@ TEST_CASE("mistakes in details leave an object that others can go by") {
   CHECK_THROWS_AS(Schema<TestConv>("").details({"nothing"}), std::logic_error);
 }
 
-TEST_CASE("rules run once all fields are well formed") {
-  CHECK(said<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
+TEST_CASE("rules run only if all fields are valid") {
+  CHECK(errors<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");
-  CHECK_FALSE(contains(said<TestConv>("{filters: x, kernel_size: 2, strides: 3}", "conv2d"), "larger"));
+  CHECK_FALSE(contains(errors<TestConv>("{filters: x, kernel_size: 2, strides: 3}", "conv2d"), "larger"));
 }
 
-TEST_CASE("what is no mapping") {
-  CHECK(said<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
-  CHECK(said<TestConv>("null", "conv2d") ==
+TEST_CASE("a schema expects a mapping") {
+  CHECK(errors<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
+  CHECK(errors<TestConv>("null", "conv2d") ==
         "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
         "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)");
 }
 
-TEST_CASE("positional options") {
+TEST_CASE("a positional option may be given without its key") {
   CHECK(read<TestReshape>("[784]").target_shape == Shape{784});
   CHECK(read<TestReshape>("{target_shape: [7, 2]}").target_shape == Shape{7, 2});
   CHECK(read<TestActivate>("leaky_relu").function.name == "leaky_relu");
   CHECK(read<TestActivate>("{leaky_relu: {negative_slope: 0.5}}").function->apply(-4) == -2.0);
   CHECK(read<TestActivate>("{function: linear}").function.name == "linear");
-  CHECK(said<TestReshape>("7", "reshape") ==
+  CHECK(errors<TestReshape>("7", "reshape") ==
         "f:1:1: error: reshape's target_shape: expected a list of positive integers, found '7'");
-  CHECK(contains(said<TestReshape>("{targte_shape: [1]}", "reshape"),
+  CHECK(contains(errors<TestReshape>("{targte_shape: [1]}", "reshape"),
                  "f:1:2: error: unknown key 'targte_shape' in reshape; did you mean 'target_shape'?"));
-  CHECK(said<TestActivate>("{relu: {}}", "activation") ==
+  CHECK(errors<TestActivate>("{relu: {}}", "activation") ==
         "f:1:2: error: unknown activation 'relu'; expected one of linear, leaky_relu");
 }
 
-TEST_CASE("writing gives every option, and reads back the same") {
+TEST_CASE("every option is written, and the result is read back unchanged") {
   const auto conv =
       read<TestConv>("{filters: 8, kernel_size: 3, padding: same, activation: leaky_relu, rate: 0.1}");
   const ConfigNode written = TestConv::schema().write(conv);
@@ -142,7 +142,7 @@ TEST_CASE("writing gives every option, and reads back the same") {
   CHECK(equal(TestConv::schema().write(again), written));
 }
 
-TEST_CASE("JSON schema") {
+TEST_CASE("a schema's JSON schema describes its options") {
   const Json schema = TestConv::schema().json_schema();
   CHECK(schema.find("type")->as_string() == "object");
   CHECK(schema.find("description")->as_string() == "A convolution.");
@@ -166,7 +166,7 @@ TEST_CASE("JSON schema") {
         "short for {target_shape: ...}");
 }
 
-TEST_CASE("a schema's example stands in its JSON schema") {
+TEST_CASE("a schema's example is in its JSON schema") {
   const Schema<TestReshape> plain = TestReshape::schema();
   CHECK(plain.json_schema().find("anyOf")->items()[0].find("examples") == nullptr);
   const Json schema = Schema<TestReshape>(plain).example("{target_shape: [2, 3]}").json_schema();
@@ -174,7 +174,7 @@ TEST_CASE("a schema's example stands in its JSON schema") {
   CHECK_THROWS_AS(Schema<TestReshape>(plain).example("{target_shape: [2, 3").json_schema(), UserError);
 }
 
-TEST_CASE("what comes again in a JSON schema is defined once") {
+TEST_CASE("repeated parts of a JSON schema are defined once") {
   const auto make = [] { return Json::object().set("made", true); };
   CHECK(SchemaDefinitions::define("a thing", make).dump() == R"({"made": true})");
   SchemaDefinitions definitions;
@@ -188,11 +188,11 @@ TEST_CASE("what comes again in a JSON schema is defined once") {
   CHECK(all.find("activation")->find("oneOf")->items().size() == 3);
 }
 
-TEST_CASE("a schema knows its fields") {
+TEST_CASE("a schema lists its fields") {
   CHECK(TestReshape::schema().field_names() == std::vector<std::string>{"target_shape"});
   CHECK(TestReshape::schema().has_required());
   CHECK_FALSE(Schema<TestLeaky::Options>("").has_required());
   CHECK_THROWS_AS(Schema<TestReshape>("").positional("nothing"), std::logic_error);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -1,9 +1,6 @@
 // Shared code of the configuration tests.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -11,18 +8,10 @@
 
 #include "config/diagnostics.h"
 #include "config/load/load.h"
+#include "support/errors.h"
+#include "support/text.h"
 
-namespace dtrain {
-
-/// Returns all messages as shown to users, or "" if there are none.
-inline std::string messages(const Diagnostics& diagnostics) {
-  try {
-    diagnostics.throw_if_errors();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
+namespace dtrain::test {
 
 /// Parses a valid text as the file "f".
 inline ConfigNode yaml(std::string_view text) {
@@ -38,10 +27,6 @@ inline std::string yaml_messages(std::string_view text) {
   const ConfigNode node = parse_yaml(text, "f", diagnostics);
   if (diagnostics.has_errors()) CHECK(node.is_null());
   return messages(diagnostics);
-}
-
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 /// Compares values, ignoring marks and quotes (a quoted scalar that is a string either way equals a plain
@@ -63,28 +48,4 @@ inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   return true;
 }
 
-/// A temporary folder of files.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "dtrain-config-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string write(const std::string& name, std::string_view text) const {
-    const std::filesystem::path file = path_ / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
-    return file.string();
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -1,9 +1,9 @@
 // parse_yaml with ordinary texts; limits_test.cpp has malicious ones.
 #include "support.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
-TEST_CASE("values know where they were written") {
+TEST_CASE("values have marks of their location") {
   const ConfigNode root = yaml("a: 1\nb:\n  - x\n  - {c: \"2\", d: }\ne:\nf: ~\n");
   REQUIRE(root.is_mapping());
   CHECK(root.find("a")->mark().str() == "f:1:4");
@@ -20,19 +20,19 @@ TEST_CASE("values know where they were written") {
   CHECK(root.find("g") == nullptr);
 }
 
-TEST_CASE("an alias is what it stands for") {
+TEST_CASE("an alias has the value of its anchor") {
   const ConfigNode root = yaml("a: &x {k: [1, 2]}\nb: *x\nc: [*x, *x]\n");
   CHECK(equal(*root.find("a"), *root.find("b")));
   CHECK(root.find("c")->items()[1].same_as(*root.find("a")));
 }
 
-TEST_CASE("quotes that are closed are no mistake") {
+TEST_CASE("closed quotes are valid") {
   CHECK(yaml("a: \"x\n  y\\\"\"\nb: 'it''s\n  fine'\n").find("b")->text() == "it's fine");
   CHECK(yaml("a: it's\nb: |\n  \"\n").find("b")->text() == "\"\n");
   CHECK(yaml("a: &x \"'\"\nb: &y\n  '\"'\n").find("b")->text() == "\"");
 }
 
-TEST_CASE("a merge key brings in the keys that are not there") {
+TEST_CASE("a merge key adds only missing keys") {
   const ConfigNode root = yaml(
       "one: &one {a: 1, b: 2}\n"
       "two: &two {b: 3, c: 4}\n"
@@ -48,14 +48,14 @@ TEST_CASE("a merge key brings in the keys that are not there") {
   CHECK(root.find("x")->find("b")->mark().str() == "f:3:18");
 }
 
-TEST_CASE("byte order mark, document marks, comments and text blocks are fine") {
+TEST_CASE("byte order mark, document marks, comments and text blocks are accepted") {
   CHECK(yaml("\xEF\xBB\xBF---\na: 1 # one\n...\n# end\n").find("a")->text() == "1");
   CHECK(yaml("a: |\n  x\n  y\n").find("a")->text() == "x\ny\n");
   CHECK(yaml("a: [gpu:0, cpu:1]").find("a")->items()[0].text() == "gpu:0");
   CHECK(yaml("null").is_null());
 }
 
-TEST_CASE("every mistake of a text has its place") {
+TEST_CASE("every syntax error has a location") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "f:1:1: error: expected a YAML document, found nothing"},
       {"# nothing\n", "f:1:1: error: expected a YAML document, found nothing"},
@@ -107,11 +107,11 @@ TEST_CASE("every mistake of a text has its place") {
   CHECK((found == unknown || found == unknown + ": x"));
 }
 
-TEST_CASE("mistakes that do not end the reading are reported together") {
+TEST_CASE("errors that do not stop parsing are reported together") {
   CHECK(
       yaml_messages("a: 1\na: 2\nb: !!str x\nb: 3\n") ==
       "f:2:1: error: duplicate key 'a'\nf:3:4: error: tags are not supported, found 'tag:yaml.org,2002:str'\n"
       "f:4:1: error: duplicate key 'b'");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

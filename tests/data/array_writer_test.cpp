@@ -3,28 +3,17 @@
 
 #include <filesystem>
 #include <numeric>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/readers/open_any.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
+using test::TempDir;
 
 namespace {
-
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("dtrain-array-writer-{}", ::getpid());
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const char* name) const { return (path / name).string(); }
-  size_t files() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
-  }
-};
 
 constexpr int64_t kRows = 7;
 
@@ -63,19 +52,19 @@ void check_column(const Column& column, const Shape& shape, const std::vector<fl
 
 }  // namespace
 
-TEST_CASE("written arrays read back the same") {
-  const Folder folder;
+TEST_CASE("written arrays are read back unchanged") {
+  const TempDir folder;
   const TensorSpec array{"dense", {2, 3}, DType::float32};
   std::vector<std::vector<float>> values{numbers(kRows * 6, -20)};
   write(folder / "out.npy", {array}, values);
   check_column(*open_npy(folder / "out.npy"), array.shape, values[0]);
   write(folder / "out.h5", {array}, values);
   check_column(*open_hdf5(folder / "out.h5", "predictions"), array.shape, values[0]);
-  CHECK(folder.files() == 2);
+  CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("several arrays stand in one HDF5 file under their names") {
-  const Folder folder;
+TEST_CASE("one HDF5 file stores several arrays under their names") {
+  const TempDir folder;
   const std::vector<TensorSpec> arrays{{"kind", {5}, DType::float32}, {"block_1/size", {}, DType::float32}};
   std::vector<std::vector<float>> values{numbers(kRows * 5, 0), numbers(kRows, 100)};
   write(folder / "out.h5", arrays, values);
@@ -84,8 +73,8 @@ TEST_CASE("several arrays stand in one HDF5 file under their names") {
   CHECK_THROWS_AS(open_array_writer(folder / "out.npy", arrays, kRows), UserError);
 }
 
-TEST_CASE("what is not finished leaves nothing, what stood there stays") {
-  const Folder folder;
+TEST_CASE("an unfinished array file leaves the old file unchanged") {
+  const TempDir folder;
   const TensorSpec array{"dense", {4}, DType::float32};
   std::vector<std::vector<float>> values{numbers(kRows * 4, 1)};
   for (const char* name : {"out.npy", "out.h5"}) {
@@ -94,13 +83,13 @@ TEST_CASE("what is not finished leaves nothing, what stood there stays") {
     open_array_writer(folder / name, {array}, 2 * kRows).reset();
     CHECK(std::filesystem::file_size(folder / name) == size);
   }
-  CHECK(folder.files() == 2);
+  CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("names that say no format, and places that do not exist") {
-  const Folder folder;
+TEST_CASE("a file name without a known format or in a missing directory is an error") {
+  const TempDir folder;
   const std::vector<TensorSpec> arrays{{"dense", {4}, DType::float32}};
   for (const char* name : {"out", "out.txt", "out.csv", "missing/out.h5", "missing/out.npy"})
     CHECK_THROWS_AS(open_array_writer(folder / name, arrays, kRows), UserError);
-  CHECK(folder.files() == 0);
+  CHECK(folder.entries() == 0);
 }

@@ -9,9 +9,9 @@
 
 #include "data/augment/augmentation.h"
 #include "image/decode.h"
-#include "pictures.h"
-#include "source_dir.h"
 #include "support.h"
+#include "support/image_files.h"
+#include "support/source_dir.h"
 
 namespace dtrain::test {
 
@@ -55,7 +55,7 @@ Pixels boat() {
 }
 
 /// Returns the original image and samples 1, 2, ... of an epoch, side by side.
-Pixels strip(const TempFolder& folder, const std::string& augmentation) {
+Pixels strip(const TempDir& folder, const std::string& augmentation) {
   const auto write = [&](const std::string& name, const Bytes& png) {
     std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
     write_file(folder / name, {png.begin(), png.end()});
@@ -97,7 +97,7 @@ const std::vector<std::string> kAll{
 
 }  // namespace
 
-TEST_CASE("the documentation's pictures of augmentations are what they do") {
+TEST_CASE("the images of augmentations in the documentation are up to date") {
   const std::string docs = source_dir() + "/docs/";
   const std::string page = read_file(docs + "augmentations.md");
   for (const std::string& name : registry<Augmentation>().names()) {
@@ -105,7 +105,7 @@ TEST_CASE("the documentation's pictures of augmentations are what they do") {
     const auto shown = std::find_if(kAll.begin(), kAll.end(),
                                     [&](const std::string& one) { return one.starts_with(name + ":"); });
     REQUIRE(shown != kAll.end());
-    const TempFolder folder;
+    const TempDir folder;
     const Pixels expected = strip(folder, "{" + *shown + "}");
     const std::string path = docs + "augmentations/" + name + ".png";
     if (std::getenv("DTRAIN_DRAW_AUGMENTATIONS")) {

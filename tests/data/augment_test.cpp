@@ -102,7 +102,7 @@ TEST_CASE("rotation, translation and zoom give Keras's numbers") {
               72.45, 42.8,  68.0375, 68.6875, 41.5625, 42.2125, 69.2,    39.55,   65.45, 35.8});
 }
 
-TEST_CASE("nearest pixels") {
+TEST_CASE("nearest interpolation gives Keras's pixels") {
   const std::vector<float> src = numbers();
   std::vector<float> dst(20);
   warp(src.data(), kShape, rotation(kShape, 0.6), {FillMode::reflect, Interpolation::nearest, 0}, dst.data());
@@ -125,7 +125,7 @@ TEST_CASE("random rotation draws its angle from the sample's key") {
   CHECK(angles.size() == 20);
 }
 
-TEST_CASE("random zoom draws height and width, or one for both, within its ranges") {
+TEST_CASE("random zoom draws height and width, or one factor for both, within its ranges") {
   const std::vector<float> src = numbers();
   const auto check = [&](const Configured<Augmentation>& one, double lower, double upper, bool is_one) {
     std::set<std::vector<float>> pictures;
@@ -149,7 +149,7 @@ TEST_CASE("random zoom draws height and width, or one for both, within its range
                  "width_factor: expected numbers from -1 to 1"));
 }
 
-TEST_CASE("random flip mirrors what its mode says") {
+TEST_CASE("random flip mirrors the axes of its mode") {
   const std::vector<uint8_t> picture{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const std::vector<uint8_t> mirrored{4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9};
   const std::vector<uint8_t> overturned{9, 10, 11, 12, 5, 6, 7, 8, 1, 2, 3, 4};
@@ -177,7 +177,7 @@ TEST_CASE("random flip mirrors what its mode says") {
   }
 }
 
-TEST_CASE("random crop with padding is where it was drawn, black beyond the edges") {
+TEST_CASE("random crop with padding is at the drawn offset and black outside the image") {
   const std::vector<uint8_t> picture{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(3)), ConfigNode::entry("width", number(2)),
@@ -196,7 +196,7 @@ TEST_CASE("random crop with padding is where it was drawn, black beyond the edge
   CHECK(places.size() == 35);
 }
 
-TEST_CASE("random crop takes the middle where nothing is trained on") {
+TEST_CASE("random crop takes the center outside training") {
   const std::vector<uint8_t> picture{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(1)), ConfigNode::entry("width", number(2))});
@@ -209,7 +209,7 @@ TEST_CASE("random crop takes the middle where nothing is trained on") {
   CHECK(out == std::vector<uint8_t>{6, 7});
 }
 
-TEST_CASE("random brightness and contrast") {
+TEST_CASE("random brightness and contrast change pixels within their ranges") {
   const std::vector<float> src{10, 20, 30, 40, 50, 250, 0, 100, 7, 9, 11, 13};
   const TensorSpec spec{"picture", {2, 2, 3}, DType::float32};
   const auto brightness = parse_augmentation("random_brightness", {ConfigNode::entry("factor", number(0.5))});
@@ -230,7 +230,7 @@ TEST_CASE("random brightness and contrast") {
   }
 }
 
-TEST_CASE("changes of colours give Keras's numbers") {
+TEST_CASE("color augmentations give Keras's numbers") {
   const PictureShape shape(Shape{3, 3, 3});
   std::vector<float> src;
   for (int i = 0; i < 27; ++i) src.push_back(static_cast<float>((i * 53 + 17) % 256));
@@ -274,7 +274,7 @@ TEST_CASE("changes of colours give Keras's numbers") {
         [&](float* dst) { change_contrast(src.data(), shape, 1.5f, 0, 255, dst); });
 }
 
-TEST_CASE("rand_augment does each of its operations, and stays within the values") {
+TEST_CASE("rand_augment applies each of its operations and stays within the range of values") {
   const TensorSpec spec{"picture", {6, 5, 3}, DType::float32};
   std::vector<float> src;
   for (int i = 0; i < 90; ++i) src.push_back(static_cast<float>((i * 53 + 17) % 256) / 255);
@@ -296,7 +296,7 @@ TEST_CASE("rand_augment does each of its operations, and stays within the values
   CHECK(unchanged < 10);
 }
 
-TEST_CASE("random erasing replaces one rectangle, and nothing beside it") {
+TEST_CASE("random erasing replaces exactly one rectangle") {
   const TensorSpec spec{"picture", {20, 30, 3}, DType::float32};
   const std::vector<float> src(20 * 30 * 3, 500.0f);
   const auto erasing = parse_augmentation("random_erasing", {ConfigNode::entry("fill_value", number(7))});
@@ -344,7 +344,7 @@ TEST_CASE("the beta distribution has its mean and variance") {
   }
 }
 
-TEST_CASE("cut_mix's rectangle has the share that the targets say") {
+TEST_CASE("cut_mix's rectangle has the same share as the targets") {
   const auto cut = parse_augmentation("cut_mix", {});
   const PictureShape shape(Shape{12, 10, 3});
   std::vector<float> whole(360, 1.0f);
@@ -363,7 +363,7 @@ TEST_CASE("cut_mix's rectangle has the share that the targets say") {
   CHECK(some);
 }
 
-TEST_CASE("epochs, samples and places in the list give other draws, batches do not") {
+TEST_CASE("random numbers depend on epoch, sample and position in the list, not on the batch") {
   const auto noise = parse_augmentation("random_brightness", {ConfigNode::entry("factor", number(0.3))});
   const std::vector<float> src(20, 100.0f);
   CHECK(seen(*noise, kFloats, src, 5, 1) == seen(*noise, kFloats, src, 5, 1));
@@ -377,7 +377,7 @@ TEST_CASE("epochs, samples and places in the list give other draws, batches do n
   CHECK(out != seen(*noise, kFloats, src, 5, 1));
 }
 
-TEST_CASE("a rotation in degrees is told what it counts in") {
+TEST_CASE("a rotation in degrees is an error that names the expected unit") {
   const auto error = [](const std::string& rotation) {
     return error_of([&] {
       Diagnostics diagnostics;
@@ -395,7 +395,7 @@ TEST_CASE("a rotation in degrees is told what it counts in") {
   CHECK(error("0.042") == "");
 }
 
-TEST_CASE("pictures that are too small for a crop are an error") {
+TEST_CASE("an image smaller than the crop is an error") {
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(9)), ConfigNode::entry("width", number(9))});
   ColumnPlan plan(kBytes);

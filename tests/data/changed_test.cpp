@@ -6,7 +6,7 @@
 #include <hdf5.h>
 
 #include "data/support.h"
-#include "pictures.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -41,34 +41,33 @@ void write_hdf5(const std::string& path, bool in_chunks) {
 
 struct Source {
   std::string name, yaml;
-  std::function<void(const TempFolder&)> write;
+  std::function<void(const TempDir&)> write;
   std::string file = "x";  // file that changes
 };
 
 const std::vector<Source>& sources() {
   static const std::vector<Source> all{
-      {"npy", "{npy: {input: x}}", [](const TempFolder& folder) { write_npy(folder / "x"); }},
+      {"npy", "{npy: {input: x}}", [](const TempDir& folder) { write_npy(folder / "x"); }},
       {"npy of another type", "{npy: {input: x}}",
-       [](const TempFolder& folder) {
+       [](const TempDir& folder) {
          const std::vector<float> values = numbers();
          write_file(folder / "x",
                     npy_bytes("<f8", "(4000, 32)", raw(std::vector<double>(values.begin(), values.end()))));
        }},
       {"idx", "{idx: {input: x}}",
-       [](const TempFolder& folder) {
+       [](const TempDir& folder) {
          write_file(folder / "x", idx_bytes({kRows, kColumns}, std::string(kRows * kColumns, 'a')));
        }},
-      {"hdf5", "{hdf5: {file: x, input: x}}",
-       [](const TempFolder& folder) { write_hdf5(folder / "x", false); }},
+      {"hdf5", "{hdf5: {file: x, input: x}}", [](const TempDir& folder) { write_hdf5(folder / "x", false); }},
       {"hdf5 in chunks", "{hdf5: {file: x, input: x}}",
-       [](const TempFolder& folder) { write_hdf5(folder / "x", true); }},
+       [](const TempDir& folder) { write_hdf5(folder / "x", true); }},
       {"a cache file", "{npy: {input: x}}\ncache: {file: kept}",
-       [](const TempFolder& folder) { write_npy(folder / "x"); }, "kept.train"},
+       [](const TempDir& folder) { write_npy(folder / "x"); }, "kept.train"},
   };
   return all;
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const Source& source) {
+std::shared_ptr<const Dataset> open(const TempDir& folder, const Source& source) {
   const DatasetSpec spec = parse(folder, "train: " + source.yaml);
   return open_split(spec, *spec.train, {{"x", {kColumns}}}, {});
 }
@@ -87,12 +86,12 @@ std::string failure_of(const std::function<void()>& read) {
 
 }  // namespace
 
-TEST_CASE("a file that is cut short, grown or written to while it is in use") {
+TEST_CASE("a file that is truncated, extended or written to while it is in use is an error") {
   for (const Source& source : sources()) {
     CAPTURE(source.name);
     for (const std::string change : {"short", "header", "empty", "grown", "written", "replaced"}) {
       CAPTURE(change);
-      const TempFolder folder;
+      const TempDir folder;
       source.write(folder);
       const auto data = open(folder, source);
       const std::vector<int64_t> some{3999, 17, 2000, 2001};
@@ -122,8 +121,8 @@ TEST_CASE("a file that is cut short, grown or written to while it is in use") {
   }
 }
 
-TEST_CASE("what is in memory needs its file no more") {
-  const TempFolder folder;
+TEST_CASE("data in memory does not read its file again") {
+  const TempDir folder;
   write_npy(folder / "x");
   const DatasetSpec spec = parse(folder, "train: {npy: {input: x}}\ncache: memory");
   const auto data = open_split(spec, *spec.train, {{"x", {kColumns}}}, {});
@@ -132,8 +131,8 @@ TEST_CASE("what is in memory needs its file no more") {
   CHECK(read_all(*data, 0) == before);
 }
 
-TEST_CASE("a cache's folder of pictures that were written anew, whatever their times say") {
-  const TempFolder folder;
+TEST_CASE("a cache is written again if images changed, even with equal modification times") {
+  const TempDir folder;
   fs::create_directories(folder / "all/a");
   const std::string path = folder / "all/a/0.bmp";
   const auto write = [&](int number) {
@@ -155,10 +154,10 @@ TEST_CASE("a cache's folder of pictures that were written anew, whatever their t
   CHECK(read() != before);
 }
 
-TEST_CASE("the identity of data: what they are, not where they stand") {
-  const TempFolder folder, elsewhere;
+TEST_CASE("the identity of data depends on its content, not on its path") {
+  const TempDir folder, elsewhere;
   write_npy(folder / "x");
-  const auto identity = [](const TempFolder& where, const std::string& yaml) {
+  const auto identity = [](const TempDir& where, const std::string& yaml) {
     const DatasetSpec spec = parse(where, "train: " + yaml);
     return open_split(spec, *spec.train, {{"x", {kColumns}}}, {})->identity();
   };
@@ -185,8 +184,8 @@ TEST_CASE("the identity of data: what they are, not where they stand") {
   CHECK(contains(describe_change(synthetic("1"), synthetic("2")), "seed: 2"));
 }
 
-TEST_CASE("the digest of a large file is of samples of it, its beginning and its end among them") {
-  const TempFolder folder;
+TEST_CASE("the digest of a large file covers samples of it, including beginning and end") {
+  const TempDir folder;
   std::string bytes(6 << 20, 'a');
   const auto digest = [&] {
     write_file(folder / "large", bytes);

@@ -13,7 +13,7 @@ const std::string kHead = "header: true, target: y";
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Run, "rows without a target are left out on request") {
+TEST_CASE_FIXTURE(Run, "rows without a target are skipped on request") {
   const std::string text = "n,a,y\nu,1,0\nv,,\nw,3,NA\nx,4,1\n";
   CHECK(contains(error("n,a,y\nu,1,0\nv,2,\n", kHead + ", id: n", {{"x", {1}}}), "train.csv:3:5: "));
   const auto data = train(text, kHead + ", id: n, missing_target: skip", {{"x", {1}}});
@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(Run, "rows without a target are left out on request") {
   CHECK(train("a,y\n1,-\n3,up\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 2);
 }
 
-TEST_CASE_FIXTURE(Run, "many rows without a target, in blocks") {
+TEST_CASE_FIXTURE(Run, "rows without a target are skipped in every block") {
   std::string text = "a,y\n";
   Values expected;
   for (int i = 0; i < 400000; ++i) {
@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(Run, "many rows without a target, in blocks") {
   CHECK(read_all(*data, 0) == expected);
 }
 
-TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
+TEST_CASE_FIXTURE(Run, "date features replace the column") {
   const std::string dates = kHead + ", dates: {d: [year, month, weekday, days]}";
   const auto data = train("a,d,b,y\n1,31/01/2026,2,0\n3,01/02/2026,4,1\n", dates, {{"x", {6}}});
   CHECK(read_all(*data, 0) == Values{1, 2026, 1, 5, 20484, 2, 3, 2026, 2, 6, 20485, 4});
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
   CHECK(read_all(*train("d,y\n20260131,0\n", kHead + ", dates: {d: [day]}", {{"x", {1}}}), 0) == Values{31});
 }
 
-TEST_CASE_FIXTURE(Run, "dates where there can be none") {
+TEST_CASE_FIXTURE(Run, "dates for unsuitable columns are errors") {
   const std::vector<TensorSpec> x{{"x", {2}}};
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x), "found the target 'y'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Run, "dates where there can be none") {
                  "belongs to the input 'x' of type int32"));
 }
 
-TEST_CASE_FIXTURE(Run, "amounts, of features and of targets") {
+TEST_CASE_FIXTURE(Run, "amounts are read in features and targets") {
   const auto data = train("p,s,y\n\"$1,200\",4.5%,\"$62,199\"\n(3),NA,$7\n",
                           kHead + ", amounts: [p, s, y], fill: 0", {{"x", {2}}}, {kNumber});
   CHECK(read_all(*data, 0) == Values{1200, 4.5, -3, 0});
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(Run, "amounts, of features and of targets") {
                  "expected an amount in the column 'p', found '5M'"));
 }
 
-TEST_CASE_FIXTURE(Run, "missing values: further texts, and features that mark them") {
+TEST_CASE_FIXTURE(Run, "missing values may have more names and indicator features") {
   const std::string text = "a,c,b,y\n1,u,5,0\n?,missing,6,1\n-999,u,7,0\n";
   const std::string options = kHead + ", categories: c, fill: -1, na_values: [missing, -999], ";
   CHECK(read_all(*train(text, options + "indicators: [a]", {{"x", {4}}}), 0) ==
@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(Run, "missing values: further texts, and features that mark th
   CHECK(read_all(*dates, 0) == Values{1, 31, 0, 0, 0, 1});
 }
 
-TEST_CASE_FIXTURE(Run, "decimal commas, thousands, comments") {
+TEST_CASE_FIXTURE(Run, "decimal commas, thousands separators and comments are read") {
   const std::string german = kHead + ", delimiter: ;, decimal: \",\", thousands: .";
   CHECK(read_all(*train("a;b;y\n1,5;1.234,25;0\n-2;0,125;1\n", german, {{"x", {2}}}), 0) ==
         Values{1.5, 1234.25, -2, 0.125});
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(Run, "decimal commas, thousands, comments") {
     CHECK(contains(error("a,y\n1,0\n", kHead + ", " + options, {{"x", {1}}}), "error:"));
 }
 
-TEST_CASE_FIXTURE(Run, "runs of blanks between values, and R's row names") {
+TEST_CASE_FIXTURE(Run, "values may be separated by whitespace, with R's row names") {
   const std::string blanks = kHead + ", delimiter: whitespace";
   CHECK(read_all(*train("  a \t b  y\n 1   2 0\r\n\n3\t4\t\t1  \n", blanks, {{"x", {2}}}), 0) ==
         Values{1, 2, 3, 4});
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Run, "runs of blanks between values, and R's row names") {
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 0) == Values{5});
 }
 
-TEST_CASE_FIXTURE(Run, "a value that cannot be read is told with the option that would help") {
+TEST_CASE_FIXTURE(Run, "the error for an invalid value suggests an option") {
   const auto advice = [&](const std::string& value, const std::string& options = "") {
     return error("a;y\n1;0\n" + value + ";1\n", kHead + ", delimiter: ;" + options, {{"x", {1}}});
   };
@@ -189,13 +189,13 @@ TEST_CASE_FIXTURE(Run, "a value that cannot be read is told with the option that
   CHECK(contains(advice("1.500", ", decimal: \",\""), "'thousands: \".\"' reads such numbers"));
 }
 
-TEST_CASE_FIXTURE(Run, "columns of one value, or of none, are float32") {
+TEST_CASE_FIXTURE(Run, "columns with one value or without values are float32") {
   const auto data = train("a,b,y\n0.1,,0\n0.1,,1\n", kHead + ", fill: 0", {{"x", {2}}});
   REQUIRE(data->stored_form(0).has_value());
   CHECK(data->stored_form(0)->dtype == DType::float32);
 }
 
-TEST_CASE_FIXTURE(Run, "facts keep how columns are read") {
+TEST_CASE_FIXTURE(Run, "facts record how columns are read") {
   train("d,p,y\n01/31/2026,$5,0\n02/01/2026,,1\n",
         kHead + ", dates: {d: [days]}, amounts: p, indicators: p, fill: 0", {{"x", {3}}});
   const DataFacts facts = DataFacts::from_json(Json::parse(spec.facts.to_json().dump()));

@@ -37,7 +37,7 @@ DateForm form_of(const std::vector<std::string>& texts, bool day_first = false) 
 
 }  // namespace
 
-TEST_CASE("dates and times, as they are written") {
+TEST_CASE("dates and times are read in common formats") {
   const std::string day = "2026-01-31 00:00:0 0";
   for (const std::string text :
        {"2026-01-31", "2026/1/31", "2026.01.31", "31.01.2026", "31.1.26", "01/31/2026", "1/31/26",
@@ -71,7 +71,7 @@ TEST_CASE("dates and times, as they are written") {
   CHECK(!is_csv_date("January"));
 }
 
-TEST_CASE("the parts of a date") {
+TEST_CASE("parts of a date are extracted") {
   const std::string text = "2026-01-31T15:45:30+01:00";
   CHECK(part(text, DatePart::year) == 2026);
   CHECK(part(text, DatePart::month) == 1);
@@ -93,7 +93,7 @@ TEST_CASE("the parts of a date") {
     CHECK(!part("March", other));
 }
 
-TEST_CASE("a column's form: which number is the day, what plain numbers are") {
+TEST_CASE("a date column's format is inferred from its values") {
   CHECK(!form_of({"01/02/2026", "12/11/2026"}).day_first);
   CHECK(form_of({"01/02/2026", "12/11/2026"}, true).day_first);
   CHECK(form_of({"01/02/2026", "13/11/2026"}).day_first);
@@ -115,7 +115,7 @@ TEST_CASE("a column's form: which number is the day, what plain numbers are") {
   CHECK(shown("2026-01-31", {.numbers = DateNumbers::yyyymmdd}) == "2026-01-31 00:00:0 0");
 }
 
-TEST_CASE("amounts: currencies, thousands, percent signs, parentheses") {
+TEST_CASE("amounts are read with currencies, thousands separators, percent signs and parentheses") {
   const CsvValues plain, german({',', {}, {}}), both({',', '.', {}});
   for (const std::string text :
        {"$62,199", "62,199", "$ 62,199.00", "USD 62,199", "62,199 EUR", "\u20ac62,199", "62 199 \u20ac",
@@ -140,7 +140,7 @@ TEST_CASE("amounts: currencies, thousands, percent signs, parentheses") {
   }
 }
 
-TEST_CASE("a file's own decimal point, thousands and missing values") {
+TEST_CASE("decimal point, thousands separator and missing values may be set per file") {
   const CsvValues german({',', '.', {"k.A.", "-999"}});
   CHECK(german.number("1.234.567,25") == 1234567.25);
   CHECK(german.number("-0,5") == -0.5);

@@ -17,7 +17,7 @@ const TextOptions kHeader{true, {}}, kNoHeader{false, {}};
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Run, "categories of a file without a header count where others have one, and the reverse") {
+TEST_CASE_FIXTURE(Run, "categories apply to files with and without a header") {
   const std::string unknown = "expected one of the training file's values";
   train("blue,1,0\nred,2,1\n", "target: -1, categories: [0]", {{"x", {3}}});
   CHECK(read_all(*predict("colour,size\nred,5\n", kHeader), 0) == Values{0, 1, 5});
@@ -32,7 +32,7 @@ TEST_CASE_FIXTURE(Run, "categories of a file without a header count where others
   CHECK(read_all(*validate("s,y,c\n2,1,red\n", headed), 0) == Values{0, 1, 2});
 }
 
-TEST_CASE_FIXTURE(Run, "ids and weights that are called by their index are found by their names") {
+TEST_CASE_FIXTURE(Run, "ids and weights given by index are found by name in other files") {
   const auto data =
       train("n,a,w,y\nu,1,2,0\nv,3,4,1\n", "header: true, id: 0, weight: 2, target: -1", {{"x", {1}}});
   CHECK(data->sample_id(1) == "v");
@@ -52,13 +52,13 @@ TEST_CASE_FIXTURE(Run, "ids and weights that are called by their index are found
   CHECK(!predict("a,n\n5,z\n")->has_ids());
 }
 
-TEST_CASE_FIXTURE(Run, "a column of ids may be called row") {
+TEST_CASE_FIXTURE(Run, "an id column may have the name 'row'") {
   const auto data = train("row,a,y\nu,1,0\n", "header: true, id: row, target: y", {{"x", {1}}});
   CHECK(data->has_ids());
   CHECK(data->sample_name(0) == "u");
 }
 
-TEST_CASE_FIXTURE(Run, "weights count where all targets are inputs") {
+TEST_CASE_FIXTURE(Run, "weights apply even if all targets are inputs") {
   const auto data = train("w,a,b\n2,1,3\n0.5,4,6\n", "header: true, weight: w, target: {input: x}",
                           {{"x", {2}}}, {{"", {2}}});
   REQUIRE(data->columns().size() == 3);
@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(Run, "weights count where all targets are inputs") {
   CHECK(read_all(*predict("a,b\n1,3\n"), 0) == Values{1, 3});
 }
 
-TEST_CASE_FIXTURE(Run, "whether a target is text is decided by all of its column") {
+TEST_CASE_FIXTURE(Run, "a target is text if any value of its column is text") {
   const auto classes = [&](const std::string& labels, const TensorSpec& target = kLabel) {
     std::string text = "a,y\n";
     for (const char c : labels) text += c == ' ' ? "\n" : std::string(text.ends_with('\n') ? "1," : "") + c;
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Run, "whether a target is text is decided by all of its column
   CHECK(read_all(*validate("a,y\n1,2\n", "header: true, target: y"), 1) == Values{1});
 }
 
-TEST_CASE_FIXTURE(Run, "a target's text far down a file of many blocks") {
+TEST_CASE_FIXTURE(Run, "a text late in a large file makes the target text") {
   std::string text = "a,y\n";
   for (int i = 0; i < 300000; ++i) text += "1.25," + std::to_string(i % 3) + "\n";
   const auto data = train(text + "1,x\n", "header: true, target: y", {{"x", {1}}});
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Run, "a target's text far down a file of many blocks") {
   CHECK(read_rows(*data, {0, 299999, 300000}, 1) == Values{0, 2, 3});
 }
 
-TEST_CASE_FIXTURE(Run, "one column may be the class of two targets") {
+TEST_CASE_FIXTURE(Run, "two targets may use the same class column") {
   const TensorSpec left{"left", {}, DType::int32}, right{"right", {}, DType::int32};
   train("a,y\n1,u\n2,v\n", "header: true, targets: {left: y, right: y}", {{"x", {1}}}, {left, right});
   const SourceFacts::Names expected{{"left", {"u", "v"}}, {"right", {"u", "v"}}};
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(Run, "one column may be the class of two targets") {
   CHECK(read_all(*other, 2) == Values{1});
 }
 
-TEST_CASE_FIXTURE(Run, "columns in another order than the file's are predicted from by their places") {
+TEST_CASE_FIXTURE(Run, "predict finds reordered columns of a headerless file by position") {
   train("1,100,0\n2,200,1\n", "columns: [1, 0], target: -1", {{"x", {2}}});
   CHECK(read_all(*predict("3,300,0\n"), 0) == Values{300, 3});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300, 3});
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Run, "columns in another order than the file's are predicted f
   CHECK(read_all(*predict("3,300\n"), 1) == Values{3, 300});
 }
 
-TEST_CASE_FIXTURE(Run, "what fills the gaps of integers is an integer, to the last digit") {
+TEST_CASE_FIXTURE(Run, "gaps of integers are filled with exact integers") {
   const TensorSpec index{"i", {1}, DType::int32}, rest{"r", {1}};
   const std::string text = "i,r,y\n,1,0\n3,,1\n", names = "header: true, target: y, inputs: {i: i}, fill: ";
   const auto data = train(text, names + "16777217", {index, rest});
@@ -142,7 +142,7 @@ TEST_CASE_FIXTURE(Run, "what fills the gaps of integers is an integer, to the la
   }
 }
 
-TEST_CASE_FIXTURE(Run, "an array of integers is predicted from by a run that fills gaps") {
+TEST_CASE_FIXTURE(Run, "predict reads an integer array after training with `fill`") {
   train("a,b,y\n1,2,0\n,4,1\n", "header: true, target: y, fill: mean", {{"x", {2}}});
   write_file(folder / "in.npy", npy_bytes("<i4", "(1, 2)", raw<int32_t>({5, 6})));
   CHECK(read_all(*open_inputs(given(folder / "in.npy"), spec, inputs, {}), 0) == Values{5, 6});
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(Run, "an array of integers is predicted from by a run that fil
                  "fill: the training split had 2 elements, found 3"));
 }
 
-TEST_CASE_FIXTURE(Run, "a gap that 'fill' is not for is told by what stands there") {
+TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names the value") {
   const std::vector<TensorSpec> x{{"x", {1}}};
   const std::string target = "; a target must have a value in every row";
   for (const std::string fill : {"", ", fill: median"}) {
@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(Run, "a gap that 'fill' is not for is told by what stands ther
                  "found ''; 'unknown: other' accepts such values"));
 }
 
-TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the training split never gave") {
+TEST_CASE_FIXTURE(Run, "gaps in predict are filled only with values from training") {
   train("a,y\n1,0\n2,1\n", "header: true, target: y", {{"x", {1}}});
   const auto with_fill = [&](const std::string& fill) {
     DatasetSpec other =
@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the tra
         }).ends_with("expected a finite number in the column 'a', found 'u'"));
 }
 
-TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where training goes on") {
+TEST_CASE_FIXTURE(Run, "resumed training with other options fits its values again") {
   const std::string text = "a,y\n1,0\n2,0\n,1\n9,1\n", reader = "header: true, target: y, fill: ";
   const std::string standardize = "\ntransforms: [standardize]";
   train(text, reader + "mean", {{"x", {1}}});
@@ -210,7 +210,7 @@ TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where t
   CHECK(read_all(*resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]"), 0) == Values{8, 28});
 }
 
-TEST_CASE("a text that is longer than its column is refused, not written") {
+TEST_CASE("a text longer than its column is not written") {
   std::vector<std::byte> memory(8, std::byte{1});
   const CsvDestination to{.kind = CsvDestination::Kind::text, .base = memory.data(), .stride = 4, .width = 4};
   CHECK(to.store("abcd", 0));
@@ -218,8 +218,8 @@ TEST_CASE("a text that is longer than its column is refused, not written") {
   CHECK(memory[4] == std::byte{1});
 }
 
-TEST_CASE("'of: [target]' is ambiguous where an input has that name") {
-  TempFolder folder;
+TEST_CASE("'of: [target]' is ambiguous if an input has that name") {
+  TempDir folder;
   const DatasetSpec spec = parse(folder,
                                  "train: {npy: {input: x, target: y}}\n"
                                  "transforms: [{standardize: {of: [target]}}]");

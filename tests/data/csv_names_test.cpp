@@ -29,12 +29,12 @@ struct Fixture {
   std::string error(const std::string& text, const std::string& target = "-1") {
     return error_of([&] { open(text, target); });
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "a split's columns are those of the training file's names") {
+TEST_CASE_FIXTURE(Fixture, "a split's columns are found by the training file's names") {
   for (const std::string cache : {"", "\ncache: memory", "\ncache: {file: kept}"}) {
     for (const std::string text : {"a,b,c,label\n7,8,9,1\n", "label,c,extra,a,b\n1,9,0,7,8\n",
                                    "note,c,b,a,label\ntext of no use,9,8,7,1\n"}) {
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(Fixture, "a split's columns are those of the training file's n
   CHECK(read_all(*open("kind,c,b,a\n1,9,8,7\n", "kind"), 1) == Values{1});
 }
 
-TEST_CASE_FIXTURE(Fixture, "columns that are not there, and names that come twice") {
+TEST_CASE_FIXTURE(Fixture, "missing and duplicate column names are errors") {
   CHECK(contains(error("a,b,d,label\n7,8,9,1\n"),
                  "expected a column named 'c', found the columns 'a', 'b', 'd', 'label'"));
   const std::string several = error("a,X,Y,label\n7,8,9,1\n");
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(Fixture, "columns that are not there, and names that come twic
   CHECK(contains(error_of([&] { open_split(spec, *spec.train, {kInput}, {kLabel}); }), "found 'a' again"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader reads") {
+TEST_CASE_FIXTURE(Fixture, "predict reads inputs with the options of the run's reader") {
   const auto predict = [&](const std::string& reader, const std::string& text,
                            const TextOptions& options = {}, const FieldNames& fields = {}) {
     write_file(folder / "in.csv", text);

@@ -13,7 +13,7 @@ inline const TensorSpec kLabel{"", {}, DType::int32}, kNumber{"", {1}};
 
 /// A training split, train.csv, whose facts are used to read other files.
 struct Run {
-  TempFolder folder;
+  TempDir folder;
   DatasetSpec spec;
   std::vector<TensorSpec> inputs, targets;
 

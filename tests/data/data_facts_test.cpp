@@ -7,7 +7,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("facts of data come back from JSON as they were") {
+TEST_CASE("facts of data are written to JSON and read back unchanged") {
   DataFacts facts;
   CHECK(facts.empty());
   CHECK(DataFacts::from_json(Json::parse(facts.to_json().dump())) == facts);
@@ -23,7 +23,7 @@ TEST_CASE("facts of data come back from JSON as they were") {
   CHECK_THROWS_AS(DataFacts::from_json(Json::parse(R"({"fitted": {"x": [{"kind": 1}]}})")), UserError);
 }
 
-TEST_CASE("texts as a column") {
+TEST_CASE("text_column() holds texts of any length") {
   const auto column = text_column("id", {"a", "", "long one"});
   CHECK(column->spec().name == "id");
   CHECK(column->size() == 3);

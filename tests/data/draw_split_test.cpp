@@ -17,7 +17,7 @@ using Values = std::vector<double>;
 const TensorSpec kLabel{"", {}, DType::int32};
 }  // namespace
 
-TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
+TEST_CASE("drawn splits are disjoint, stratified, and depend only on the seed") {
   std::vector<double> labels;
   for (int i = 0; i < 1000; ++i) labels.push_back(i % 10 == 0 ? 1 : i == 501 ? 2 : 0);
   const std::vector<Draw> draws{{0.15, labels}, {0.15, labels}};
@@ -43,8 +43,8 @@ TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
   CHECK(plain[1].size() == 7);
 }
 
-TEST_CASE("split: a seed of its own parts the split from the run's seed") {
-  const TempFolder folder;
+TEST_CASE("split: a separate seed makes the split independent of the run's seed") {
+  const TempDir folder;
   std::string text;
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i, i % 2);
   write_file(folder / "a.csv", text);
@@ -70,8 +70,8 @@ TEST_CASE("split: a seed of its own parts the split from the run's seed") {
                  "expected one seed, found 1 and 2"));
 }
 
-TEST_CASE("split: of another split, whatever the reader and the cache") {
-  TempFolder folder;
+TEST_CASE("split: a part of another split is the same for every reader and cache") {
+  TempDir folder;
   std::string labels, values, table = "x,y\n";
   for (int i = 0; i < 40; ++i) {
     labels += static_cast<char>(i % 4 == 0);

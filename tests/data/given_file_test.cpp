@@ -12,7 +12,7 @@ const TensorSpec kPair{"x", {2}};
 
 }  // namespace
 
-TEST_CASE("JSON lines become a table") {
+TEST_CASE("JSON lines are read as a table") {
   CHECK(is_json_lines(" \n{\"a\": 1}"));
   CHECK(is_json_lines("[1, 2]"));
   CHECK_FALSE(is_json_lines("a,b\n"));
@@ -31,7 +31,7 @@ TEST_CASE("JSON lines become a table") {
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: expected a line of JSON"));
 }
 
-TEST_CASE("JSON lines with nested arrays become an array for each key") {
+TEST_CASE("JSON lines with nested arrays are read as one array per key") {
   CHECK(has_nested_arrays("\n [[1], [2]]\n"));
   CHECK(has_nested_arrays("{\"a\": 1, \"b\": [2]}\n"));
   CHECK_FALSE(has_nested_arrays("[1, 2]\n[[3], [4]]\n"));
@@ -61,7 +61,7 @@ TEST_CASE("JSON lines with nested arrays become an array for each key") {
 }
 
 TEST_CASE("inputs are found by name in JSON lines with arrays") {
-  const TempFolder folder;
+  const TempDir folder;
   const DatasetSpec spec;
   const auto open = [&](const std::string& text, const std::vector<TensorSpec>& inputs) {
     write_file(folder / "in.jsonl", text);
@@ -85,8 +85,8 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
   CHECK(contains(error_of([&] { open("[[1, 2, 3]]\n", {kPair}); }), "in.jsonl"));
 }
 
-TEST_CASE("several files are one data set, in their order") {
-  const TempFolder folder;
+TEST_CASE("several files form one data set in their order") {
+  const TempDir folder;
   write_file(folder / "a-1.csv", "1,2\n3,4\n");
   write_file(folder / "a-2.csv", "5,6\n");
   write_file(folder / "b.jsonl", "[7, 8]\n[9, 10]\n");

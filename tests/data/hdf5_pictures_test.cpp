@@ -7,8 +7,8 @@
 #include <hdf5.h>
 
 #include "hdf5/hdf5_heap.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -51,7 +51,7 @@ class File {
   hid_t file_;
 };
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& input,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& input,
                                     const std::string& more = "") {
   const DatasetSpec spec = parse(
       folder, "train: {images: {hdf5: {file: a.h5, target: labels, input: " + input + "}" + more + "}}");
@@ -90,8 +90,8 @@ void write_all(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("encoded pictures of every form are read and decoded") {
-  const TempFolder folder;
+TEST_CASE("encoded images in every kind of HDF5 dataset are read and decoded") {
+  const TempDir folder;
   write_all(folder / "a.h5");
   for (const char* input : {"variable", "signed", "rows", "opaque"}) {
     CAPTURE(input);
@@ -106,8 +106,8 @@ TEST_CASE("encoded pictures of every form are read and decoded") {
   CHECK(open(folder, "rows", ", class_names: [a, b, c]")->facts().source.class_names.at("target")[2] == "c");
 }
 
-TEST_CASE("what is no encoded picture is told with its place") {
-  const TempFolder folder;
+TEST_CASE("a value that is not an encoded image is an error with its location") {
+  const TempDir folder;
   write_all(folder / "a.h5");
   const auto error = [&](const std::string& input, const std::string& more = "") {
     return error_of([&] { open(folder, input, more); });
@@ -130,8 +130,8 @@ TEST_CASE("what is no encoded picture is told with its place") {
       "give one of 'directory'"));
 }
 
-TEST_CASE("a file of pictures that is written to is an error") {
-  const TempFolder folder;
+TEST_CASE("a file of images that is written to during use is an error") {
+  const TempDir folder;
   write_all(folder / "a.h5");
   const auto data = open(folder, "variable");
   const std::string bytes = read_file(folder / "a.h5");
@@ -139,8 +139,8 @@ TEST_CASE("a file of pictures that is written to is an error") {
   CHECK_THROWS_WITH_AS(firsts(*data), doctest::Contains("a.h5: the file was changed"), Error);
 }
 
-TEST_CASE("references are read however they are stored, and addresses of any size, behind a user block") {
-  const TempFolder folder;
+TEST_CASE("references are read from any storage, with any address size and after a user block") {
+  const TempDir folder;
   const auto write = [&](hid_t whole) {
     const Hdf5Handle packed(H5Pcreate(H5P_DATASET_CREATE));
     const hsize_t chunk = 2;
@@ -180,7 +180,7 @@ namespace {
 
 /// A file with one global heap collection of three images; the heap entry of the second is damaged.
 struct Damaged {
-  TempFolder folder;
+  TempDir folder;
   std::string bytes;
   size_t collection = 0, second = 0;  // their offsets
 
@@ -211,7 +211,7 @@ struct Damaged {
 
 }  // namespace
 
-TEST_CASE("a global heap that is damaged is told, or the pictures behind the damage are left out") {
+TEST_CASE("a damaged global heap is an error, or the images after the damage are skipped") {
   const Damaged file;
   const size_t size = file.second + 8;
   CHECK(firsts(*open(file.folder, "p")) == std::vector<double>{10, 200, 30});
@@ -243,7 +243,7 @@ TEST_CASE("a global heap that is damaged is told, or the pictures behind the dam
   CHECK(file.left() == std::vector<double>{10, 30});
 }
 
-TEST_CASE("a collection that does not lie in the file is told") {
+TEST_CASE("a heap collection outside the file is an error") {
   const Damaged file;
   for (const uint64_t wrong : {uint64_t{15}, uint64_t{0}, uint64_t{1} << 20, ~uint64_t{0}}) {
     CAPTURE(wrong);
@@ -269,8 +269,8 @@ TEST_CASE("a collection that does not lie in the file is told") {
   CHECK(contains(file.error(), "a.h5:p[1]: expected a JPEG, PNG or BMP, found an empty file"));
 }
 
-TEST_CASE("a value is found without reading what lies before it") {
-  const TempFolder folder;
+TEST_CASE("a value is read without reading the values before it") {
+  const TempDir folder;
   constexpr size_t kLarge = 1 << 20;
   const std::string path = folder / "a.h5";
   File(path).add_variable("p", {Bytes(kLarge, 1), Bytes(kLarge, 2), Bytes(2000, 3), Bytes(1000, 4)});
@@ -302,8 +302,8 @@ TEST_CASE("a value is found without reading what lies before it") {
   }
 }
 
-TEST_CASE("the value that fills what was not written is not followed into a damaged heap") {
-  const TempFolder folder;
+TEST_CASE("a fill value is not read from a damaged heap") {
+  const TempDir folder;
   const std::string path = folder / "a.h5";
   {
     const Hdf5Handle filled(H5Pcreate(H5P_DATASET_CREATE)), text(H5Tcopy(H5T_C_S1)),

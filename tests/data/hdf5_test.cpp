@@ -28,7 +28,7 @@ hid_t create(const std::string& path) {
   return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& options,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& options,
                                     const TensorSpec& input, const std::vector<TensorSpec>& targets = {}) {
   const DatasetSpec spec = parse(folder, "train: {hdf5: {file: a.h5, " + options + "}}");
   return open_split(spec, *spec.train, {input}, targets);
@@ -36,8 +36,8 @@ std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string&
 
 }  // namespace
 
-TEST_CASE("hdf5: what is predicted from has the names that were trained on, or one data set of any name") {
-  const TempFolder folder;
+TEST_CASE("hdf5: inputs for predict have the names of training, or there is only one dataset") {
+  const TempDir folder;
   const std::vector<float> images{1, 2, 3, 4}, labels{5, 6};
   const hid_t both = create(folder / "both.h5");
   H5Gclose(H5Gcreate2(both, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
@@ -56,8 +56,8 @@ TEST_CASE("hdf5: what is predicted from has the names that were trained on, or o
   }
 }
 
-TEST_CASE("hdf5: slices of datasets of several types") {
-  const TempFolder folder;
+TEST_CASE("hdf5: slices of datasets of every type are read") {
+  const TempDir folder;
   const hid_t file = create(folder / "a.h5");
   const std::vector<double> images{1, 2, 3, 4, 5, 6};
   const std::vector<int64_t> labels{7, 8, 9}, large{1, 2, int64_t{1} << 33};
@@ -88,8 +88,8 @@ TEST_CASE("hdf5: slices of datasets of several types") {
   CHECK(contains(error_of([&] { open(folder, "input: away", one); }), "found a link"));
 }
 
-TEST_CASE("hdf5: numbers of any order and size, in the file's own bytes or through the library") {
-  const TempFolder folder;
+TEST_CASE("hdf5: numbers of any byte order and size are read, directly or by the library") {
+  const TempDir folder;
   const std::vector<int32_t> values{1, -2, 300, 4, 5, -60};
   const Values expected(values.begin(), values.end());
   const std::vector<hid_t> types{H5T_STD_I16BE,  H5T_STD_I16LE, H5T_STD_I32BE,  H5T_STD_I32LE,
@@ -114,8 +114,8 @@ TEST_CASE("hdf5: numbers of any order and size, in the file's own bytes or throu
   }
 }
 
-TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, damage; nothing is printed") {
-  const TempFolder folder;
+TEST_CASE("hdf5: missing filters, truncated, locked and damaged files are errors, and nothing is printed") {
+  const TempDir folder;
   const TensorSpec input{"x", {}};
   const auto error = [&] { return error_of([&] { read_all(*open(folder, "input: x", input), 0); }); };
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -162,8 +162,8 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   CHECK(read_file(folder / "printed").empty());
 }
 
-TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
-  const TempFolder folder;
+TEST_CASE("hdf5: a chunk of the wrong size is an error") {
+  const TempDir folder;
   const TensorSpec input{"x", {}};
   const std::vector<float> values(2000, 1.5f);
   for (const int checksum : {0, 1, 2}) {  // none, before deflate, after it
@@ -196,8 +196,8 @@ TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
   }
 }
 
-TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
-  const TempFolder folder;
+TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
+  const TempDir folder;
   const TensorSpec input{"x", {}};
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
   const hsize_t chunk = 100;
@@ -214,7 +214,7 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
   // key (size, filters, offset along each axis and within an element) and an address.
   const size_t node = good.find(std::string("TREE\1", 5));
   REQUIRE(node != std::string::npos);
-  int told = 0;
+  int reported = 0;
   for (size_t bit = 6 * 8; bit < (24 + 8 * 32) * 8; ++bit) {
     const size_t at = bit / 8;
     const size_t in_key = at < 24 ? 0 : (at - 24) % 32;
@@ -227,9 +227,9 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
     Values found;
     const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
     if (message.empty()) CHECK(found == expected);
-    told += message.empty() ? 0 : 1;
+    reported += message.empty() ? 0 : 1;
   }
-  CHECK(told > 100);
+  CHECK(reported > 100);
 
   // Unwritten chunks are reported, unless there is a fill value.
   const auto unwritten = [&](hid_t more) -> std::string {
@@ -247,8 +247,8 @@ TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
   H5Pclose(properties);
 }
 
-TEST_CASE("hdf5: what is no HDF5 file") {
-  const TempFolder folder;
+TEST_CASE("hdf5: a file of another format is an error") {
+  const TempDir folder;
   const TensorSpec input{"x", {}};
   write_file(folder / "a.h5", "label,text\n");
   CHECK(contains(error_of([&] { open(folder, "input: x", input); }), "expected an HDF5 file"));
@@ -260,8 +260,8 @@ TEST_CASE("hdf5: what is no HDF5 file") {
   CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "fits in memory"));
 }
 
-TEST_CASE("inputs to predict from: any format, told by its content") {
-  const TempFolder folder;
+TEST_CASE("inputs for predict may have any format, which their content determines") {
+  const TempDir folder;
   const TensorSpec pair{"x", {2}}, other{"z", {}};
   const Values expected{1, 2, 3, 4};
   const std::vector<float> values{1, 2, 3, 4};

@@ -12,8 +12,8 @@
 #include "data/augment/mixing.h"
 #include "data/files/folder_listing.h"
 #include "data/loader/loader.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -45,13 +45,13 @@ void write_classes(const std::string& folder) {
     }
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& yaml,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& yaml,
                                     bool is_training = false) {
   const DatasetSpec spec = parse(folder, yaml);
   return open_split(spec, *spec.train, kInput, kTarget, is_training);
 }
 
-std::string open_error(const TempFolder& folder, const std::string& yaml) {
+std::string open_error(const TempDir& folder, const std::string& yaml) {
   return error_of([&] { open(folder, yaml); });
 }
 
@@ -80,8 +80,8 @@ std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
 
 }  // namespace
 
-TEST_CASE("a folder a class: sorted names are the classes, paths the samples' names") {
-  const TempFolder folder;
+TEST_CASE("folders are classes in sorted order, and paths are the samples' names") {
+  const TempDir folder;
   write_classes(folder / "all");
   write_file(folder / "all/.DS_Store", "hidden");
   write_file(folder / "all/cat/.hidden.jpg", "hidden");
@@ -100,8 +100,8 @@ TEST_CASE("a folder a class: sorted names are the classes, paths the samples' na
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);
 }
 
-TEST_CASE("batches are the same bits with any number of threads, in any cache") {
-  const TempFolder folder;
+TEST_CASE("batches have the same bits with any number of threads and any cache") {
+  const TempDir folder;
   write_classes(folder / "all");
   const std::string augment =
       "\naugment: [{random_flip: {}}, {random_crop: {height: 12, width: 10, padding: 2}}, "
@@ -116,8 +116,8 @@ TEST_CASE("batches are the same bits with any number of threads, in any cache") 
   CHECK(one != batches_of(open(folder, yaml), 2));  // evaluation data are not augmented
 }
 
-TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
-  const TempFolder folder;
+TEST_CASE("mix_up blends images and targets equally for any number of readers") {
+  const TempDir folder;
   write_classes(folder / "all");
   const std::vector<TensorSpec> classes{{"", {3}, DType::float32}};
   const auto open_mixed = [&](const std::string& mixing, const std::string& more) {
@@ -155,7 +155,7 @@ TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
 }
 
 TEST_CASE("other splits have the training split's classes") {
-  const TempFolder folder;
+  const TempDir folder;
   write_classes(folder / "all");
   write_picture(folder / "some/emu/a.png", png_of(gradient(5, 5, 3)));
   DatasetSpec spec = parse(folder,
@@ -168,8 +168,8 @@ TEST_CASE("other splits have the training split's classes") {
                  "expected a folder for each of the classes 'cat', 'dog', 'emu', found the folder 'fox'"));
 }
 
-TEST_CASE("class_names say the order") {
-  const TempFolder folder;
+TEST_CASE("class_names determine the order of classes") {
+  const TempDir folder;
   write_picture(folder / "all/no/a.png", png_of(gradient(5, 5, 3)));
   write_picture(folder / "all/yes/a.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all, class_names: [yes, no]}}");
@@ -180,8 +180,8 @@ TEST_CASE("class_names say the order") {
         "class_names: expected different names"));
 }
 
-TEST_CASE("broken pictures are errors with their path, or left out and counted") {
-  const TempFolder folder;
+TEST_CASE("broken images are errors with their path, or skipped and counted") {
+  const TempDir folder;
   write_classes(folder / "all");
   const Bytes whole = jpeg_of(gradient(50, 50, 3));
   write_picture(folder / "all/cat/broken.jpg", Bytes(whole.begin(), whole.begin() + 700));
@@ -204,8 +204,8 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   CHECK(read_all(*kept, 0).size() == 12 * 360);
 }
 
-TEST_CASE("all broken pictures are counted, the first one is named, and the option that leaves them out") {
-  const TempFolder folder;
+TEST_CASE("the error for broken images gives their number, the first path and the option to skip them") {
+  const TempDir folder;
   write_classes(folder / "all");
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
   write_file(folder / "all/dog/notes.txt", "no picture");
@@ -230,8 +230,8 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
   CHECK_FALSE(contains(none, "on_error"));
 }
 
-TEST_CASE("folders of splits that are taken for classes are warned of") {
-  const TempFolder folder;
+TEST_CASE("class folders that are named like splits are a warning") {
+  const TempDir folder;
   for (const char* name : {"Train/cat", "Train/dog", "val/cat", "odd/train", "odd/bus"})
     write_picture(folder / (std::string("all/") + name + "/a.png"), png_of(gradient(5, 5, 3)));
   const auto warnings = [&](const std::string& options) {
@@ -247,8 +247,8 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
 }
 
-TEST_CASE("folders that are not what they should be") {
-  const TempFolder folder;
+TEST_CASE("a directory without one folder of images per class is an error") {
+  const TempDir folder;
   fs::create_directory(folder / "none");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
   fs::create_directory(folder / "none/cat");
@@ -265,24 +265,24 @@ TEST_CASE("folders that are not what they should be") {
                  "found a link to a folder that contains it"));
 }
 
-TEST_CASE("names that are no UTF-8 are kept") {
-  const TempFolder folder;
+TEST_CASE("names that are not UTF-8 are kept") {
+  const TempDir folder;
   write_picture(folder / "all/caf\xe9/\xe9t\xe9.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all}}");
   CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"caf\xe9"});
   CHECK(data->sample_id(0) == folder / "all/caf\xe9/\xe9t\xe9.png");
 }
 
-TEST_CASE("a picture that is written to while it is in use is an error") {
-  const TempFolder folder;
+TEST_CASE("an image that is written to while it is in use is an error") {
+  const TempDir folder;
   write_classes(folder / "all");
   const auto data = open(folder, "train: {images: {directory: all}}");
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
   CHECK_THROWS_WITH_AS(read_all(*data, 0), doctest::Contains("all/cat/0.jpg: the file was changed"), Error);
 }
 
-TEST_CASE("pictures to predict for: a folder, or one file") {
-  const TempFolder folder;
+TEST_CASE("predict reads images from a folder or from one file") {
+  const TempDir folder;
   write_classes(folder / "all");
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all, resize: crop}}");
   const auto data = open_inputs(given(folder / "all"), spec, kInput, {});
@@ -306,8 +306,8 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
                  "all/cat/README.txt: expected a JPEG"));
 }
 
-TEST_CASE("reading pictures takes the memory of the largest file besides") {
-  const TempFolder folder;
+TEST_CASE("reading images takes additional memory of the size of the largest file") {
+  const TempDir folder;
   write_classes(folder / "all");
   size_t largest = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder / "all"))
@@ -317,8 +317,8 @@ TEST_CASE("reading pictures takes the memory of the largest file besides") {
   CHECK(data->working_bytes(2) > largest);
 }
 
-TEST_CASE("a folder is another one when a file of it is") {
-  const TempFolder folder;
+TEST_CASE("the identity of a folder changes with its files") {
+  const TempDir folder;
   write_classes(folder / "all");
   const auto identity = [&] { return open(folder, "train: {images: {directory: all}}")->identity(); };
   const DataIdentity before = identity();

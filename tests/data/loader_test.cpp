@@ -66,7 +66,7 @@ constexpr Way kWays[] = {{true, 2, 2}, {false, 0, 2}, {false, 1, 1}, {false, 3, 
 
 }  // namespace
 
-TEST_CASE("an epoch holds each sample once; the last batch is what is left") {
+TEST_CASE("an epoch contains each sample once, and the last batch the remaining samples") {
   for (const auto& [in_memory, prefetch, threads] : kWays) {
     Loader loader(std::make_shared<Numbers>(23, in_memory),
                   {.batch_size = 5, .shuffle = true, .seed = 1, .prefetch = prefetch, .threads = threads});
@@ -112,7 +112,7 @@ TEST_CASE("batches are a function of seed, epoch and step") {
   CHECK(rest_of_epoch(other) != epochs[0]);
 }
 
-TEST_CASE("without shuffling the file's order holds") {
+TEST_CASE("without shuffling, samples keep the file's order") {
   Loader loader(std::make_shared<Numbers>(5, false), {.batch_size = 3, .seed = 3, .prefetch = 2});
   for (const int epoch : {0, 1}) {
     loader.begin(epoch, 0);
@@ -120,7 +120,7 @@ TEST_CASE("without shuffling the file's order holds") {
   }
 }
 
-TEST_CASE("a permutation is uniform") {
+TEST_CASE("permutations are uniformly distributed") {
   std::vector<int> counts(6, 0);
   for (int epoch = 0; epoch < 6000; ++epoch) {
     const auto order = shuffled_order(3, 9, epoch);
@@ -129,7 +129,7 @@ TEST_CASE("a permutation is uniform") {
   for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // five standard deviations
 }
 
-TEST_CASE("parts of a batch, and the batch before") {
+TEST_CASE("parts of a batch are read, also of the previous batch") {
   for (const auto& [in_memory, prefetch, threads] : kWays) {
     Loader loader(std::make_shared<Numbers>(100, in_memory),
                   {.batch_size = 10, .prefetch = prefetch, .threads = threads});
@@ -144,7 +144,7 @@ TEST_CASE("parts of a batch, and the batch before") {
   }
 }
 
-TEST_CASE("an error while reading ahead comes out of next(), after the batches before it, each time") {
+TEST_CASE("next() throws an error of read-ahead after the earlier batches, in every call") {
   for (const auto& [prefetch, threads] : {std::pair{1, 1}, {4, 1}, {4, 3}}) {
     Loader loader(std::make_shared<Numbers>(50, false, 25),
                   {.batch_size = 10, .prefetch = prefetch, .threads = threads});
@@ -158,7 +158,7 @@ TEST_CASE("an error while reading ahead comes out of next(), after the batches b
   }
 }
 
-TEST_CASE("no more is read ahead than asked for") {
+TEST_CASE("read-ahead does not exceed `prefetch` batches") {
   const auto numbers = std::make_shared<Numbers>(1000, false);
   Loader loader(numbers, {.batch_size = 10, .prefetch = 2, .threads = 3});
   loader.begin(0, 0);
@@ -168,7 +168,7 @@ TEST_CASE("no more is read ahead than asked for") {
   }
 }
 
-TEST_CASE("what the threads that read ahead spend is told; others' time is not") {
+TEST_CASE("read_seconds() counts only the time of the read-ahead threads") {
   for (const Way& way : kWays) {
     const auto numbers = std::make_shared<Numbers>(1000, way.in_memory);
     Loader loader(numbers, {.batch_size = 10, .prefetch = way.prefetch, .threads = way.threads});

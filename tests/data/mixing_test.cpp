@@ -45,7 +45,7 @@ struct Blended {
     return error_of([&] { open(reader, transforms, augment, inputs, targets); });
   }
 
-  TempFolder folder;
+  TempDir folder;
 };
 
 /// Returns the sum of each row of a column.
@@ -76,7 +76,7 @@ void check_means(const Dataset& data, size_t column, size_t target, double facto
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Blended, "cut_mix: the share of a picture that is the partner's is the partner's class's") {
+TEST_CASE_FIXTURE(Blended, "cut_mix: the partner's share of the image equals its share of the target") {
   const auto data = open("input: x.npy, target: y.npy", "one_hot: 6", "cut_mix", {{"x", {8, 8, 1}}});
   check_means(*data, 0, 1);
   const Values pixels = read_all(*data, 0);
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(Blended, "cut_mix: the share of a picture that is the partner'
   CHECK(some);
 }
 
-TEST_CASE_FIXTURE(Blended, "mix_up is for pictures that a reshape makes flat, and for vectors") {
+TEST_CASE_FIXTURE(Blended, "mix_up accepts flattened images and vectors") {
   for (const std::string file : {"x.npy", "v.npy"}) {
     CAPTURE(file);
     const int64_t elements = file[0] == 'x' ? 64 : 3;
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
       "mix_up: expected float32 targets to blend (for classes, use the transform one_hot"));
 }
 
-TEST_CASE_FIXTURE(Blended, "a target that is an input is that input, blended as it is") {
+TEST_CASE_FIXTURE(Blended, "an input as target is blended like the input") {
   for (const std::string augment : {"cut_mix", "mix_up: {alpha: 1}"}) {
     CAPTURE(augment);
     const TensorSpec picture{"x", {8, 8, 1}};
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(Blended, "a target that is an input is that input, blended as 
                  "expected the target that is the input 'x' to be an image of the same size, found 64"));
 }
 
-TEST_CASE_FIXTURE(Blended, "a target that is an input is fitted to samples that are not augmented") {
+TEST_CASE_FIXTURE(Blended, "an input as target is fitted to samples without augmentation") {
   const TensorSpec picture{"x", {8, 8, 1}}, target{"", {8, 8, 1}};
   const auto fitted = [&](const std::string& augment) {
     const auto data = open("input: x.npy, target: {input: x}", "{standardize: {of: [target]}}", augment,
@@ -158,7 +158,7 @@ TEST_CASE_FIXTURE(Blended, "a target that is an input is fitted to samples that 
   CHECK(fitted("{random_brightness: {factor: [0.1, 0.1]}}") == fitted(""));
 }
 
-TEST_CASE_FIXTURE(Blended, "inputs that are no pictures are not augmented") {
+TEST_CASE_FIXTURE(Blended, "inputs that are not images are not augmented") {
   const std::string flip = "random_flip, {random_crop: {height: 8, width: 6}}";
   const std::string files = "inputs: {b: x.npy, v: v.npy}, target: y.npy";
   const std::vector<TensorSpec> inputs{{"b", {8, 6, 1}}, {"v", {3}}};

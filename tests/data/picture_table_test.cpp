@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -25,7 +25,7 @@ void write_one(const std::string& path, int number) {
 }
 
 struct Shop {
-  TempFolder folder;
+  TempDir folder;
   Shop() {
     for (int i = 0; i < 6; ++i) write_one(folder / ("pictures/" + std::to_string(i) + ".png"), 10 * i);
   }
@@ -59,7 +59,7 @@ const std::string kOptions = table(kUsual);
 
 }  // namespace
 
-TEST_CASE("a table of paths and names: sorted names are the classes, rows keep their order") {
+TEST_CASE("a table of paths and class names sorts the classes and keeps the order of rows") {
   const Shop shop;
   shop.table("id,file,kind\n7,3.png,fox\n8,0.png,\"ant, red\"\n9, 5.png ,fox\r\n\n1,1.png,bee\n");
   const auto data = shop.open(kOptions);
@@ -72,7 +72,7 @@ TEST_CASE("a table of paths and names: sorted names are the classes, rows keep t
   CHECK(data->identity().files.size() == 2);
 }
 
-TEST_CASE("numbers are class numbers, or what a loss of numbers wants") {
+TEST_CASE("numbers in a table are class numbers, or targets of a regression") {
   const Shop shop;
   shop.table("3.png;2;0.5;1\n0.png;0;-1e1;3\n");
   const std::string by_index = "path: 0, delimiter: ;, ";
@@ -89,7 +89,7 @@ TEST_CASE("numbers are class numbers, or what a loss of numbers wants") {
         std::vector<double>{0, 1});
 }
 
-TEST_CASE("class_names name the classes that a table has the numbers of") {
+TEST_CASE("class_names name a table's class numbers") {
   const Shop shop;
   shop.table("file,kind\n3.png,2\n0.png,0\n1.png,1\n");
   const std::string names = kOptions + ", class_names: [fox, ant, bee]";
@@ -110,7 +110,7 @@ TEST_CASE("class_names name the classes that a table has the numbers of") {
   CHECK(contains(shop.error(names), "('0', '1', '2'), found 'ant'"));
 }
 
-TEST_CASE("missing pictures of a table are counted") {
+TEST_CASE("missing images of a table are counted") {
   const Shop shop;
   shop.table("file,kind\n1.png,a\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions),
@@ -121,7 +121,7 @@ TEST_CASE("missing pictures of a table are counted") {
   CHECK_FALSE(contains(shop.error(kOptions), "on_error"));
 }
 
-TEST_CASE("several targets, each by its output's name") {
+TEST_CASE("several targets are given by the names of their outputs") {
   const Shop shop;
   shop.table("file,kind,size\n3.png,b,1.5\n4.png,a,2\n");
   const std::vector<TensorSpec> two{{"what", {}, DType::int32}, {"big", {1}, DType::float32}};
@@ -131,7 +131,7 @@ TEST_CASE("several targets, each by its output's name") {
   CHECK(data->facts().source.class_names.at("what") == std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("paths begin in the directory, else in the table's folder, or are absolute") {
+TEST_CASE("paths are relative to the directory or the table's folder, or absolute") {
   const Shop shop;
   write_one(shop.folder / "lists/beside.png", 77);
   shop.table("file,kind\n../pictures/1.png,a\nbeside.png,b\n" + (shop.folder / "pictures/2.png") + ",a\n",
@@ -147,7 +147,7 @@ TEST_CASE("paths begin in the directory, else in the table's folder, or are abso
   CHECK(firsts(*shop.open(table(kUsual + ", extension: .png"))) == std::vector<double>{10, 20});
 }
 
-TEST_CASE("what is wrong is told at its line and column") {
+TEST_CASE("errors in a table name line and column") {
   const Shop shop;
   shop.table("file,kind\n1.png,a\n\n9.png,b\n");
   CHECK(contains(shop.error(kOptions),
@@ -178,8 +178,8 @@ TEST_CASE("what is wrong is told at its line and column") {
   CHECK(contains(shop.error(table("path: file")), "give 'target'"));
 }
 
-TEST_CASE("options that do not go together") {
-  const TempFolder folder;
+TEST_CASE("options that exclude each other are an error") {
+  const TempDir folder;
   const auto error = [&](const std::string& options) {
     return error_of([&] { parse(folder, "train: {images: {" + options + "}}"); });
   };
@@ -190,7 +190,7 @@ TEST_CASE("options that do not go together") {
   CHECK(contains(error("csv: {file: a.csv, path: b, target: c, targets: {d: e}}"), "give either 'target'"));
 }
 
-TEST_CASE("pictures that cannot be read are left out, with all that is known of them") {
+TEST_CASE("unreadable images are skipped with their targets, weights and names") {
   const Shop shop;
   write_file(shop.folder / "pictures/text.png", "text");
   shop.table("file,kind,w\n1.png,a,1\ntext.png,b,2\n9.png,a,3\n,a,4\n2.png,b,5\n");
@@ -204,7 +204,7 @@ TEST_CASE("pictures that cannot be read are left out, with all that is known of 
   CHECK(contains(data->warnings()[0], "text.png: expected a JPEG"));
 }
 
-TEST_CASE("other tables are read by the training table's classes") {
+TEST_CASE("other tables use the training table's classes") {
   const Shop shop;
   shop.table("file,kind\n1.png,b\n2.png,a\n3.png,c\n");
   shop.table("kind,file\nc,4.png\nb,0.png\n", "other.csv");
@@ -225,7 +225,7 @@ TEST_CASE("other tables are read by the training table's classes") {
   CHECK(open_inputs(given(shop.folder / "pictures"), spec, kInput, {})->size() == 6);
 }
 
-TEST_CASE("stratified splits of a table of pictures") {
+TEST_CASE("a table of images can be split by class") {
   const Shop shop;
   std::string text = "file,kind\n";
   for (int i = 0; i < 6; ++i) text += std::to_string(i) + ".png," + (i % 2 ? "odd\n" : "even\n");
@@ -238,7 +238,7 @@ TEST_CASE("stratified splits of a table of pictures") {
   CHECK(std::count(labels.begin(), labels.end(), 1.0) == 2);
 }
 
-TEST_CASE("a data set is another one when a picture of its table is, and a cache is made anew") {
+TEST_CASE("the identity of a data set changes with its images, and its cache is written again") {
   const Shop shop;
   shop.table("file,kind\n1.png,a\n2.png,b\n");
   const auto open = [&] {

@@ -7,7 +7,7 @@
 
 #include "data/files/input_file.h"
 #include "data/support.h"
-#include "source_dir.h"
+#include "support/source_dir.h"
 
 namespace dtrain::test {
 
@@ -17,14 +17,14 @@ using Values = std::vector<double>;
 const TensorSpec kLabel{"y", {}, DType::int32};
 
 /// Opens the training split of a data set for a model with one input.
-std::shared_ptr<const Dataset> open_train(const TempFolder& folder, const std::string& yaml,
+std::shared_ptr<const Dataset> open_train(const TempDir& folder, const std::string& yaml,
                                           const TensorSpec& input,
                                           const std::vector<TensorSpec>& targets = {kLabel}) {
   const DatasetSpec spec = parse(folder, yaml);
   return open_split(spec, *spec.train, {input}, targets);
 }
 
-std::string open_error(const TempFolder& folder, const std::string& yaml, const TensorSpec& input,
+std::string open_error(const TempDir& folder, const std::string& yaml, const TensorSpec& input,
                        const std::vector<TensorSpec>& targets = {kLabel}) {
   return error_of([&] {
     const auto dataset = open_train(folder, yaml, input, targets);
@@ -34,8 +34,8 @@ std::string open_error(const TempFolder& folder, const std::string& yaml, const 
 
 }  // namespace
 
-TEST_CASE("idx: plain and gzip, every cache") {
-  const TempFolder folder;
+TEST_CASE("idx: plain and gzip files are read with every cache") {
+  const TempDir folder;
   const std::string images = idx_bytes({3, 2, 2}, "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\xff");
   const std::string labels = idx_bytes({3}, std::string("\x07\x00\x09", 3));
   write_file(folder / "x", images);
@@ -57,8 +57,8 @@ TEST_CASE("idx: plain and gzip, every cache") {
   }
 }
 
-TEST_CASE("idx: what is no IDX file") {
-  const TempFolder folder;
+TEST_CASE("idx: a file that is not IDX is an error") {
+  const TempDir folder;
   const TensorSpec input{"image", {2}};
   const std::string yaml = "train: {idx: {input: x}}";
   const std::string good = idx_bytes({2, 2}, "abcd");
@@ -88,8 +88,8 @@ TEST_CASE("idx: what is no IDX file") {
   CHECK(contains(missing, "dataset.yaml:1:"));
 }
 
-TEST_CASE("gzip: several members, and every way to damage it") {
-  const TempFolder folder;
+TEST_CASE("gzip: several members are read, and damage is an error") {
+  const TempDir folder;
   const auto unpacked = [&](const std::string& packed) {
     write_file(folder / "x.gz", packed);
     InputStream stream(folder / "x.gz");
@@ -135,8 +135,8 @@ TEST_CASE("gzip: several members, and every way to damage it") {
   }
 }
 
-TEST_CASE("npy: types, byte orders, damage") {
-  const TempFolder folder;
+TEST_CASE("npy: every type and byte order is read, and damage is an error") {
+  const TempDir folder;
   const auto values = [&](const std::string& bytes, const TensorSpec& input) {
     write_file(folder / "x.npy", bytes);
     return read_all(*open_train(folder, "train: {npy: {input: x.npy}}", input, {}), 0);
@@ -157,8 +157,8 @@ TEST_CASE("npy: types, byte orders, damage") {
   CHECK(contains(error("\x93NUMPX"), ".npy"));
 }
 
-TEST_CASE("csv: headers, targets, delimiters") {
-  const TempFolder folder;
+TEST_CASE("csv: headers, targets and delimiters are recognized") {
+  const TempDir folder;
   write_file(folder / "a.csv", "\xef\xbb\xbfleft,label,right\r\n 1.5,3,+2\r\n\r\n\"-4\",0,1e2\r\n");
   write_gzip(folder / "b.csv.gz", "1;2;9\n3;4;8");
   const TensorSpec pair{"x", {2}};
@@ -173,8 +173,8 @@ TEST_CASE("csv: headers, targets, delimiters") {
                  0) == Values{2, 9, 4, 8});
 }
 
-TEST_CASE("csv: mistakes have a line and a column") {
-  const TempFolder folder;
+TEST_CASE("csv: errors name line and column") {
+  const TempDir folder;
   const auto error = [&](const std::string& text, const std::string& target = "-1") {
     write_file(folder / "a.csv", text);
     return open_error(folder, "train: {csv: {file: a.csv, target: " + target + "}}", {"x", {2}});
@@ -191,8 +191,8 @@ TEST_CASE("csv: mistakes have a line and a column") {
   CHECK(contains(error("1,2,3\n", "label"), "header"));
 }
 
-TEST_CASE("cifar10: planes become channels") {
-  const TempFolder folder;
+TEST_CASE("cifar10: planes are read as channels") {
+  const TempDir folder;
   std::string record(1 + 3 * 1024, '\0');
   record[0] = 6;
   record[1 + 5] = 10;         // red of pixel 5
@@ -212,8 +212,8 @@ TEST_CASE("cifar10: planes become channels") {
   CHECK(contains(open_error(folder, yaml, {"image", {32, 32, 3}}), "records of 3073 bytes, found 3074"));
 }
 
-TEST_CASE("synthetic: each value a function of seed, row and element") {
-  const TempFolder folder;
+TEST_CASE("synthetic: each value depends only on seed, row and element") {
+  const TempDir folder;
   const TensorSpec input{"x", {100}}, tokens{"t", {9}, DType::int32}, truth{"y", {1}};
   const auto uniform =
       open_train(folder, "train: {synthetic: {samples: 50, target: {classes: 3}, seed: 4}}", input);
@@ -254,8 +254,8 @@ TEST_CASE("synthetic: each value a function of seed, row and element") {
   CHECK(contains(open_error(folder, "train: {synthetic: {samples: 5}}", tokens, {}), "at least two"));
 }
 
-TEST_CASE("several inputs and targets by name") {
-  const TempFolder folder;
+TEST_CASE("several inputs and targets are given by name") {
+  const TempDir folder;
   write_file(folder / "a", idx_bytes({2, 2}, "abcd"));
   write_file(folder / "b", idx_bytes({2}, "AB"));
   write_file(folder / "long", idx_bytes({3}, "ABC"));
@@ -274,8 +274,8 @@ TEST_CASE("several inputs and targets by name") {
   CHECK(contains(error_of([&] { open("inputs: {left: a, right: b}", {kLabel}); }), "'target'"));
 }
 
-TEST_CASE("many threads read one data set") {
-  const TempFolder folder;
+TEST_CASE("several threads may read one data set") {
+  const TempDir folder;
   std::string values;
   for (int i = 0; i < 4000; ++i) values += static_cast<char>(i % 251);
   write_file(folder / "x", idx_bytes({1000, 4}, values));
@@ -290,7 +290,7 @@ TEST_CASE("many threads read one data set") {
   }
 }
 
-TEST_CASE("MNIST, where it is at hand") {
+TEST_CASE("MNIST is read if it is present") {
   const char* variable = std::getenv("DTRAIN_DATA");
   std::string images;
   for (const std::string& root : {std::string(variable ? variable : ""), test::source_dir() + "/datasets",
@@ -301,7 +301,7 @@ TEST_CASE("MNIST, where it is at hand") {
     MESSAGE("skipped: no mnist folder under $DTRAIN_DATA or datasets/");
     return;
   }
-  const TempFolder folder;
+  const TempDir folder;
   const DatasetSpec spec = parse(folder, "root: " + images +
                                              "\n"
                                              "train: {idx: {input: train-images-idx3-ubyte.gz, target: "

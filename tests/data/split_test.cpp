@@ -36,7 +36,7 @@ struct Fixture {
                     const TensorSpec& target = kLabel) const {
     return error_of([&] { read_all(*open(more, input, target), 1); });
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 /// approximately equal, element by element
@@ -49,7 +49,7 @@ bool close(const Values& found, const Values& expected) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "transforms in memory and from the file give the same") {
+TEST_CASE_FIXTURE(Fixture, "transforms give the same values in memory and from the file") {
   for (const std::string cache : {"\ncache: none", "\ncache: memory", "\ncache: {file: kept}"}) {
     CAPTURE(cache);
     const auto first = [&](const std::string& transforms, const TensorSpec& input) {
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(Fixture, "transforms in memory and from the file give the same
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for what its kind is for") {
+TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by default to those of its kind") {
   const TensorSpec image{"image", {2, 2}}, ids{"ids", {2, 2}, DType::int32}, mask{"mask", {2, 2}};
   const auto open_all = [&](const std::string& transforms) {
     const DatasetSpec spec =
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for wha
   CHECK(contains(dataset_json_schema().dump(), "names of the inputs or targets to transform"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what does not fit is refused with both sides and the place") {
+TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the location") {
   const TensorSpec image{"x", {2, 2}};
   CHECK(contains(error("transforms: [reshape: [5]]", image),
                  "reshape: expected 5 elements per sample for 5, found 4"));
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "what does not fit is refused with both sides and the
   CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 (row 2)"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "rows") {
+TEST_CASE_FIXTURE(Fixture, "`rows` selects a range of samples") {
   for (const std::string cache : {"none", "memory", "{file: kept}"}) {
     const std::string reader = "{idx: {input: x, target: y}";
     const DatasetSpec spec = parse(folder, "train: " + reader + ", rows: [1, 3]}\nvalidation: " + reader +
@@ -158,8 +158,7 @@ TEST_CASE_FIXTURE(Fixture, "rows") {
                  "at most the 4 samples"));
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "a cache file is used, and rebuilt when the data, the options or the file itself changed") {
+TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or the file changed") {
   const auto labels = [&](const std::string& rows = "") {
     const DatasetSpec spec =
         parse(folder, "train: {idx: {input: x, target: y}" + rows + "}\ncache: {file: kept}");
@@ -205,7 +204,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(entries == 3);  // x, y, kept.train: no temporary file stays
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written over") {
+TEST_CASE_FIXTURE(Fixture, "a file that is not dtrain's cache is never overwritten") {
   const auto error = [&](const std::string& cache) {
     return error_of([&] { open("cache: {file: " + cache + "}", {"x", {2, 2}}); });
   };
@@ -233,7 +232,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written o
   CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing cannot be accessed"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from anywhere") {
+TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from any directory") {
   std::filesystem::create_directory(folder / "data");
   std::filesystem::rename(folder / "x", folder / "data/x");
   std::filesystem::rename(folder / "y", folder / "data/y");
@@ -241,7 +240,7 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
                                  "root: data\ntrain: {idx: {input: x, target: y}, rows: [1, 2]}\n"
                                  "transforms: [reshape: [4], rescale: {scale: 2}]\ncache: {file: kept}\n");
   CHECK(spec.root == folder / "data");
-  const TempFolder elsewhere;
+  const TempDir elsewhere;
   const DatasetSpec again = parse(elsewhere, spec.resolved.to_yaml());
   CHECK(again.resolved.to_yaml() == spec.resolved.to_yaml());
   const auto data = open_split(again, *again.train, {{"x", {4}}}, {kLabel});
@@ -249,7 +248,7 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
   CHECK(std::filesystem::exists(folder / "kept.train"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there are") {
+TEST_CASE_FIXTURE(Fixture, "images are augmented next to other inputs") {
   const std::string train = "train: {idx: {inputs: {v: y, image: x}, target: y}}\n";
   const std::string augment = "augment: [{random_brightness: {factor: [0.1, 0.1]}}]";
   const std::vector<TensorSpec> inputs{{"v", {1}}, {"image", {2, 2}}}, vectors{{"v", {1}}, {"image", {4}}};
@@ -278,7 +277,7 @@ void for_each_mapping(const Json& schema, const std::function<void(const Json& f
   }
 }
 
-TEST_CASE("validation of what is trained on is warned of") {
+TEST_CASE("validation on training data is a warning") {
   const auto warnings = [](const std::string& validation, const std::string& train = "") {
     Diagnostics diagnostics;
     parse_dataset(parse_yaml("train: {npy: {input: a.npy}" + train + "}\nvalidation: " + validation, "d.yaml",
@@ -296,7 +295,7 @@ TEST_CASE("validation of what is trained on is warned of") {
   CHECK(warnings("{npy: {input: a.npy}, rows: [9, 20]}", ", rows: [0, 10]").size() == 1);
 }
 
-TEST_CASE("the JSON schema of every reader takes a target that is an input") {
+TEST_CASE("the JSON schema of every reader accepts an input as target") {
   std::set<std::string> readers;
   for_each_mapping(Codec<SplitSpec>::schema(), [&](const Json& fields) {
     for (const auto& [name, options] : fields.entries()) {
@@ -311,7 +310,7 @@ TEST_CASE("the JSON schema of every reader takes a target that is an input") {
   CHECK(readers == std::set<std::string>(names.begin(), names.end()));
 }
 
-TEST_CASE_FIXTURE(Fixture, "mistakes in the configuration are found without a file") {
+TEST_CASE_FIXTURE(Fixture, "errors in the configuration are found without reading a file") {
   const auto error = [&](const std::string& yaml) { return error_of([&] { parse(folder, yaml); }); };
   CHECK(contains(error("train: {idxx: {input: x}}"), "did you mean 'idx'?"));
   CHECK(contains(error("train: {idx: {inptu: x}}"), "did you mean 'input'?"));

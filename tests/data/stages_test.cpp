@@ -160,7 +160,7 @@ constexpr int64_t kBlock = 65536;  // number of floats per row, so that one row 
 
 }  // namespace
 
-TEST_CASE("what is random about a sample depends on seed, epoch and index alone") {
+TEST_CASE("the randomness of a sample depends only on seed, epoch and index") {
   constexpr int64_t kSize = 60, kFrom = 5;
   for (const uint64_t seed : {uint64_t{3}, uint64_t{1} << 63}) {
     for (const int64_t epoch : {0, 4}) {
@@ -203,7 +203,7 @@ TEST_CASE("what is random about a sample depends on seed, epoch and index alone"
   CHECK(different.size() == 8);
 }
 
-TEST_CASE("affine maps are one pass with the gathering; another stage ends it") {
+TEST_CASE("affine maps are fused with gathering until another stage follows") {
   ColumnPlan plan({"x", {2, 2}, DType::uint8});
   plan.affine({0.5}, {1});
   plan.affine({2, 4}, {0, 1});
@@ -219,7 +219,7 @@ TEST_CASE("affine maps are one pass with the gathering; another stage ends it") 
   CHECK(noisy_plan().working_bytes() == 16);  // one float, and three
 }
 
-TEST_CASE("float64 numbers that are cast to integers saturate, and NaN becomes 0") {
+TEST_CASE("a cast from float64 to integers saturates, and NaN becomes 0") {
   const std::array<double, 4> numbers{std::nan(""), 1e20, -1e20, 3.7};
   const std::array<int64_t, 1> first_row{0};
   const AffineStage identity({"x", {4}, DType::float64});
@@ -231,7 +231,7 @@ TEST_CASE("float64 numbers that are cast to integers saturate, and NaN becomes 0
   CHECK(bytes == std::array<uint8_t, 4>{0, 255, 0, 3});
 }
 
-TEST_CASE("what costs much is made ahead of use, and what is random is kept nowhere") {
+TEST_CASE("expensive stages run before use, and random results are not cached") {
   ColumnPlan affine({"numbers", {}, DType::float32});
   affine.affine({2}, {0});
   for (const bool random : {false, true}) {
@@ -246,7 +246,7 @@ TEST_CASE("what costs much is made ahead of use, and what is random is kept nowh
   }
 }
 
-TEST_CASE("several threads make one batch") {
+TEST_CASE("several threads prepare one batch") {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<int64_t> begun;
@@ -290,7 +290,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a sample's error comes with the batch that holds it, the first of several, whatever the threads") {
+TEST_CASE("a batch throws the error of its first bad sample with any number of threads") {
   const auto make = [](const SampleKey& key) {
     const int64_t index = key.index;
     if (index == 12)
@@ -311,7 +311,7 @@ TEST_CASE("a sample's error comes with the batch that holds it, the first of sev
   }
 }
 
-TEST_CASE("the memory that reading ahead takes") {
+TEST_CASE("read_ahead_memory() counts the memory of read-ahead") {
   const auto data = dataset(noisy_plan(), 0, 100, true);
   const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
   const ReadAheadMemory memory = read_ahead_memory(*data, options, false);

@@ -1,8 +1,6 @@
 #include "data/support.h"
 
-#include <fstream>
-#include <sstream>
-#include <stdlib.h>
+#include <stdexcept>
 
 #include <isa-l/igzip_lib.h>
 
@@ -10,21 +8,6 @@
 #include "data/columns/column.h"
 
 namespace dtrain::test {
-
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "dtrain-data-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw Error("mkdtemp failed");
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 std::string gzip_of(const std::string& bytes) {
   std::string packed(bytes.size() + bytes.size() / 8 + 1024, '\0'), plain = bytes;
@@ -45,12 +28,6 @@ void write_gzip(const std::string& path, const std::string& bytes) {
   write_file(path, gzip_of(bytes));
 }
 
-std::string read_file(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::string idx_bytes(const std::vector<uint32_t>& shape, const std::string& values) {
   std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.size())};
   for (const uint32_t extent : shape)
@@ -66,7 +43,7 @@ std::string npy_bytes(const std::string& descr, const std::string& shape, const 
   return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + values;
 }
 
-DatasetSpec parse(const TempFolder& folder, const std::string& yaml) {
+DatasetSpec parse(const TempDir& folder, const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(yaml, folder / "dataset.yaml", diagnostics);
   diagnostics.throw_if_errors();

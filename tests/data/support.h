@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,26 +9,15 @@
 #include "config/diagnostics.h"
 #include "data/dataset_spec.h"
 #include "data/given_file.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
+#include "support/text.h"
 
 namespace dtrain::test {
 
-/// A folder that is deleted by the destructor.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-void write_file(const std::string& path, const std::string& bytes);
 std::string gzip_of(const std::string& bytes);
 void write_gzip(const std::string& path, const std::string& bytes);
-std::string read_file(const std::string& path);
 
 /// Returns an IDX file with unsigned bytes of this shape.
 std::string idx_bytes(const std::vector<uint32_t>& shape, const std::string& values);
@@ -44,27 +32,12 @@ std::string raw(const std::vector<T>& values) {
 
 /// Parses the YAML of a `dataset:` section as the folder's file dataset.yaml. Throws UserError with all
 /// mistakes.
-DatasetSpec parse(const TempFolder& folder, const std::string& yaml);
+DatasetSpec parse(const TempDir& folder, const std::string& yaml);
 
 /// Reads rows of one column as doubles.
 std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>& rows, size_t column);
 /// Reads all rows of one column.
 std::vector<double> read_all(const Dataset& dataset, size_t column);
-
-/// Returns the message of the UserError that `call` throws; "" if none.
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// Returns one file as given on the command line.
 inline GivenFiles given(const std::string& path) {

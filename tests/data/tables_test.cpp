@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 const TensorSpec kLabel{"", {}, DType::int32};
 
 struct Tables {
-  TempFolder folder;
+  TempDir folder;
   DatasetSpec spec;
 
   /// Opens a.csv as the training split for these inputs; keeps its facts for other files.
@@ -58,7 +58,7 @@ constexpr const char* kFlowers =
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are dropped") {
+TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are read") {
   const std::string options = "target: species, id: id, drop: [note], categories: [colour]";
   const auto data = train(kFlowers, options, {{"x", {3}}});
   CHECK(read_all(*data, 0) == Values{1, 0, 1, 2, 1, 0, 4, 0, 1, 5, 0, 0});
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
                  "a.csv:2:1: expected a weight of at least 0 in the column 'w', found '-1'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
+TEST_CASE_FIXTURE(Tables, "categories become indices, unknown ones an error or `other`") {
   const std::vector<TensorSpec> inputs{{"colour", {}, DType::int32}, {"rest", {2}}};
   const std::string text = "a,colour,b,y\n1,red,2,0.5\n3,blue,4,1.5\n";
   const TensorSpec number{"", {1}};
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
                  "'hue'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a number") {
+TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a number") {
   const std::string text = "a,b,y\n1,2,0\n,4,1\nNA,100,0\n4,?,1\n";
   CHECK(contains(error(text, "target: y", {{"x", {2}}}),
                  "a.csv:3:1: expected a finite number in the column 'a', found ''; set 'fill' to mean, "
@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a numb
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
 }
 
-TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line and column") {
+TEST_CASE_FIXTURE(Tables, "an unexpected value is an error with line and column") {
   const std::vector<TensorSpec> pair{{"x", {2}}};
   CHECK(contains(error("a,b,y\n1,2,0\n1,red,0\n", "target: y", pair),
                  "a.csv:3:3: expected a finite number in the column 'b', found 'red'; list the column in"));
@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   CHECK(spec.facts.source.class_names.at("target") == Names{"9", "10"});
 }
 
-TEST_CASE("tables without a header are predicted from with and without their target") {
+TEST_CASE("predict reads tables without a header with or without their target") {
   Tables t;
   write_file(t.folder / "a.csv", "cat,1,u,2\ndog,3,v,4\n");
   t.spec = parse(t.folder, "train: {csv: {file: a.csv, target: 0, categories: [2]}}");
@@ -179,8 +179,8 @@ TEST_CASE("tables without a header are predicted from with and without their tar
   CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values per line, or 4"));
 }
 
-TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere") {
-  TempFolder folder;
+TEST_CASE("blocks of rows may begin at quotes, line ends and blank lines") {
+  TempDir folder;
   for (const bool quotes : {false, true}) {
     std::string text = "id,a,b,y\r\n";
     Values expected;
@@ -217,8 +217,8 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
   }
 }
 
-TEST_CASE("texts of many lines that look like rows, longer than a block") {
-  TempFolder folder;
+TEST_CASE("a text longer than a block may contain lines that look like rows") {
+  TempDir folder;
   std::string text = "x,note,y\n", lines;
   // A thread that starts reading inside it takes each line for a row, and the closing quote for an opening
   // one.
@@ -241,7 +241,7 @@ TEST_CASE("texts of many lines that look like rows, longer than a block") {
   CHECK(read_all(*data, 0) == expected);
 }
 
-TEST_CASE("moments, means and medians of what a split holds") {
+TEST_CASE("moments, means and medians are computed from a split's values") {
   constexpr int64_t kRows = 300001;
   FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, double* dst) {
                        for (int64_t i = first; i < first + count; ++i) {
@@ -262,7 +262,7 @@ TEST_CASE("moments, means and medians of what a split holds") {
   CHECK(again.deviation == moments.deviation);
 }
 
-TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and for targets") {
+TEST_CASE_FIXTURE(Tables, "standardize uses the training split for inputs and targets") {
   const std::string more =
       ", rows: [0, 4]}\nvalidation: {csv: {file: a.csv, header: true, target: y}, rows: [4, 5]}\n"
       "transforms: [standardize, {standardize: {of: [target]}}]";
@@ -282,13 +282,13 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no statistics of its training split"));
 }
 
-TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one that is too large is an error") {
+TEST_CASE_FIXTURE(Tables, "a number too small for a double is 0, a number too large is an error") {
   const std::vector<TensorSpec> inputs{{"x", {2}}};
   CHECK(read_all(*train("a,b,y\n1e-400,-1e-400,1\n", "target: y", inputs), 0) == Values{0, 0});
   CHECK(contains(error("a,b,y\n1,1e400,1\n", "target: y", inputs), "a.csv:2:3: expected a finite number"));
 }
 
-TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
+TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
   // Seconds since 1970 and Julian days need double, as does filling their gaps. Small numbers are stored as
   // float32.
   std::string text = "t,day,small,y\n";
@@ -326,7 +326,7 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
   }
 }
 
-TEST_CASE("a column of float32 beside a large offset is centered in double") {
+TEST_CASE("a float32 column with a large offset is centered in double precision") {
   ColumnPlan plan({"x", {2}});
   plan.affine({0.5, 0.5}, {0, -8388608.25});
   CHECK_FALSE(plan.map());
@@ -339,8 +339,8 @@ TEST_CASE("a column of float32 beside a large offset is centered in double") {
   CHECK(result == std::vector<float>{1.5, -0.75, 2.5, -1.25});
 }
 
-TEST_CASE("a target that is an input, as it is after the transforms") {
-  TempFolder folder;
+TEST_CASE("an input as target has its values after the transforms") {
+  TempDir folder;
   write_file(folder / "x", idx_bytes({2, 4}, std::string("\x00\x02\x04\x06\x08\x0a\x0c\x0e", 8)));
   write_file(folder / "y", idx_bytes({2}, std::string("\x03\x04", 2)));
   const TensorSpec image{"image", {2, 2, 1}};
@@ -365,8 +365,8 @@ TEST_CASE("a target that is an input, as it is after the transforms") {
   CHECK(diagnostics.count() == 2);
 }
 
-TEST_CASE("parquet is refused with a way out") {
-  TempFolder folder;
+TEST_CASE("a Parquet file is an error that suggests to_csv") {
+  TempDir folder;
   write_file(folder / "a.csv", std::string("PAR1\x15\x04\x00", 7));
   const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, target: 0}}");
   CHECK(contains(error_of([&] { open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}); }), "to_csv"));

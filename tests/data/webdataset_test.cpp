@@ -8,8 +8,8 @@
 
 #include "data/pictures/tar_index.h"
 #include "data/readers/file_pattern.h"
-#include "pictures.h"
 #include "support.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -53,7 +53,7 @@ std::string sample(const std::string& key, int number, const std::string& label)
   return member(key + ".png", picture(number)) + member(key + ".cls", label);
 }
 
-std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& options,
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& options,
                                     const std::vector<TensorSpec>& targets = kClass) {
   const DatasetSpec spec = parse(folder, "train: {webdataset: {" + options + "}}");
   return open_split(spec, *spec.train, kInput, targets);
@@ -66,7 +66,7 @@ std::vector<double> firsts(const Dataset& data) {
 }
 
 std::vector<std::string> names_in(const std::string& archive) {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", archive);
   std::vector<std::string> names;
   for (const TarMember& one : list_tar(InputFile(folder / "a.tar"))) names.push_back(one.name);
@@ -75,7 +75,7 @@ std::vector<std::string> names_in(const std::string& archive) {
 
 /// Returns the error message for an archive, without the path.
 std::string refused(const std::string& archive) {
-  const TempFolder folder;
+  const TempDir folder;
   write_file(folder / "a.tar", archive);
   const std::string error = error_of([&] { list_tar(InputFile(folder / "a.tar")); });
   return error.substr(std::min(error.find("a.tar: "), error.size()));
@@ -83,8 +83,8 @@ std::string refused(const std::string& archive) {
 
 }  // namespace
 
-TEST_CASE("samples of several archives, in order, read in any order") {
-  const TempFolder folder;
+TEST_CASE("samples of several archives are numbered in order and read in any order") {
+  const TempDir folder;
   write_file(folder / "a-00.tar", sample("cat/1", 10, "1\n") + sample("cat/2", 20, " 0") + kEnd);
   write_file(folder / "a-01.tar", member("__meta__.json", "{}") + member("dir/", "", '5') +
                                       sample("cat/1", 30, "2") + member("cat/1.json", "{}") + kEnd);
@@ -101,8 +101,8 @@ TEST_CASE("samples of several archives, in order, read in any order") {
   CHECK(open_inputs(given(folder / "a-00.tar"), spec, kInput, {})->size() == 2);
 }
 
-TEST_CASE("the soft limit of open files is raised when it is reached") {
-  const TempFolder folder;
+TEST_CASE("the soft limit of open files is raised if it is reached") {
+  const TempDir folder;
   write_file(folder / "a", "content");
   struct rlimit before {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -117,8 +117,8 @@ TEST_CASE("the soft limit of open files is raised when it is reached") {
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
-TEST_CASE("targets are numbers, or names that are numbered in their order") {
-  const TempFolder folder;
+TEST_CASE("targets are numbers, or names that are numbered in sorted order") {
+  const TempDir folder;
   const auto labelled = [&](const std::string& ending) {
     return member("1.x.png", "no picture of a sample") + member("1.JPG", picture(1)) +
            member("1." + ending, "fox") + member("2.png", picture(2)) + member("2." + ending, "ant") + kEnd;
@@ -143,8 +143,8 @@ TEST_CASE("targets are numbers, or names that are numbered in their order") {
                  "numbers.tar:1.png: expected an integer (int32) as its target, found '0.5'"));
 }
 
-TEST_CASE("class_names name the classes that an archive has the numbers of") {
-  const TempFolder folder;
+TEST_CASE("class_names name an archive's class numbers") {
+  const TempDir folder;
   write_file(folder / "a.tar", sample("1", 1, "2") + sample("2", 2, "0\n") + kEnd);
   write_file(folder / "b.tar", sample("1", 1, "1") + kEnd);
   DatasetSpec spec = parse(folder,
@@ -166,8 +166,8 @@ TEST_CASE("class_names name the classes that an archive has the numbers of") {
   CHECK(contains(error("[fox, ant]"), "a.tar:2.png: expected one of the classes '0', '1'"));
 }
 
-TEST_CASE("what is no sample is told with its byte") {
-  const TempFolder folder;
+TEST_CASE("an invalid sample is an error with its offset") {
+  const TempDir folder;
   const auto error = [&](const std::string& archive) {
     write_file(folder / "a.tar", archive);
     return error_of([&] { open(folder, "files: a.tar"); });
@@ -190,15 +190,15 @@ TEST_CASE("what is no sample is told with its byte") {
   CHECK(contains(data->warnings().at(0), "1 of 2 files were left out"));
 }
 
-TEST_CASE("an archive that is another one when it is read is an error") {
-  const TempFolder folder;
+TEST_CASE("an archive that changes before it is read is an error") {
+  const TempDir folder;
   write_file(folder / "a.tar", sample("1", 1, "0") + kEnd);
   const auto data = open(folder, "files: a.tar");
   write_file(folder / "a.tar", sample("1", 2, "0") + kEnd + kEnd);
   CHECK_THROWS_WITH_AS(firsts(*data), doctest::Contains("a.tar: the file was changed"), Error);
 }
 
-TEST_CASE("names of every length and form") {
+TEST_CASE("names of every length and format are read") {
   const std::string longest(300, 'n');
   CHECK(names_in(member("b.png", "1", '0', "dir/a") + kEnd) == std::vector<std::string>{"dir/a/b.png"});
   CHECK(names_in(member("././@LongLink", longest + '\0', 'L') + member("short", "1") + member("next", "") +
@@ -218,7 +218,7 @@ TEST_CASE("names of every length and form") {
         std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("archives that are not whole are errors with their byte") {
+TEST_CASE("a truncated archive is an error with its offset") {
   const std::string good = member("1.png", std::string(600, 'x')) + member("1.cls", "0") + kEnd;
   CHECK(names_in(good).size() == 2);
   CHECK(contains(
@@ -258,7 +258,7 @@ TEST_CASE("archives that are not whole are errors with their byte") {
   CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "compressed with zstd"));
 }
 
-TEST_CASE("names that stand for several files") {
+TEST_CASE("braces in a name expand to several files") {
   using Names = std::vector<std::string>;
   CHECK(expand_braces("a.tar") == Names{"a.tar"});
   CHECK(expand_braces("a-{08..11}.tar") == Names{"a-08.tar", "a-09.tar", "a-10.tar", "a-11.tar"});

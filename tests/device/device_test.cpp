@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-TEST_CASE("devices have names") {
+TEST_CASE("device names are parsed and formatted") {
   CHECK(DeviceId{DeviceId::Kind::gpu, 3}.str() == "gpu:3");
   CHECK(DeviceId::parse("cpu:0") == DeviceId{DeviceId::Kind::cpu, 0});
   CHECK(DeviceId::parse("gpu:12") == DeviceId{DeviceId::Kind::gpu, 12});
@@ -50,7 +50,7 @@ TEST_CASE("buffers are zeroed, aligned and moved") {
   CHECK_THROWS_AS(context->allocate(~size_t{0}), Error);
 }
 
-TEST_CASE("copies") {
+TEST_CASE("copies to and from a device keep the data") {
   const auto context = make_cpu_context({}, available_cores(), false);
   const float src[3] = {1, 2, 3};
   float dst[3] = {};
@@ -61,7 +61,7 @@ TEST_CASE("copies") {
   CHECK(std::equal(std::begin(src), std::end(src), std::begin(dst)));
 }
 
-TEST_CASE("the process has one OpenMP runtime, the compiler's and oneDNN's alike") {
+TEST_CASE("the compiler's code and oneDNN share one OpenMP runtime") {
   std::set<std::string> runtimes;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -72,7 +72,7 @@ TEST_CASE("the process has one OpenMP runtime, the compiler's and oneDNN's alike
   CHECK(runtimes.size() == 1);
 }
 
-TEST_CASE("a context binds its thread to its core, and lets it go") {
+TEST_CASE("a context binds its thread to its core and releases it") {
   const auto all = available_cores();
   REQUIRE_FALSE(all.empty());
   std::thread([&] {
@@ -98,7 +98,7 @@ TEST_CASE("a context binds its thread to its core, and lets it go") {
   }).join();
 }
 
-TEST_CASE("an attached thread takes denormal numbers as zero") {
+TEST_CASE("an attached thread treats denormal numbers as zero") {
   volatile float small = 1e-30f;
   std::thread([&] {
     const auto context = make_cpu_context({}, {available_cores().front()}, false);

@@ -38,7 +38,7 @@ bool device_holds(Context& context, const Buffer& device, float value) {
 
 }  // namespace
 
-TEST_CASE("what there is of GPUs, or why there is none") {
+TEST_CASE("gpu_presence() gives the number of GPUs or the reason for none") {
   const GpuReport report = gpu_report();
   CHECK(report.presence.count == static_cast<int>(report.gpus.size()));
   CHECK((report.presence.count > 0) == report.presence.reason.empty());
@@ -61,7 +61,7 @@ TEST_SUITE("gpu") {
     CHECK(gpu.multiprocessors > 0);
   }
 
-  TEST_CASE("copies are measured") {
+  TEST_CASE("measure_gpus() measures the rates of copies") {
     const std::vector<GpuSpeed> speeds = measure_gpus();
     const std::vector<GpuInfo> gpus = gpu_report().gpus;
     REQUIRE(speeds.size() == gpus.size());
@@ -73,7 +73,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("memory is zeroed and keeps what is copied there") {
+  TEST_CASE("memory is zeroed and keeps copied data") {
     const auto context = make_context();
     const Buffer device = context->allocate(kBytes), host = context->allocate_host(kBytes);
     CHECK(device_holds(*context, device, 0));
@@ -99,7 +99,7 @@ TEST_SUITE("gpu") {
     CHECK(device_holds(*context, context->allocate(kBytes), 0));
   }
 
-  TEST_CASE("more memory than there is") {
+  TEST_CASE("an allocation larger than the GPU's memory is an error") {
     const auto context = make_context();
     std::string message;
     try {
@@ -112,7 +112,7 @@ TEST_SUITE("gpu") {
     CHECK(device_holds(*context, context->allocate(kBytes), 0));  // the failure has no lasting effect
   }
 
-  TEST_CASE("uploads and operations take turns") {
+  TEST_CASE("uploads and operations alternate in order") {
     const auto context = make_context();
     const Buffer device[] = {context->allocate(kBytes), context->allocate(kBytes)};
     const Buffer staging[] = {context->allocate_host(kBytes), context->allocate_host(kBytes)};
@@ -134,7 +134,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("captured work is replayed, not called again") {
+  TEST_CASE("captured work is replayed without calling the function again") {
     const auto context = make_context();
     const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
     int calls = 0;
@@ -151,7 +151,7 @@ TEST_SUITE("gpu") {
     CHECK(calls == 1);
   }
 
-  TEST_CASE("work that fails while it is captured leaves the context usable") {
+  TEST_CASE("a context stays usable after a failed capture") {
     const auto context = make_context();
     const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
     const auto work = [&](bool failing) {

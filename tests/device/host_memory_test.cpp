@@ -1,13 +1,11 @@
 // Which memory limit applies, read from directory trees that imitate /proc and /sys.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "device/device.h"
+#include "support/temp_dir.h"
 
 namespace dtrain {
 
@@ -17,27 +15,20 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 using Files = std::map<std::string, std::string>;  // file contents by path
 
-/// A temporary folder with these files.
+/// A temporary directory with these files.
 class Tree {
  public:
   explicit Tree(const Files& files) {
-    std::string path = (std::filesystem::temp_directory_path() / "dtrain-memory-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()));
-    root_ = path;
-    write("/proc/meminfo",
-          "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:   12582912 kB\nSwapTotal: 0 kB\n");
-    write("/proc/self/status", "Name: dtrain\nVmSize: 400000 kB\nVmData: 300000 kB\nRssAnon:\t    1024 kB\n");
-    for (const auto& [name, text] : files) write(name, text);
+    root_.write("/proc/meminfo",
+                "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:   12582912 kB\nSwapTotal: 0 kB\n");
+    root_.write("/proc/self/status",
+                "Name: dtrain\nVmSize: 400000 kB\nVmData: 300000 kB\nRssAnon:\t    1024 kB\n");
+    for (const auto& [name, text] : files) root_.write(name, text);
   }
-  ~Tree() { std::filesystem::remove_all(root_); }
-  HostMemory memory() const { return host_memory(root_); }
+  HostMemory memory() const { return host_memory(root_.path()); }
 
  private:
-  void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(root_ + name).parent_path());
-    std::ofstream(root_ + name) << text;
-  }
-  std::string root_;
+  test::TempDir root_;
 };
 
 const std::string kSecond =
@@ -50,7 +41,7 @@ const std::string kFirst =
 
 }  // namespace
 
-TEST_CASE("the machine's memory counts where no control group limits it") {
+TEST_CASE("the machine's memory is the limit if no control group has one") {
   const HostMemory bare = Tree(Files{}).memory();
   CHECK(bare.total == 16 * kGiB);
   CHECK(bare.available == 12 * kGiB);
@@ -73,7 +64,7 @@ TEST_CASE("the machine's memory counts where no control group limits it") {
   CHECK(swap.whose == "the machine's memory and swap");
 }
 
-TEST_CASE("of nested control groups the one that grants least counts") {
+TEST_CASE("the smallest limit of nested control groups applies") {
   const std::map<std::string, std::string> nested = {
       {"/proc/self/cgroup", "0::/a.slice/b.scope/c\n"},
       {"/proc/self/mountinfo", kSecond},
@@ -95,7 +86,7 @@ TEST_CASE("of nested control groups the one that grants least counts") {
   CHECK(Tree(outer).memory().available == 2 * kGiB);
 }
 
-TEST_CASE("swap counts as far as a control group grants it") {
+TEST_CASE("swap counts as far as the control group allows it") {
   std::map<std::string, std::string> files = {
       {"/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 12582912 kB\nSwapTotal: 4194304 kB\n"},
       {"/proc/self/cgroup", "0::/job\n"},
@@ -108,7 +99,7 @@ TEST_CASE("swap counts as far as a control group grants it") {
   CHECK(Tree(files).memory().limit == 5 * kGiB);
 }
 
-TEST_CASE("version 1 of control groups") {
+TEST_CASE("control groups of version 1 are read") {
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "8:pids:/x\n4:memory:/jobs/one\n1:cpu,cpuacct:/\n0::/\n"},
       {"/proc/self/mountinfo", kFirst},
@@ -126,7 +117,7 @@ TEST_CASE("version 1 of control groups") {
   CHECK(Tree(files).memory().limit == 16 * kGiB);
 }
 
-TEST_CASE("a container sees its own group, whatever the path says") {
+TEST_CASE("a container finds its own control group for any path") {
   // Without a cgroup namespace: the group's path and the mounted root are the host's.
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "4:memory:/docker/abc\n"},
@@ -145,7 +136,7 @@ TEST_CASE("a container sees its own group, whatever the path says") {
   CHECK(Tree(files).memory().limit == kGiB);
 }
 
-TEST_CASE("files that say nonsense limit nothing") {
+TEST_CASE("malformed files set no limit") {
   const HostMemory memory =
       Tree(Files{{"/proc/self/cgroup", "::\n:\nmemory\n4:memory\n0::/a\n"},
                  {"/proc/self/mountinfo", "1 2\n\n30 24 0:26 / /sys/fs/cgroup rw - cgroup2\n" + kSecond},

@@ -2,31 +2,28 @@
 #include "device/load.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "device/cpu/affinity.h"
 #include "device/device.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
 
-TEST_CASE("how busy cores were between two looks") {
-  const auto root = std::filesystem::temp_directory_path() / ("dtrain-load-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(root / "proc");
-  const auto say = [&](const char* first, const char* second) {
-    std::ofstream(root / "proc/stat") << "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 " << first << " 0 0\ncpu3 " << second
-                                      << " 0 0\nintr 5 6 7\ncpu9 1 1 1 1\n";
+TEST_CASE("CpuWatch gives each core's load since the last call") {
+  const test::TempDir root;
+  const auto set_times = [&](const std::string& first, const std::string& second) {
+    root.write("proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 " + first + " 0 0\ncpu3 " + second +
+                                " 0 0\nintr 5 6 7\ncpu9 1 1 1 1\n");
   };
-  std::ofstream(root / "proc/meminfo") << "MemTotal: 1000 kB\nMemAvailable: 400 kB\n";
-  say("10 0 0 90 0 0 0 0", "0 0 0 100 0 0 0 0");
-  CpuWatch watch(root.string());
+  root.write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\n");
+  set_times("10 0 0 90 0 0 0 0", "0 0 0 100 0 0 0 0");
+  CpuWatch watch(root.path());
   // First core: user +30, idle +50, iowait +20. Second core: all busy, including steal.
-  say("40 0 0 140 20 0 0 0", "10 10 10 100 0 10 10 10");
+  set_times("40 0 0 140 20 0 0 0", "10 10 10 100 0 10 10 10");
   CpuLoad load = watch.look();
   REQUIRE(load.cores.size() == 2);
   CHECK(load.cores.at(0) == doctest::Approx(0.3));
@@ -35,10 +32,9 @@ TEST_CASE("how busy cores were between two looks") {
   CHECK(load.memory_used == 600 * 1024);
   // No time has passed.
   CHECK(watch.look().cores.at(0) == 0.0);
-  std::filesystem::remove_all(root);
 }
 
-TEST_CASE("no GPU is a reason, not an error") {
+TEST_CASE("a machine without GPU gives a reason, not an error") {
   const GpuWatch watch;
   if (watch.reason().empty()) {
     CHECK(!watch.look().empty());
@@ -47,43 +43,39 @@ TEST_CASE("no GPU is a reason, not an error") {
   }
 }
 
-TEST_CASE("the cores that are near a device") {
+TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
   CHECK(cpu::parse_core_list("0-2,8,10-11") == std::vector<int>{0, 1, 2, 8, 10, 11});
   CHECK(cpu::parse_core_list("5") == std::vector<int>{5});
   for (const char* wrong : {"", "-1", "3-1", "1;2", "x", "1-"}) CHECK(cpu::parse_core_list(wrong).empty());
 
-  const auto root = std::filesystem::temp_directory_path() / ("dtrain-near-" + std::to_string(::getpid()));
-  const auto folder = root / "sys/bus/pci/devices/0000:41:00.0";
-  std::filesystem::create_directories(folder);
+  const test::TempDir root;
   const std::vector<int> all = available_cores();
   const auto near = [&](const std::string& list) {
-    std::ofstream(folder / "local_cpulist") << list << "\n";
-    return cores_near("0000:41:00.0", root.string());
+    root.write("sys/bus/pci/devices/0000:41:00.0/local_cpulist", list + "\n");
+    return cores_near("0000:41:00.0", root.path());
   };
   CHECK(near(std::to_string(all.back())) == std::vector<int>{all.back()});
   CHECK(near("0-4000") == all);
   CHECK(near("") == all);
   CHECK(near("8000") == all);  // not available to this process
-  CHECK(cores_near("0000:42:00.0", root.string()) == all);
-  std::filesystem::remove_all(root);
+  CHECK(cores_near("0000:42:00.0", root.path()) == all);
 }
 
-TEST_CASE("signs of a GPU that somebody expects to be used") {
-  const auto root = std::filesystem::temp_directory_path() / ("dtrain-signs-" + std::to_string(::getpid()));
+TEST_CASE("gpu_is_expected() recognizes an intended GPU") {
+  const test::TempDir root;
   std::filesystem::create_directories(root / "dev");
   const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string kept = before ? before : "";
   const auto visible = [&](const char* devices) {
     setenv("CUDA_VISIBLE_DEVICES", devices, 1);
-    return gpu_is_expected(root.string());
+    return gpu_is_expected(root.path());
   };
   CHECK(visible("0"));
   CHECK_FALSE(visible(""));
   CHECK_FALSE(visible("-1"));
-  std::ofstream(root / "dev/nvidiactl") << "\n";
+  root.write("dev/nvidiactl", "\n");
   CHECK_FALSE(visible(""));  // hidden on purpose
   unsetenv("CUDA_VISIBLE_DEVICES");
-  CHECK(gpu_is_expected(root.string()));
+  CHECK(gpu_is_expected(root.path()));
   if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
-  std::filesystem::remove_all(root);
 }

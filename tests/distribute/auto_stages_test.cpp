@@ -5,13 +5,13 @@
 
 #include <doctest/doctest.h>
 
-#include "devices.h"
 #include "distribute/graph_flow.h"
 #include "distribute/layer_times.h"
-#include "models.h"
+#include "support/devices.h"
+#include "support/graphs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -80,17 +80,17 @@ void check_all_cuts(const Graph& graph, const std::vector<size_t>& counts,
 
 }  // namespace
 
-TEST_CASE("no cut of ResNet-50 into two or three stages is better") {
+TEST_CASE("no other cut of ResNet-50 into two or three stages is faster") {
   check_all_cuts(graph_of_config("configs/resnet50-synthetic.yaml"), {2, 3});
 }
 
-TEST_CASE("no cut of ResNet-50 into two or three stages is better by measured times") {
+TEST_CASE("no other cut of ResNet-50 into two or three stages is faster by measured times") {
   const Graph graph = graph_of_config("configs/resnet50-synthetic.yaml");
   const auto device = test::cpu_device();
   check_all_cuts(graph, {2, 3}, measure_layer_seconds(graph, 1, device->ops(), 0.5));
 }
 
-TEST_CASE("ResNet-50 does not go into as many stages that are all shorter") {
+TEST_CASE("ResNet-50 cannot be cut into as many shorter stages") {
   const Graph graph = graph_of_config("configs/resnet50-synthetic.yaml");
   for (const size_t stages : {4, 8, 16}) {
     CAPTURE(stages);
@@ -101,7 +101,7 @@ TEST_CASE("ResNet-50 does not go into as many stages that are all shorter") {
   }
 }
 
-TEST_CASE("no cut of the wide MLP is better") {
+TEST_CASE("no other cut of the wide MLP is faster") {
   const Graph graph = graph_of_config("configs/wide-mlp.yaml");
   check_all_cuts(graph, {2, 3, 4, 5});
   const auto device = test::cpu_device();
@@ -113,7 +113,7 @@ TEST_CASE("no cut of the wide MLP is better") {
   CHECK(auto_stages(graph, devices(6), {}).outcome == StageCut::Outcome::too_few_layers);
 }
 
-TEST_CASE("memory is that of parameters, gradients, slots and what is kept") {
+TEST_CASE("a stage's memory is that of parameters, gradients, slots and kept activations") {
   Graph graph = graph_from(R"(
 inputs: {x: [10]}
 layers:
@@ -145,7 +145,7 @@ layers:
   CHECK(mixed.nodes[node_named(graph, "first")].activation_bytes == 6 * 20 * 2);
 }
 
-TEST_CASE("a recomputed segment keeps what it hands on, and holds the rest while backward is in it") {
+TEST_CASE("a recomputed segment keeps its outputs, and the rest only during its backward pass") {
   Graph graph = graph_from(R"(
 inputs: {x: [10]}
 layers:
@@ -176,7 +176,7 @@ layers:
         stage_loads(problem, choose_stages(problem).stages)[0].bytes);
 }
 
-TEST_CASE("a slower device gets less, a smaller one no more than it holds") {
+TEST_CASE("a slower device gets fewer layers, a smaller one only layers that fit") {
   const Graph graph = graph_from(R"(
 inputs: {x: [256]}
 layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}]

@@ -29,7 +29,7 @@ const std::vector<std::vector<int>> kTwoBranches{{}, {0}, {1}, {0}, {3}, {2, 4}}
 
 }  // namespace
 
-TEST_CASE("a chain stays together, branches part where copies are worth it") {
+TEST_CASE("a chain stays on one device, branches are separated if copies pay off") {
   CHECK(place_branches(problem_of({{}, {0}, {1}, {2}}, 4, 0.1)) == std::vector<int>{0, 0, 0, 0});
   // The input is copied to the second device, whose branch ends later, so the last layer goes there.
   CHECK(place_branches(problem_of(kTwoBranches, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
@@ -42,7 +42,7 @@ TEST_CASE("a chain stays together, branches part where copies are worth it") {
   CHECK(place_branches(problem_of(fork, 2, 5)) == std::vector<int>(5, 0));
 }
 
-TEST_CASE("what must stay stays, and shared parameters cost a copy") {
+TEST_CASE("fixed layers stay in place, and shared parameters cost a copy") {
   StageProblem problem = problem_of(kTwoBranches, 2, 0.1);
   problem.nodes[3].stays = true;
   CHECK(place_branches(problem)[3] == 0);
@@ -54,7 +54,7 @@ TEST_CASE("what must stay stays, and shared parameters cost a copy") {
   CHECK(place_branches(problem)[3] == 0);
 }
 
-TEST_CASE("seconds of a step: layers in order, backward the other way around, copies both ways") {
+TEST_CASE("a step's time counts layers forward and backward, and copies in both directions") {
   const StageProblem problem = problem_of(kTwoBranches, 2, 0.5);
   CHECK(branches_seconds(problem, std::vector<int>(6, 0)) == doctest::Approx(15));
   // Forward: a copy of the input, two parallel layers, a copy, the last layer; backward: the last layer, a

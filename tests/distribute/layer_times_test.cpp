@@ -7,12 +7,12 @@
 #include <doctest/doctest.h>
 
 #include "base/stopwatch.h"
-#include "devices.h"
 #include "distribute/graph_flow.h"
-#include "models.h"
+#include "support/graphs.h"
+#include "support/one_cpu.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -55,17 +55,7 @@ layers:
 
 }  // namespace
 
-namespace dtrain::test {
-
-/// For DEVICE_TEST_CASE. Timing one thread is enough.
-template <class Use>
-void on_every_cpu(Use&& use) {
-  use(*cpu_device());
-}
-
-}  // namespace dtrain::test
-
-TEST_CASE("what a graph does in training: fused activations, gradients, readers") {
+TEST_CASE("flow_of() gives fused activations, gradients and readers") {
   const Graph graph = graph_from(kEverySort);
   const auto flow = flow_of(graph);
   const auto of = [&](const std::string& name) { return flow[node_named(graph, name)]; };
@@ -97,7 +87,7 @@ DEVICE_TEST_CASE("every layer that computes takes time") {
   }
 }
 
-TEST_CASE("layers that are alike are measured once") {
+TEST_CASE("equal layers are measured once") {
   const Graph graph = graph_from(R"(
 inputs: {x: [64]}
 layers:
@@ -129,7 +119,7 @@ outputs: [small, more_filters, larger_kernel]
   }
 }
 
-TEST_CASE("an estimate counts multiply-adds, bytes and calls") {
+TEST_CASE("an estimate depends on multiply-adds, bytes and calls") {
   const Graph graph = graph_from(R"(
 inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}, volume: [5, 6, 7, 2]}
 layers:
@@ -156,7 +146,7 @@ outputs: [up, words, solid]
   CHECK(by({kNever, kNever, 1}, "up") == doctest::Approx(3));
 }
 
-TEST_CASE("estimates are of the order of magnitude of what is measured") {
+TEST_CASE("estimates have the order of magnitude of measured times") {
   for (const char* config : {"configs/resnet20.yaml", "configs/wide-mlp.yaml"}) {
     CAPTURE(config);
     constexpr int64_t batch = 16;

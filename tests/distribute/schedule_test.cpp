@@ -72,7 +72,7 @@ TEST_CASE("each microbatch goes once forward and once backward through each stag
   });
 }
 
-TEST_CASE("a stage holds as many microbatches as is said, and 1F1B no more than there are stages behind") {
+TEST_CASE("a stage holds the planned number of microbatches, with 1F1B at most one per remaining stage") {
   for_pipelines([](PipelineSchedule schedule, int stages, int microbatches) {
     for (int stage = 0; stage < stages; ++stage) {
       int held = 0, most = 0;
@@ -86,7 +86,7 @@ TEST_CASE("a stage holds as many microbatches as is said, and 1F1B no more than 
   });
 }
 
-TEST_CASE("stages that take the same time wait for (stages - 1) of (microbatches + stages - 1) parts") {
+TEST_CASE("equal stages are idle for (stages - 1) of (microbatches + stages - 1) parts") {
   for_pipelines([](PipelineSchedule schedule, int stages, int microbatches) {
     for (const auto& [forward, backward] : {std::pair(1.0, 1.0), std::pair(1.0, 2.0), std::pair(3.0, 0.5)}) {
       const PipelineTimeline timeline =
@@ -100,7 +100,7 @@ TEST_CASE("stages that take the same time wait for (stages - 1) of (microbatches
   });
 }
 
-TEST_CASE("nothing begins before its stage is free and its input is there") {
+TEST_CASE("a task begins only when its stage is free and its input is ready") {
   PipelineTimes times{{{1, 2}, {4, 1}, {0.5, 3}}, {0.25, 2}};
   for (const PipelineSchedule schedule : kSchedules) {
     CAPTURE(static_cast<int>(schedule));
@@ -139,7 +139,7 @@ TEST_CASE("stages that wait for each other are an error") {
                        "the stages wait for each other: stage 0 cannot begin microbatch 0 backward", Error);
 }
 
-TEST_CASE("the picture of a schedule") {
+TEST_CASE("a schedule is drawn as text") {
   const auto drawn = [](const PipelineTimeline& timeline, int columns) {
     std::string text;
     for (const std::string& line : draw_timeline(timeline, columns)) text += line + "\n";
@@ -178,7 +178,7 @@ TEST_CASE("the picture of a schedule") {
   });
 }
 
-TEST_CASE("a schedule's table says who works, who waits and why") {
+TEST_CASE("a schedule's table gives each stage's work, idle time and the reason") {
   const std::vector<std::string> devices = {"gpu:0", "gpu:1", "gpu:2"};
   CHECK(schedule_table(PipelineSchedule::one_f_one_b, 3, equal_times(3, 0.001, 0.001), devices, 80) ==
         "stage     busy  held  F forward, B backward, . waits\n"

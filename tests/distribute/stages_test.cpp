@@ -111,7 +111,7 @@ class Draw {
 
 }  // namespace
 
-TEST_CASE("a chain is cut where its slowest stage is the fastest") {
+TEST_CASE("a chain is cut so that its slowest stage is as fast as possible") {
   using Stages = std::vector<int>;
   CHECK(choose_stages(chain({1, 1, 1, 1}, 2)).stages == Stages{0, 0, 1, 1});
   CHECK(choose_stages(chain({5, 1, 1, 1}, 2)).stages == Stages{0, 1, 1, 1});
@@ -123,7 +123,7 @@ TEST_CASE("a chain is cut where its slowest stage is the fastest") {
   CHECK(cut.loads.at(0).seconds == 15);
 }
 
-TEST_CASE("memory moves a cut, and more of it is needed where more microbatches are in flight") {
+TEST_CASE("limited memory moves a cut, and more microbatches in flight need more memory") {
   StageProblem problem = chain({1, 1, 1, 1}, 2);
   for (StageNode& node : problem.nodes) node.activation_bytes = 10;
   for (StageDevice& device : problem.devices) device.bytes = 30;
@@ -134,7 +134,7 @@ TEST_CASE("memory moves a cut, and more of it is needed where more microbatches 
   CHECK(cut.loads.at(1).bytes == 30);
 }
 
-TEST_CASE("a copy is charged once to each stage that reads a value, and parameters are held once a stage") {
+TEST_CASE("a copy counts once per reading stage, and parameters count once per stage") {
   StageProblem problem = chain({1, 1, 1, 1}, 2);
   problem.values[0] = {0, 5, {1, 2, 3}};
   problem.seconds_per_byte = 0.1;
@@ -148,7 +148,7 @@ TEST_CASE("a copy is charged once to each stage that reads a value, and paramete
   CHECK(loads[1].seconds == doctest::Approx(2 + 2 * 5 * 0.1));
 }
 
-TEST_CASE("what cannot be cut is said") {
+TEST_CASE("an impossible cut has an outcome that says why") {
   StageProblem problem = chain({1, 1, 1}, 3);
   problem.nodes[1].stays = true;
   StageCut cut = choose_stages(problem);
@@ -164,7 +164,7 @@ TEST_CASE("what cannot be cut is said") {
   CHECK(lack(problem, cut.loads) == 8);
 }
 
-TEST_CASE("no other cut of a random graph is better") {
+TEST_CASE("no other cut of a random graph is faster") {
   int found = 0, too_few = 0, too_little = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     CAPTURE(seed);

@@ -7,10 +7,10 @@
 #include "engine/engine.h"
 #include "estimate/pipeline_estimate.h"
 #include "estimate/step_estimate.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

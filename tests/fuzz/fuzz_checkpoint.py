@@ -230,7 +230,7 @@ class Fuzzer:
         path.write_bytes(apply(base, edits, cut))
         for command in (["inspect", path], ["inspect", path, "--json"], ["evaluate", path],
                         ["resume", path, "-o", work / "resumed", "--epochs", "2", "-q"]):
-            said = " ".join(map(str, command))
+            line = " ".join(map(str, command))
 
             def run(seconds):
                 shutil.rmtree(work / "resumed", ignore_errors=True)
@@ -240,19 +240,19 @@ class Fuzzer:
             try:
                 done = patiently(run, SECONDS)
             except subprocess.TimeoutExpired as hang:
-                return f"{said}: more than {hang.timeout:.0f} s"
+                return f"{line}: more than {hang.timeout:.0f} s"
             errors = done.stderr.decode("utf-8", "replace")
             if done.returncode not in (0, 1, 2):
-                return f"{said}: exit code {done.returncode}\n{errors[-2000:]}"
+                return f"{line}: exit code {done.returncode}\n{errors[-2000:]}"
             if RAW.search(errors):
-                return f"{said}: a library's words\n{errors[-2000:]}"
+                return f"{line}: a library's words\n{errors[-2000:]}"
             if done.returncode and not errors.strip():
-                return f"{said}: exit code {done.returncode} without a word"
+                return f"{line}: exit code {done.returncode} without a word"
             if "--json" in command and done.returncode == 0:
                 try:
                     json.loads(done.stdout.decode("utf-8"))
                 except ValueError as error:
-                    return f"{said}: no JSON: {error}"
+                    return f"{line}: no JSON: {error}"
         return None
 
     def try_one(self, number, keep=None):

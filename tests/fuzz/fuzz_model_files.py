@@ -118,8 +118,8 @@ def mutate(draw, name, data):
 
 def run(command, folder):
     """Returns the exit code, the peak memory in bytes, and the output."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         end = time.monotonic() + SECONDS
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -129,8 +129,8 @@ def run(command, folder):
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.001)
         process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        return process.returncode, usage.ru_maxrss * 1024, said.read().decode(errors="replace")
+        output.seek(0)
+        return process.returncode, usage.ru_maxrss * 1024, output.read().decode(errors="replace")
 
 
 def problem_of(program, folder, name):
@@ -142,15 +142,15 @@ def problem_of(program, folder, name):
     shutil.rmtree(folder / "imported", ignore_errors=True)
     commands = [["import", name, "--output", "imported"], ["inspect", name], ["summary", name], ["check", "from.yaml"]]
     for arguments in commands:
-        code, memory, said = run([program, *arguments], folder)
+        code, memory, output = run([program, *arguments], folder)
         if code not in (0, 2):
-            return f"dtrain {' '.join(arguments)}: exit code {code}\n{said}"
-        if RAW.search(said):
-            return f"dtrain {' '.join(arguments)}: a library's words\n{said}"
+            return f"dtrain {' '.join(arguments)}: exit code {code}\n{output}"
+        if RAW.search(output):
+            return f"dtrain {' '.join(arguments)}: a library's words\n{output}"
         if memory > 4 * size + 200e6:
-            return f"dtrain {' '.join(arguments)}: {memory / 1e6:.0f} MB of memory for a file of {size} bytes\n{said}"
+            return f"dtrain {' '.join(arguments)}: {memory / 1e6:.0f} MB of memory for a file of {size} bytes\n{output}"
         if arguments[0] == "import" and code == 2 and (folder / "imported").exists():
-            return f"dtrain {' '.join(arguments)}: left a folder\n{said}"
+            return f"dtrain {' '.join(arguments)}: left a folder\n{output}"
     return ""
 
 

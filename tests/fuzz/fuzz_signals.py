@@ -83,8 +83,8 @@ class Signaller(Killer):
             return stop is None
         if stop is None or process.returncode != 128 + stop:
             raise Found(f"after {stop}: exit {process.returncode}\n{err.decode('utf-8', 'replace')}")
-        said = err.decode().split("; saved ")[-1].strip()
-        if not (self.dir / said).is_file():
+        path = err.decode().split("; saved ")[-1].strip()
+        if not (self.dir / path).is_file():
             raise Found(f"after {stop} there is no checkpoint: {err.decode('utf-8', 'replace')}")
         self.dtrain(*self.fit(run))
         return True

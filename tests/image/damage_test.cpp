@@ -8,25 +8,19 @@
 
 #include "base/error.h"
 #include "image/decode.h"
-#include "pictures.h"
+#include "support/errors.h"
+#include "support/image_files.h"
+#include "support/text.h"
 
 namespace dtrain::test {
 
 namespace {
 
-std::string error_of(const Bytes& file) {
+/// Returns the message of decoding this file; "" if it is valid.
+std::string decode_error(const Bytes& file) {
   const PictureForm form{16, 16, 3, Resize::stretch};
   Bytes out(form.bytes());
-  try {
-    decode_picture(file, form, out.data());
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return error_of([&] { decode_picture(file, form, out.data()); });
 }
 
 std::vector<Bytes> one_of_each() {
@@ -49,19 +43,19 @@ Bytes png_with(uint32_t width, uint32_t height, const std::vector<Bytes>& chunks
 
 }  // namespace
 
-TEST_CASE("a picture that is cut short anywhere is an error") {
+TEST_CASE("an image truncated anywhere is an error") {
   for (const Bytes& whole : one_of_each()) {
-    CHECK(error_of(whole) == "");
+    CHECK(decode_error(whole) == "");
     for (size_t length = 0; length < whole.size(); length += 1 + length / 16) {
       CAPTURE(length);
-      CHECK(contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length))),
+      CHECK(contains(decode_error(Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length))),
                      "expected"));
     }
-    CHECK(contains(error_of(Bytes(whole.begin(), whole.end() - 3)), "expected"));
+    CHECK(contains(decode_error(Bytes(whole.begin(), whole.end() - 3)), "expected"));
   }
 }
 
-TEST_CASE("any change of bytes gives a picture or an error") {
+TEST_CASE("an image with changed bytes is decoded or is an error") {
   // To run more mutations, or other ones: DTRAIN_MUTATIONS=100000 DTRAIN_SEED=2.
   const char *count = std::getenv("DTRAIN_MUTATIONS"), *seed = std::getenv("DTRAIN_SEED");
   std::mt19937 random(seed ? static_cast<uint32_t>(std::stoul(seed)) : 7u);
@@ -71,33 +65,34 @@ TEST_CASE("any change of bytes gives a picture or an error") {
       Bytes changed = whole;
       for (uint32_t n = random() % 4 + 1; n > 0; --n)
         changed[random() % changed.size()] = static_cast<uint8_t>(random());
-      const std::string error = error_of(changed);
+      const std::string error = decode_error(changed);
       CHECK((error.empty() || contains(error, "expected")));
     }
 }
 
-TEST_CASE("a header's lies cost no memory") {
+TEST_CASE("a wrong size in a header allocates no memory") {
   const Bytes begin = png_chunk("IDAT", {0x78, 0x9c, 0x63, 0x60});
-  CHECK(contains(error_of(png_with(20000, 20000, {begin})), "at most 178956970 pixels, found 20000 x 20000"));
-  CHECK(contains(error_of(png_with(13000, 13000, {begin})), "too few"));
-  CHECK(contains(error_of(png_with(0xffffffff, 1, {begin})), "expected"));
+  CHECK(contains(decode_error(png_with(20000, 20000, {begin})),
+                 "at most 178956970 pixels, found 20000 x 20000"));
+  CHECK(contains(decode_error(png_with(13000, 13000, {begin})), "too few"));
+  CHECK(contains(decode_error(png_with(0xffffffff, 1, {begin})), "expected"));
   Bytes jpeg = jpeg_of(gradient(16, 16, 3));
   const Bytes marker{0xff, 0xc0};
   const auto frame = std::search(jpeg.begin(), jpeg.end(), marker.begin(), marker.end());
   REQUIRE(frame != jpeg.end());
   for (int i = 5; i < 9; ++i) frame[i] = 0x2f;  // 12079 x 12079
-  CHECK(contains(error_of(jpeg), "too few"));
+  CHECK(contains(decode_error(jpeg), "too few"));
   for (int i = 5; i < 9; ++i) frame[i] = 0xfe;
-  CHECK(contains(error_of(jpeg), "at most"));
+  CHECK(contains(decode_error(jpeg), "at most"));
   Bytes bmp = bmp_of(gradient(4, 4, 3));
-  CHECK(contains(error_of(Bytes(bmp.begin(), bmp.end() - 1)), "expected a BMP of 102 bytes"));
+  CHECK(contains(decode_error(Bytes(bmp.begin(), bmp.end() - 1)), "expected a BMP of 102 bytes"));
   bmp[20] = 1;  // 65536 pixels wide
-  CHECK(contains(error_of(bmp), "too few"));
+  CHECK(contains(decode_error(bmp), "too few"));
   bmp[19] = bmp[20] = bmp[21] = 0x7f;
-  CHECK(contains(error_of(bmp), "expected"));
+  CHECK(contains(decode_error(bmp), "expected"));
 }
 
-TEST_CASE("texts and colour profiles that unpack to much are passed over") {
+TEST_CASE("texts and color profiles that decompress to a large size are skipped") {
   // A deflate stream of a megabyte of zeros, with a declared length of a gigabyte.
   const Pixels pixels = gradient(8, 8, 3);
   const Bytes whole = png_of(pixels);
@@ -115,15 +110,15 @@ TEST_CASE("texts and colour profiles that unpack to much are passed over") {
   }
 }
 
-TEST_CASE("what is no picture is called by its name") {
-  const auto of = [](const std::string& text) { return error_of(Bytes(text.begin(), text.end())); };
+TEST_CASE("the error for another file format names the format") {
+  const auto of = [](const std::string& text) { return decode_error(Bytes(text.begin(), text.end())); };
   CHECK(of("") == "expected a JPEG, PNG or BMP, found an empty file");
   CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found a file that is not an image");
   CHECK(of("GIF89a......") == "expected a JPEG, PNG or BMP, found a GIF");
   CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP image");
 }
 
-TEST_CASE("a header is looked at without the rest of the file") {
+TEST_CASE("a header is read without the rest of the file") {
   for (const Bytes& whole : one_of_each()) {
     read_picture_header(std::span(whole).first(std::min<size_t>(whole.size(), 900)), whole.size());
     CHECK_THROWS_AS(read_picture_header(std::span(whole).first(8), whole.size()), UserError);

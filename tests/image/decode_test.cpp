@@ -9,7 +9,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "pictures.h"
+#include "support/errors.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -74,7 +75,7 @@ Pixels stored_for(Pixels& seen, int orientation) {
 
 }  // namespace
 
-TEST_CASE("lossless pictures come out as they went in") {
+TEST_CASE("lossless images are decoded exactly") {
   for (const int channels : {1, 3, 4}) {
     CAPTURE(channels);
     const Pixels pixels = gradient(37, 53, channels);
@@ -86,7 +87,7 @@ TEST_CASE("lossless pictures come out as they went in") {
   CHECK(decoded(bmp_of(colours), 37, 53).bytes == colours.bytes);
 }
 
-TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none") {
+TEST_CASE("a BMP is recognized with any reserved bytes, and a text is not a BMP") {
   const Pixels pixels = gradient(9, 7, 3);
   Bytes file = bmp_of(pixels);
   for (size_t i = 6; i < 10; ++i) file[i] = 0xab;
@@ -100,7 +101,7 @@ TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none"
   }
 }
 
-TEST_CASE("formats that are not read are pictures all the same, and are called by their names") {
+TEST_CASE("unsupported image formats are recognized and named") {
   const std::string size("\0\0\0\x1c", 4);
   for (const auto& [start, kind] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
                                     {"RIFF" + size + "WEBPVP8 ", "a WebP image"},
@@ -120,7 +121,7 @@ TEST_CASE("formats that are not read are pictures all the same, and are called b
     CHECK_FALSE(is_picture_file(Bytes(text.begin(), text.end())));
 }
 
-TEST_CASE("a JPEG comes out as it went in, but for what JPEG loses") {
+TEST_CASE("a JPEG is decoded up to the loss of its compression") {
   for (const bool progressive : {false, true})
     for (const int channels : {1, 3}) {
       CAPTURE(progressive);
@@ -131,7 +132,7 @@ TEST_CASE("a JPEG comes out as it went in, but for what JPEG loses") {
     }
 }
 
-TEST_CASE("channels are added and dropped as Keras does") {
+TEST_CASE("channels are added and dropped as in Keras") {
   Pixels grey = gradient(8, 9, 1), both{8, 9, 2, {}}, opaque{8, 9, 4, {}}, three{8, 9, 3, {}};
   for (const uint8_t value : grey.bytes) {
     both.bytes.insert(both.bytes.end(), {value, 9});
@@ -149,7 +150,7 @@ TEST_CASE("channels are added and dropped as Keras does") {
   CHECK(decoded(png_of(rgb), 1, 3, 1).bytes == Bytes{76, 150, 29});  // Pillow's "L"
 }
 
-TEST_CASE("palettes, and greys of few bits") {
+TEST_CASE("palettes and grayscale of few bits are decoded") {
   const Pixels indices{1, 4, 1, {0, 1, 2, 1}};
   PngOptions options{.palette = {1, 2, 3, 40, 50, 60, 250, 251, 252}, .palette_alpha = {255, 7}};
   CHECK(decoded(png_of(indices, options), 1, 4, 3).bytes ==
@@ -160,7 +161,7 @@ TEST_CASE("palettes, and greys of few bits") {
   CHECK(decoded(png_of({1, 3, 1, {0, 5, 15}}, {.bits = 4}), 1, 3, 1).bytes == Bytes{0, 85, 255});
 }
 
-TEST_CASE("CMYK is light through ink, whichever way it is stored") {
+TEST_CASE("CMYK is converted to RGB from normal and inverted ink values") {
   // 16x16 pixels of one color: cyan 255, magenta 128, yellow 0, black 51.
   Pixels ink{16, 16, 4, {}}, absence{16, 16, 4, {}};
   for (int i = 0; i < 256; ++i) {
@@ -173,7 +174,7 @@ TEST_CASE("CMYK is light through ink, whichever way it is stored") {
   CHECK(most_difference(decoded(jpeg_of(absence, {.adobe = true}), 16, 16).bytes, expected.bytes) <= 2);
 }
 
-TEST_CASE("pictures are turned as EXIF says, and cut and padded as they are seen") {
+TEST_CASE("images are rotated by their EXIF orientation before cropping and padding") {
   Pixels seen = gradient(48, 80, 3, 5);
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);
@@ -188,7 +189,7 @@ TEST_CASE("pictures are turned as EXIF says, and cut and padded as they are seen
   }
 }
 
-TEST_CASE("XMP turns a picture where EXIF says nothing") {
+TEST_CASE("XMP gives the orientation if EXIF does not") {
   Pixels seen = gradient(48, 80, 3, 5);
   for (const std::string xmp : {"<rdf:Description tiff:Orientation=\"6\" x=\"1\"/>",
                                 "<tiff:Orientation>6</tiff:Orientation>", "<x tiff:Orientation = '6'/>"}) {
@@ -234,18 +235,13 @@ Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, cons
   return file;
 }
 
-std::string error_of(const Bytes& file) {
-  try {
-    decoded(file, 3, 5, 1);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string decode_error(const Bytes& file) {
+  return error_of([&] { decoded(file, 3, 5, 1); });
 }
 
 }  // namespace
 
-TEST_CASE("run-length encoded BMPs") {
+TEST_CASE("run-length encoded BMPs are decoded") {
   // From bottom to top: a run, literal indices (padded to 16 bits), a jump over two pixels, an end of row.
   const Bytes eight{5, 9, 0, 0, 0, 3, 1, 2, 3, 0, 2, 7, 0, 0, 0, 2, 2, 0, 3, 4, 0, 1};
   const Bytes expected{0, 0, 4, 4, 4, 1, 2, 3, 7, 7, 9, 9, 9, 9, 9};
@@ -259,25 +255,26 @@ TEST_CASE("run-length encoded BMPs") {
   for (size_t length = 0; length + 2 < eight.size(); ++length) {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
-    CHECK(error_of(indexed_bmp(3, 5, 8, 1, cut))
+    CHECK(decode_error(indexed_bmp(3, 5, 8, 1, cut))
               .starts_with("expected a BMP with 3 rows, found the end of its data"));
   }
-  CHECK(error_of(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
         "expected 3 rows as in the BMP header, found more");
-  CHECK(error_of(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") != std::string::npos);
-  CHECK(error_of(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
+  CHECK(decode_error(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") !=
+        std::string::npos);
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
 }
 
-TEST_CASE("the pixels of a BMP lie behind its palette") {
+TEST_CASE("the pixels of a BMP begin after its palette") {
   const Bytes rows(3 * 8, 7);
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
         Bytes(15, 7));  // as written by some programs
-  CHECK(error_of(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
         "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
 }
 
-TEST_CASE("crop takes the middle, pad puts black beside the picture") {
+TEST_CASE("crop takes the center, pad adds black borders") {
   Pixels pixels{2, 4, 1, {10, 20, 30, 40, 50, 60, 70, 80}};
   CHECK(decoded(png_of(pixels), 2, 2, 1, Resize::crop).bytes == Bytes{20, 30, 60, 70});
   CHECK(decoded(png_of(pixels), 4, 4, 1, Resize::pad).bytes ==

@@ -6,7 +6,7 @@
 
 #include "image/decode.h"
 #include "image/resampler.h"
-#include "pictures.h"
+#include "support/image_files.h"
 
 namespace dtrain::test {
 
@@ -43,7 +43,7 @@ TEST_CASE("resizing gives Pillow's numbers") {
   for (size_t i = 0; i < larger.size(); ++i) CHECK(std::abs(up[i] - larger[i]) <= 1);
 }
 
-TEST_CASE("weights of every new pixel sum to one and stay within the part") {
+TEST_CASE("the weights of every new pixel sum to one and cover only the cropped part") {
   for (const int64_t extent : {1, 2, 7, 100, 1023})
     for (const int64_t size : {1, 3, 8, 224}) {
       const double from = extent > 4 ? 1.25 : 0, to = static_cast<double>(extent);
@@ -62,7 +62,7 @@ TEST_CASE("weights of every new pixel sum to one and stay within the part") {
     }
 }
 
-TEST_CASE("one colour stays that colour in any size") {
+TEST_CASE("a uniform color stays the same at any size") {
   for (const uint8_t value : {0, 1, 127, 254, 255}) {
     Pixels pixels{13, 17, 3, Bytes(13 * 17 * 3, value)};
     for (const auto& [height, width] : {std::pair<int64_t, int64_t>{1, 1}, {5, 40}, {224, 3}})
@@ -70,7 +70,7 @@ TEST_CASE("one colour stays that colour in any size") {
   }
 }
 
-TEST_CASE("a JPEG that is shrunk while it is decoded looks as one that is shrunk afterwards") {
+TEST_CASE("scaling a JPEG while decoding looks like scaling it afterwards") {
   for (const auto& [height, width] : {std::pair{400, 600}, {803, 611}, {1203, 1601}}) {
     const Bytes file = jpeg_of(gradient(height, width, 3, 2));
     Bytes whole(static_cast<size_t>(height) * static_cast<size_t>(width) * 3);

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "interop/exported_model.h"
-#include "nn/nn_support.h"
 #include "nn/parameters.h"
+#include "support/graphs.h"
 
 namespace dtrain {
 
 /// An exported model with everything that it refers to. Must not be copied.
 struct TestExport {
-  explicit TestExport(const std::string& yaml) : graph(good_graph(yaml)), layout(graph) {
+  explicit TestExport(const std::string& yaml) : graph(test::graph_from(yaml)), layout(graph) {
     values.resize(static_cast<size_t>(layout.size()));
     initialize(graph, layout, 1, values.data());
     model.graph = &graph;

@@ -32,7 +32,7 @@ const std::string kInput = "inputs: {x: [4]}\nlayers:\n";
 
 }  // namespace
 
-TEST_CASE("layers whose names share a prefix keep the rest of their names in a block") {
+TEST_CASE("layers with a common name prefix become a block and keep the rest of their names") {
   const FoldedModel folded =
       fold(kInput + dense("stem") + residual("stage1", "stem") + residual("stage2", "stage1_sum") +
            residual("stage3", "stage2_sum") + dense("head"));
@@ -53,7 +53,7 @@ TEST_CASE("layers whose names share a prefix keep the rest of their names in a b
   CHECK(folded.uses == std::vector<std::string>{"stage: stage1_wide to stage3_sum, 3 times 4 layers"});
 }
 
-TEST_CASE("automatic names are left out, and a block begins with weights") {
+TEST_CASE("automatic names are omitted, and a block begins with a layer that has weights") {
   std::string layers = dense("dense") + "  - activation: {activation: relu, name: activation}\n";
   for (const char* number : {"1", "2", "3", "4"})
     layers += dense(std::string("dense_") + number) + "  - batch_normalization: {name: norm_" + number +
@@ -66,7 +66,7 @@ TEST_CASE("automatic names are left out, and a block begins with weights") {
   CHECK_FALSE(folded.names.contains("dense"));
 }
 
-TEST_CASE("a block is used again where the same layers follow later") {
+TEST_CASE("equal layers later in the model use the same block") {
   const FoldedModel folded = fold(kInput + residual("a", "x") + residual("b", "a_sum") +
                                   residual("c", "b_sum") + "  - dropout: {rate: 0.5, name: drop}\n" +
                                   residual("d", "drop") + residual("e", "d_sum") + dense("head"));
@@ -75,7 +75,7 @@ TEST_CASE("a block is used again where the same layers follow later") {
   CHECK(folded.names.at("e_sum").ends_with("/sum"));
 }
 
-TEST_CASE("structure that a block cannot express stays as it is") {
+TEST_CASE("structure that a block cannot express is unchanged") {
   const std::string three = residual("a", "x") + residual("b", "a_sum") + residual("c", "b_sum");
   const auto is_flat = [](const std::string& layers, const std::string& ends = "") {
     return fold(kInput + layers + ends).model.find("blocks") == nullptr;

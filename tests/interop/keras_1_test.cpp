@@ -57,7 +57,7 @@ TEST_CASE("Keras 1: layers and options get the names of Keras 2") {
   CHECK(renamed_layer(dot).dump() == dot);
 }
 
-TEST_CASE("Keras 1: layers without dim_ordering have that of the model") {
+TEST_CASE("Keras 1: layers without dim_ordering use the model's") {
   CHECK(
       renamed_layer(R"({"class_name": "ZeroPadding2D", "config": {"padding": [1, 2, 3, 4]}})").dump() ==
       R"({"class_name": "ZeroPadding2D", "config": {"padding": [[1, 2], [3, 4]], "data_format": "channels_first"}})");

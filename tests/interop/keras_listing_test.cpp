@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "checkpoint/foreign_file.h"
-#include "checkpoint/sample.h"
 #include "hdf5/hdf5_session.h"
 #include "interop/keras/files/listing.h"
 #include "interop/weight_file.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
 
@@ -65,8 +65,8 @@ std::string listed(const KerasContent& file) {
 
 }  // namespace
 
-TEST_CASE("a whole model is listed in its order, with weights of any type") {
-  const test::Directory directory;
+TEST_CASE("a whole model is listed in order, with weights of any type") {
+  const test::TempDir directory;
   const std::string path = directory / "model.h5";
   {
     const Hdf5Session session;
@@ -98,8 +98,8 @@ TEST_CASE("a whole model is listed in its order, with weights of any type") {
         "optimizer: adam/iteration:0\n");
 }
 
-TEST_CASE("weights of Keras 3 are listed, and named where they cannot be used") {
-  const test::Directory directory;
+TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
+  const test::TempDir directory;
   const std::string path = directory / "model.weights.h5";
   {
     const Hdf5Session session;
@@ -119,8 +119,8 @@ TEST_CASE("weights of Keras 3 are listed, and named where they cannot be used") 
   CHECK_THROWS_WITH_AS(Checkpoint::load(path), doctest::Contains(named.c_str()), UserError);
 }
 
-TEST_CASE("groups that hold each other are refused, and files of others") {
-  const test::Directory directory;
+TEST_CASE("cyclic groups and files of other programs are errors") {
+  const test::TempDir directory;
   const std::string path = directory / "circle.h5", other = directory / "other.h5";
   {
     const Hdf5Session session;

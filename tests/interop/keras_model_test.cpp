@@ -8,9 +8,11 @@
 #include "interop/layer_formats.h"
 #include "interop/training_formats.h"
 #include "nn/loss.h"
-#include "nn/nn_support.h"
+#include "support/graphs.h"
+#include "support/kinds.h"
 
 using namespace dtrain;
+using namespace dtrain::test;
 
 namespace {
 
@@ -29,7 +31,7 @@ Json model_config(const Graph& graph, const std::string& name = "net") {
 
 /// Returns the config of a layer that is the only one of its model.
 Json config_of(const std::string& layer, const std::string& input = "[8, 8, 3]") {
-  const Graph graph = good_graph("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
+  const Graph graph = graph_from("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
   const Json layers = model_config(graph).at("layers");
   REQUIRE(layers.items().size() == 2);
   return layers.items()[1].at("config");
@@ -39,18 +41,10 @@ Json activation_of(const std::string& activation) {
   return config_of("activation: {activation: " + activation + "}").at("activation");
 }
 
-template <class T>
-Configured<T> kind_of(const std::string& yaml) {
-  Diagnostics diagnostics;
-  Configured<T> kind = registry<T>().parse(parse_yaml(yaml, "k.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
-  return kind;
-}
-
 }  // namespace
 
-TEST_CASE("a skip that is written before its branch stands where Keras has it") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("a skip connection written before its branch has Keras's position") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 4, name: skip}
@@ -62,15 +56,17 @@ layers:
   CHECK(order(graph) == "x first second skip add head");
 }
 
-TEST_CASE("layers of one depth come as the outputs' search meets them, inputs in the call's order") {
-  CHECK(order(good_graph(R"(
+TEST_CASE(
+    "layers of equal depth are in the order of Keras's search from the outputs, inputs in the order of the "
+    "call") {
+  CHECK(order(graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 4, name: left, inputs: x}
   - dense: {units: 4, name: right, inputs: x}
 outputs: [right, left]
 )")) == "x right left");
-  CHECK(order(good_graph(R"(
+  CHECK(order(graph_from(R"(
 inputs: {a: [4], b: [4]}
 layers:
   - dense: {units: 4, inputs: b}
@@ -80,8 +76,8 @@ outputs: [add, end]
 )")) == "b a dense add end");
 }
 
-TEST_CASE("an output that is read further on is as deep as its farthest reader") {
-  CHECK(order(good_graph(R"(
+TEST_CASE("an output with readers has the depth of its farthest reader") {
+  CHECK(order(graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 4, name: early}
@@ -92,8 +88,8 @@ outputs: [early, aside, late]
 )")) == "x early middle aside late");
 }
 
-TEST_CASE("an input that nothing reads comes first among the outputs") {
-  Graph graph = good_graph(R"(
+TEST_CASE("an unused input comes first among the outputs") {
+  Graph graph = graph_from(R"(
 inputs: {a: [4], unread: [4]}
 layers:
   - dense: {units: 4, inputs: a, name: below}
@@ -103,8 +99,8 @@ layers:
   CHECK(order(graph) == "a below unread concatenate");
 }
 
-TEST_CASE("edges name the output that they come from") {
-  Graph graph = good_graph("inputs: {x: [4]}\nlayers: [dense: {units: 4}, dense: {units: 2}]\n");
+TEST_CASE("edges name their source output") {
+  Graph graph = graph_from("inputs: {x: [4]}\nlayers: [dense: {units: 4}, dense: {units: 2}]\n");
   graph.nodes[1].outputs.push_back({"dense:1", {3}});
   graph.nodes[2].inputs = {{.node = 1, .output = 1}};
   graph.outputs.push_back({.node = 1, .output = 1});
@@ -114,17 +110,17 @@ TEST_CASE("edges name the output that they come from") {
   CHECK(config.at("output_layers").dump() == R"([["dense_1", 0, 0], ["dense", 0, 1]])");
 }
 
-TEST_CASE("a graph of 40,000 layers is ordered at once") {
+TEST_CASE("a graph of 40,000 layers is ordered quickly") {
   std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
   for (int i = 0; i < 4; ++i) yaml += "  - one: {repeat: 10000}\n";
-  const Graph graph = good_graph(yaml);
+  const Graph graph = graph_from(yaml);
   const std::vector<KerasLayer> layers = keras_layers(graph);
   REQUIRE(layers.size() == 40'001);
   for (size_t i = 0; i < layers.size(); ++i) REQUIRE(layers[i].node == static_cast<int>(i));
 }
 
-TEST_CASE("names that Keras, TensorFlow or the file cannot take are changed, and stay apart") {
-  CHECK(order(good_graph(R"(
+TEST_CASE("names that Keras, TensorFlow or the file do not allow are changed and remain unique") {
+  CHECK(order(graph_from(R"(
 inputs: {_x: [4]}
 layers:
   - dense: {units: 4, name: a.b}
@@ -133,7 +129,7 @@ layers:
   - dense: {units: 4, name: top_level_model_weights}
   - dense: {units: 4, name: 9-_}
 )")) == "layer_x a.b a.b_2 a.b_1 top_level_model_weights_1 9-_");
-  const Graph graph = good_graph("inputs: {x: [4]}\nlayers: [dense: {units: 4}]\n");
+  const Graph graph = graph_from("inputs: {x: [4]}\nlayers: [dense: {units: 4}]\n");
   CHECK(model_config(graph, "my run").at("name").as_string() == "my_run");
   CHECK(model_config(graph, "_x/y").at("name").as_string() == "model_x_y");
   CHECK(model_config(graph, "").at("name").as_string() == "model");
@@ -144,8 +140,8 @@ layers:
             .as_string() == "gr____e");
 }
 
-TEST_CASE("Keras's model_config: fused activations are no layers, names have no '/'") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("Keras's model_config: fused activations are not layers, names have no '/'") {
+  const Graph graph = graph_from(R"(
 inputs: {a: [4], b: {shape: [4], dtype: float32}}
 blocks: {one: {layers: [dense: {units: 4, activation: relu}]}}
 layers:
@@ -173,8 +169,8 @@ layers:
   CHECK_FALSE(layers[3].at("config").at("trainable").as_bool());
 }
 
-TEST_CASE("layers that share weights are calls of one layer of Keras's") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("layers that share weights are calls of one Keras layer") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 layers:
   - dense: {units: 4, name: base, inputs: x, activation: {elu: {alpha: 0.5}}}
@@ -194,7 +190,7 @@ layers:
   CHECK(layers[6].at("inbound_nodes").dump() == R"([[["base", 2, 0, {}]]])");
 }
 
-TEST_CASE("layers of images say that channels come last") {
+TEST_CASE("image layers have data_format channels_last") {
   for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
                             "depthwise_conv2d: {kernel_size: 3}",
                             "conv2d_transpose: {filters: 2, kernel_size: 3}",
@@ -222,7 +218,7 @@ TEST_CASE("layers of images say that channels come last") {
   }
 }
 
-TEST_CASE("activations under the names, and with the options, that Keras 2 and 3 both read") {
+TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
   CHECK(activation_of("silu").dump() == R"("silu")");
   CHECK(activation_of("leaky_relu").dump() == R"("leaky_relu")");
   CHECK(activation_of("{leaky_relu: {negative_slope: 0.2}}").dump() == R"("leaky_relu")");
@@ -230,8 +226,8 @@ TEST_CASE("activations under the names, and with the options, that Keras 2 and 3
   CHECK(activation_of("{gelu: {approximate: true}}").dump() == R"("gelu_tanh")");
 }
 
-TEST_CASE("activations with options are layers in Keras, wherever they are written") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("activations with options are separate layers in Keras") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 4, name: skip, activation: {elu: {alpha: 0.5}}}
@@ -255,8 +251,10 @@ layers:
   CHECK(layers[5].at("inbound_nodes").dump() == R"([[["leaky", 0, 0, {}], ["skip.activation", 0, 0, {}]]])");
 }
 
-TEST_CASE("losses and metrics as Keras writes them") {
-  const auto loss = [](const std::string& yaml) { return keras_loss(kind_of<Loss>(yaml).resolved).dump(); };
+TEST_CASE("losses and metrics have Keras's form") {
+  const auto loss = [](const std::string& yaml) {
+    return keras_loss(parse_kind<Loss>(yaml).resolved).dump();
+  };
   CHECK(loss("{sparse_categorical_crossentropy: {from_logits: true}}") ==
         R"({"class_name": "SparseCategoricalCrossentropy", "config": {"from_logits": true, )"
         R"("reduction": "sum_over_batch_size", "name": "sparse_categorical_crossentropy"}})");
@@ -264,12 +262,12 @@ TEST_CASE("losses and metrics as Keras writes them") {
             .find(R"("CategoricalCrossentropy", "config": {"from_logits": false)") != std::string::npos);
   CHECK(loss("{huber: {delta: 2}}").find(R"("Huber", "config": {"delta": 2.0)") != std::string::npos);
   for (const std::string& name : registry<Loss>().names())
-    CHECK(keras_loss(kind_of<Loss>(name).resolved).at("config").at("name").as_string().starts_with(name));
+    CHECK(keras_loss(parse_kind<Loss>(name).resolved).at("config").at("name").as_string().starts_with(name));
 
   const TensorSpec classes{{}, {10}, DType::float32}, one{{}, {1}, DType::float32},
       number{{}, {}, DType::int32};
   const auto metric = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
-    const Json config = keras_metric(kind_of<Metric>(yaml).resolved, nullptr, output, target);
+    const Json config = keras_metric(parse_kind<Metric>(yaml).resolved, nullptr, output, target);
     return config.at("class_name").as_string() + config.at("config").dump();
   };
   CHECK(metric("accuracy", classes, number) == "SparseCategoricalAccuracy{}");
@@ -281,12 +279,13 @@ TEST_CASE("losses and metrics as Keras writes them") {
   CHECK(metric("mean_absolute_error", one, one) == "MeanAbsoluteError{}");
 }
 
-TEST_CASE("losses and metrics that Keras would compute otherwise are not written") {
-  CHECK(keras_loss(kind_of<Loss>("sparse_categorical_crossentropy: {label_smoothing: 0.1}").resolved)
+TEST_CASE("losses and metrics that Keras computes differently are omitted") {
+  CHECK(keras_loss(parse_kind<Loss>("sparse_categorical_crossentropy: {label_smoothing: 0.1}").resolved)
             .is_null());
   const auto written = [](const std::string& metric, const std::string& loss, const TensorSpec& output,
                           const TensorSpec& target) {
-    return keras_metric(kind_of<Metric>(metric).resolved, kind_of<Loss>(loss).value.get(), output, target);
+    return keras_metric(parse_kind<Metric>(metric).resolved, parse_kind<Loss>(loss).value.get(), output,
+                        target);
   };
   const TensorSpec one{"y", {1}}, four{"y", {4}}, number{"t", {}, DType::int32};
   CHECK(written("sparse_categorical_crossentropy: {label_smoothing: 0.1}", "sparse_categorical_crossentropy",
@@ -329,10 +328,10 @@ TEST_CASE("dtrain accepts the Keras classes of losses, optimizers and schedules"
       CHECK(registry<Schedule>().canonical(keras) == name);
 }
 
-TEST_CASE("a decay to the end of the training has the run's steps in Keras") {
+TEST_CASE("a decay to the end of training has the run's steps in Keras") {
   const RunLength run{.steps_per_epoch = 10, .steps = 200};
   const auto rate = [&](const std::string& yaml) {
-    return keras_learning_rate(kind_of<Schedule>(yaml), run, Json()).dump();
+    return keras_learning_rate(parse_kind<Schedule>(yaml), run, Json()).dump();
   };
   CHECK(rate("{polynomial_decay: {initial: 1}}") == rate("{polynomial_decay: {initial: 1, steps: 200}}"));
   CHECK(rate("{cosine_decay: {initial: 1, warmup_steps: 1 epoch}}") ==
@@ -342,9 +341,9 @@ TEST_CASE("a decay to the end of the training has the run's steps in Keras") {
   CHECK(rate("{one_cycle: {max: 1, div_factor: 4, final_div_factor: 2}}") == "0.125");
 }
 
-TEST_CASE("layers as Keras writes them") {
+TEST_CASE("layers have Keras's form") {
   const auto config = [](const std::string& yaml) {
-    const KerasLayerConfig written = keras_config_of(kind_of<Layer>(yaml));
+    const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
     // dtrain accepts Keras's class name as a name of the layer.
     if (keras != "LeakyReLU" && keras != "ReLU") CHECK(registry<Layer>().canonical(keras) == kind);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "interop/keras/import/graph.h"
 #include "interop/keras/import/training.h"
+#include "support/errors.h"
 
 using namespace dtrain;
 
@@ -68,12 +69,7 @@ std::string part(const ImportedTraining& training, const char* key) {
 
 std::string mistake(const char* model, const std::string& config, const std::string& version = "2.15.0",
                     std::vector<KerasWeight> optimizer = {}) {
-  try {
-    read(model, config, version, std::move(optimizer));
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { read(model, config, version, std::move(optimizer)); });
 }
 
 std::string optimizer_of(const std::string& optimizer, const std::string& version = "2.15.0") {
@@ -100,7 +96,7 @@ float first_of(const ImportedTraining& training, const char* slot, const char* w
 
 }  // namespace
 
-TEST_CASE("Keras's losses: one, a list, by output, with weights") {
+TEST_CASE("Keras's losses are read as one, as a list or by output, with weights") {
   const auto losses = [](const std::string& config) {
     return part(read(kModel, config + ", " + kSgd), "loss");
   };
@@ -133,7 +129,7 @@ TEST_CASE("Keras's losses: one, a list, by output, with weights") {
             .find("the output 'size' has no loss") != std::string::npos);
 }
 
-TEST_CASE("Keras's metrics: strings, functions, objects, wrapped functions, nested lists") {
+TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped functions and nested lists") {
   using Pair = std::pair<std::string, std::string>;
   const std::string accuracy = "[accuracy]";
   CHECK(metrics_of(R"(["accuracy"])", "1.2.2") == Pair{accuracy, ""});
@@ -165,7 +161,7 @@ TEST_CASE("Keras's metrics: strings, functions, objects, wrapped functions, nest
              "the metric Precision: it has class_id: 1\n"});
 }
 
-TEST_CASE("Keras's metrics by output, and one list for all outputs") {
+TEST_CASE("Keras's metrics are read by output and as one list for all outputs") {
   const auto metrics = [](const std::string& written, const std::string& version) {
     const std::string config =
         R"("loss": ["categorical_crossentropy", "mse"], "metrics": )" + written + ", " + kSgd;
@@ -188,7 +184,7 @@ TEST_CASE("Keras's metrics by output, and one list for all outputs") {
                                                       "the optimizer's state, which the file does not have"});
 }
 
-TEST_CASE("Keras's optimizers: the usual options are not written") {
+TEST_CASE("Keras's optimizers are read, and default options are omitted") {
   CHECK(optimizer_of(R"({"class_name": "Custom>Adam", "config": {"name": "Adam", "weight_decay": null,
     "clipnorm": null, "use_ema": false, "ema_momentum": 0.99, "ema_overwrite_frequency": 100, "jit_compile": false,
     "is_legacy_optimizer": false, "learning_rate": 0.009999999776482582, "beta_1": 0.8999999761581421,
@@ -208,7 +204,7 @@ TEST_CASE("Keras's optimizers: the usual options are not written") {
         "false}}}}");
 }
 
-TEST_CASE("what the optimizers of Keras 1 to 2.10 have") {
+TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
   CHECK(optimizer_of(R"({"class_name": "SGD", "config": {"lr": 0.5, "decay": 0.25, "momentum": 0.9}})",
                      "2.2.4") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
@@ -244,7 +240,7 @@ TEST_CASE("what the optimizers of Keras 1 to 2.10 have") {
   CHECK(wrong.find("the optimizer Adam has amsgrad: true") != std::string::npos);
 }
 
-TEST_CASE("the state of Keras's optimizers: in the order of their versions") {
+TEST_CASE("the state of Keras's optimizers is read in the order of each version") {
   const Shape scalar{}, kernel{4, 3}, bias{3}, one{1};
   const auto state = [&](const std::string& optimizer, const std::vector<Shape>& shapes,
                          const std::string& version = "2.15.0") {
@@ -290,7 +286,7 @@ TEST_CASE("the state of Keras's optimizers: in the order of their versions") {
   CHECK(plain.left_out.empty());
 }
 
-TEST_CASE("the state of Keras's optimizers: what does not fit") {
+TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   const std::string adam =
       R"("loss": "mse", "optimizer_config": {"class_name": "Adam", "config": {"lr": 0.5}})";
   const ImportedTraining short_of =

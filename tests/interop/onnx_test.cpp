@@ -48,7 +48,7 @@ TEST_CASE("every kind of layer can be exported") {
   }
 }
 
-TEST_CASE("images are transposed where they come in and where they are flattened only") {
+TEST_CASE("images are transposed only at inputs and before flattening") {
   CHECK(ops(onnx_of(R"(
 inputs: {x: [8, 8, 3]}
 layers:
@@ -61,7 +61,7 @@ layers:
 )")) == "Transpose Conv Relu BatchNormalization MaxPool Transpose Flatten Gemm");
 }
 
-TEST_CASE("layers of sequences are one node each, transposed where they come in and go out") {
+TEST_CASE("each sequence layer is one node between two transpositions") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [12, 3]}
 layers:
@@ -93,7 +93,7 @@ outputs: [largest, mean]
   CHECK(shape_of(node("PRelu").inputs[1]) == Shape{4, 1});
 }
 
-TEST_CASE("a value is transposed once for all that read it") {
+TEST_CASE("a value is transposed once for all its readers") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [8, 8, 3]}
 layers:
@@ -116,7 +116,7 @@ layers:
   CHECK(model.initializers.size() == 2);
 }
 
-TEST_CASE("an output that is an input, and one that is given twice, have names of their own") {
+TEST_CASE("an output that is an input or a duplicate has a separate name") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [4]}
 layers:
@@ -129,7 +129,7 @@ outputs: [same, last]
   CHECK(model.outputs[1].name == "last");
 }
 
-TEST_CASE("the loops give what the operators are said to give") {
+TEST_CASE("the reference loops compute the operators as specified") {
   CHECK(answer("activation: {activation: {relu: {max_value: 2, negative_slope: 0.5, threshold: 1}}}", "[4]",
                {-1, 1, 1.5, 3}) == std::vector<float>{-1, 0, 1.5, 2});
   CHECK(answer("zero_padding2d: [[1, 0], [0, 1]]", "[1, 2, 1]", {1, 2}) ==
@@ -169,7 +169,7 @@ TEST_CASE("the loops give what the operators are said to give") {
             .size() == 6);
 }
 
-TEST_CASE("the loops repeat arrays and pixels") {
+TEST_CASE("the reference loops repeat arrays and pixels") {
   OnnxModel model;
   model.inputs = {{"x", OnnxType::float32, {1, 1, 2}}};
   model.initializers = {{"scales", OnnxType::float32, {4}, {1, 1, 2, 3}, {}},
@@ -187,7 +187,7 @@ TEST_CASE("the loops repeat arrays and pixels") {
   CHECK(found[1] == std::vector<float>{1, 2, 1, 2});
 }
 
-TEST_CASE("a target's unit and probabilities are part of the model") {
+TEST_CASE("a target's unit and probabilities are part of the exported model") {
   TestExport exported("inputs: {x: [2]}\nlayers: [activation: {activation: linear, name: last}]\n");
   exported.model.outputs[0].scale = {{10, 100}, {1, 2}};
   CHECK(run_onnx(onnx_model(exported.model, {}), 1, {{1, 2}})[0] == std::vector<float>{11, 202});
@@ -197,7 +197,7 @@ TEST_CASE("a target's unit and probabilities are part of the model") {
   CHECK(run_onnx(onnx_model(exported.model, {}), 1, {{0, 100}})[0] == std::vector<float>{0.5, 1});
 }
 
-TEST_CASE("stored numbers become inputs inside the model") {
+TEST_CASE("stored numbers are converted to inputs inside the model") {
   TestExport exported("inputs: {x: [2]}\nlayers: [activation: {activation: linear, name: last}]\n");
   exported.model.inputs[0] = {{"x", {1, 2}, DType::float32}, {5, 6}, {2, 3}};
   const OnnxModel model = onnx_model(exported.model, {});
@@ -205,7 +205,7 @@ TEST_CASE("stored numbers become inputs inside the model") {
   CHECK(run_onnx(model, 1, {{6, 7}})[0] == std::vector<float>{2, 3});
 }
 
-TEST_CASE("float16 is rounded to, and inputs and outputs stay float32") {
+TEST_CASE("weights are rounded to float16, inputs and outputs stay float32") {
   const TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 1, use_bias: false}]\n");
   const OnnxModel model = onnx_model(exported.model, {.float16 = true});
   CHECK(ops(model) == "Cast Gemm Cast");
@@ -215,7 +215,7 @@ TEST_CASE("float16 is rounded to, and inputs and outputs stay float32") {
   CHECK(onnx_raw_data(model.initializers[0]).size() == 4);
 }
 
-TEST_CASE("a model that gives other numbers is refused") {
+TEST_CASE("an exported model with different results is an error") {
   TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 1, name: last}]\n");
   exported.model.probes = {1, {{1, 2}}, {{3}}};
   const auto check = [&](float found) {

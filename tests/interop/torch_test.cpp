@@ -6,18 +6,16 @@
 #include "exported.h"
 #include "interop/torch/builder.h"
 #include "interop/torch/script.h"
+#include "support/text.h"
 
 using namespace dtrain;
+using test::contains;
 
 namespace {
 
 std::string script_of(TestExport& exported) {
   TorchBuilder builder(exported.graph);
   return torch_script(exported.model, builder, "m.safetensors", "m_probes.safetensors").text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -49,7 +47,7 @@ layers:
   CHECK(!contains(script, "average_pool"));
 }
 
-TEST_CASE("layers of sequences are modules and functions of sequences") {
+TEST_CASE("sequence layers are exported as PyTorch's 1d modules and functions") {
   TestExport exported(R"(
 inputs: {x: [12, 3]}
 layers:
@@ -102,7 +100,7 @@ layer_1st.running_var 8
   CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, modules have the layers' names
 }
 
-TEST_CASE("layers of volumes are PyTorch's of three dimensions") {
+TEST_CASE("volume layers are exported as PyTorch's 3d modules") {
   TestExport exported(R"(
 inputs: {v: [5, 6, 7, 3]}
 layers:
@@ -142,7 +140,7 @@ layers:
   CHECK(builder.lines() == std::vector<std::string>{"v0 = self.one(a)", "v1 = self.one(b)", "v2 = v0 + v1"});
 }
 
-TEST_CASE("units and probabilities are lines of the script") {
+TEST_CASE("the script converts units and probabilities") {
   TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 2, name: last}]\n");
   exported.model.inputs[0] = {{"x", {1, 2}, DType::float32}, {5}, {2}};
   exported.model.outputs[0] = {"last", ExportedOutput::Finish::softmax, {{2, 3}, {0, 1}}};

@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "checkpoint/sample.h"
 #include "hdf5/hdf5_session.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/temp_dir.h"
 
 using namespace dtrain;
 
@@ -49,7 +51,7 @@ void write_array(hid_t group, const std::string& name, hid_t type, const std::ve
 }
 
 struct KerasFile {
-  test::Directory directory;
+  test::TempDir directory;
   std::string path = directory / "keras.h5";
 
   /// Writes two layers as Keras saves a model: a dense layer, and a model with two dense layers.
@@ -76,12 +78,7 @@ struct KerasFile {
 
 /// Returns the error message for a file; "" if it can be loaded.
 std::string mistake(const std::string& path) {
-  try {
-    WeightFile::load(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { WeightFile::load(path); });
 }
 
 }  // namespace
@@ -104,8 +101,8 @@ TEST_CASE("Keras's weights have their layers' names") {
   }
 }
 
-TEST_CASE("a weight of integers is named, without its numbers") {
-  const test::Directory directory;
+TEST_CASE("an integer weight is listed without its values") {
+  const test::TempDir directory;
   const std::string path = directory / "counts.h5";
   {
     const Hdf5Session session;
@@ -126,7 +123,7 @@ TEST_CASE("a weight of integers is named, without its numbers") {
 
 /// Writes a file with one layer whose weights have these names; each is an array of one number. Returns its
 /// path.
-std::string file_of(const test::Directory& directory, const std::vector<std::string>& names) {
+std::string file_of(const test::TempDir& directory, const std::vector<std::string>& names) {
   const Hdf5Session session;
   std::string path = directory / "names.h5";
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
@@ -140,8 +137,8 @@ std::string file_of(const test::Directory& directory, const std::vector<std::str
   return path;
 }
 
-TEST_CASE("weights of models within models have names that differ") {
-  const test::Directory directory;
+TEST_CASE("weights of nested models have unique names") {
+  const test::TempDir directory;
   const WeightFile file = WeightFile::load(
       file_of(directory, {"outer/enc/dense/kernel:0", "outer/dec/dense/kernel:0", "outer/dec/dense/bias:0"}));
   std::vector<std::string> names;
@@ -152,8 +149,8 @@ TEST_CASE("weights of models within models have names that differ") {
         std::string::npos);
 }
 
-TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused") {
-  const test::Directory directory;
+TEST_CASE("external, virtual and missing storage of weights is an error") {
+  const test::TempDir directory;
   const auto with_kernel = [&](const auto& write) {
     std::string path = file_of(directory, {"other:0", "kernel:0"});
     const Hdf5Session session;
@@ -185,29 +182,29 @@ TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused")
         std::string::npos);
 }
 
-TEST_CASE("names in a damaged global heap are told") {
+TEST_CASE("names in a damaged global heap are an error") {
   const KerasFile keras(true);
-  const std::string bytes = test::read_text(keras.path);
+  const std::string bytes = test::read_file(keras.path);
   const size_t heap = bytes.find("GCOL");
   REQUIRE(heap != std::string::npos);
   std::string damaged = bytes;
   damaged.replace(heap + 16, 16, std::string(16, '\0'));  // free space of size 0, an endless loop in libhdf5
-  test::write_text(keras.path, damaged);
+  test::write_file(keras.path, damaged);
   CHECK(mistake(keras.path).starts_with(keras.path + ": the attribute layer_names: expected a size within"));
   damaged = bytes;
   damaged.replace(heap + 16 + 8, 8, std::string(8, '\xff'));
-  test::write_text(keras.path, damaged);
+  test::write_file(keras.path, damaged);
   CHECK(mistake(keras.path).find("found an object of 18446744073709551615 bytes") != std::string::npos);
 }
 
-TEST_CASE("what is no file of weights is said to be none") {
-  const test::Directory directory;
+TEST_CASE("a file without weights is an error that says what it is") {
+  const test::TempDir directory;
   CHECK(mistake(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
   const std::string text = directory / "text.h5";
-  test::write_text(text, "weights");
+  test::write_file(text, "weights");
   CHECK(mistake(text) == text + ": expected a checkpoint of dtrain, found something else");
   const std::string cut = directory / "cut.h5";
-  test::write_text(cut, "\x89HDF\r\n\x1a\n");
+  test::write_file(cut, "\x89HDF\r\n\x1a\n");
   CHECK(mistake(cut).starts_with(cut + ": expected "));
   const std::string pipe = directory / "pipe.h5";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

@@ -295,8 +295,8 @@ class Tally:
                 print(f"passed over  {name}, {which}: {reason}", flush=True)
             except Exception as mistake:  # users would see any exception of Keras
                 self.failed.append(name)
-                told = mistake if isinstance(mistake, Mistake) else f"{type(mistake).__name__}: {mistake}"
-                print(f"FAILED       {name}, {which}: {told}", flush=True)
+                message = mistake if isinstance(mistake, Mistake) else f"{type(mistake).__name__}: {mistake}"
+                print(f"FAILED       {name}, {which}: {message}", flush=True)
             keras.backend.clear_session()
             gc.collect()
         print(f"{time.monotonic() - start:7.1f} s    {name}", flush=True)

@@ -45,9 +45,9 @@ def evaluate(binary, directory, rows, cut, **options):
     options = {"activation": "", "transforms": "", "units": 1, "metrics": "[]", **options}
     (directory / "run.yaml").write_text(CONFIG % {**options, "replicas": replicas, "batch": batch})
     run(binary, directory, "fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
-    said = json.loads(run(binary, directory, "evaluate", "run", "--split", "train", "--json"))
+    reported = json.loads(run(binary, directory, "evaluate", "run", "--split", "train", "--json"))
     run(binary, directory, "predict", "run", "--input", "input.npy", "--output", "out.npy", "--quiet")
-    return numpy.load(directory / "out.npy").astype(float), said
+    return numpy.load(directory / "out.npy").astype(float), reported
 
 
 def close(name, found, expected, tolerance):
@@ -74,7 +74,7 @@ def check_classes(binary, directory, cut):
     from sklearn import metrics as sk
     import numpy
     rows = table(best_class)
-    scores, said = evaluate(binary, directory, rows, cut, units=CLASSES,
+    scores, reported = evaluate(binary, directory, rows, cut, units=CLASSES,
                             loss="{sparse_categorical_crossentropy: {from_logits: true}}",
                             metrics="[accuracy, confusion_matrix, mean_iou, auc, {auc: {curve: PR, name: pr}}, " + ", ".join(
                                 "{%s: {average: %s, name: %s_%s}}" % (kind, average, kind, average)
@@ -85,20 +85,20 @@ def check_classes(binary, directory, cut):
     p /= p.sum(1, keepdims=True)
     for kind, of in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1_score", sk.f1_score)):
         for average in ("micro", "macro", "weighted", None):
-            close(f"{kind} {average}", said[f"{kind}_{average or 'none'}".lower()],
+            close(f"{kind} {average}", reported[f"{kind}_{average or 'none'}".lower()],
                   of(y, predicted, average=average, zero_division=0), 1e-6)
-    close("confusion_matrix", said["confusion_matrix"], sk.confusion_matrix(y, predicted), 0)
-    close("mean_iou", said["mean_iou"], sk.jaccard_score(y, predicted, average="macro"), 1e-6)
-    close("auc", said["auc"], numpy.mean([sk.roc_auc_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
-    close("pr", said["pr"], numpy.mean([sk.average_precision_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
-    close("loss", said["loss"], sk.log_loss(y, p), 1e-5)
+    close("confusion_matrix", reported["confusion_matrix"], sk.confusion_matrix(y, predicted), 0)
+    close("mean_iou", reported["mean_iou"], sk.jaccard_score(y, predicted, average="macro"), 1e-6)
+    close("auc", reported["auc"], numpy.mean([sk.roc_auc_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
+    close("pr", reported["pr"], numpy.mean([sk.average_precision_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
+    close("loss", reported["loss"], sk.log_loss(y, p), 1e-5)
 
 
 def check_binary(binary, directory, cut):
     from sklearn import metrics as sk
     import numpy
     rows = table(lambda x, draw: int(x[0] + x[1] + draw.gauss(0, 1) > 1.2))
-    p, said = evaluate(binary, directory, rows, cut, activation=", activation: sigmoid", loss="binary_crossentropy",
+    p, reported = evaluate(binary, directory, rows, cut, activation=", activation: sigmoid", loss="binary_crossentropy",
                        metrics="[precision, recall, f1_score, auc, {auc: {curve: PR, name: pr}}, binary_accuracy]")
     y, p = numpy.array([row[-1] for row in rows]), p[:, 0]
     for name, expected, tolerance in (("precision", sk.precision_score(y, p > 0.5, zero_division=0), 1e-6),
@@ -107,7 +107,7 @@ def check_binary(binary, directory, cut):
                                       ("binary_accuracy", sk.accuracy_score(y, p > 0.5), 1e-6),
                                       ("auc", sk.roc_auc_score(y, p), 5e-3),
                                       ("pr", sk.average_precision_score(y, p), 5e-3)):
-        close(name, said[name], expected, tolerance)
+        close(name, reported[name], expected, tolerance)
 
 
 def check_one_hot(binary, directory, cut):
@@ -118,7 +118,7 @@ def check_one_hot(binary, directory, cut):
     y = numpy.eye(CLASSES)[[row[-1] for row in rows]]
     for activation, loss in ((", activation: softmax", "categorical_crossentropy"),
                              ("", "{categorical_crossentropy: {from_logits: true}}")):
-        p, said = evaluate(binary, directory, rows, cut, units=CLASSES, activation=activation, loss=loss,
+        p, reported = evaluate(binary, directory, rows, cut, units=CLASSES, activation=activation, loss=loss,
                            transforms="  transforms: [{one_hot: %d}]\n" % CLASSES,
                            metrics="[precision, recall, auc, {auc: {curve: PR, name: pr}}, binary_accuracy, {f1_score: {average: macro}}]")
         if not activation:
@@ -130,7 +130,7 @@ def check_one_hot(binary, directory, cut):
                                           ("f1_score", sk.f1_score(y.argmax(1), p.argmax(1), average="macro"), 1e-6),
                                           ("auc", sk.roc_auc_score(y.ravel(), p.ravel()), 5e-3),
                                           ("pr", sk.average_precision_score(y.ravel(), p.ravel()), 5e-3)):
-            close(f"{loss} {name}", said[name], expected, tolerance)
+            close(f"{loss} {name}", reported[name], expected, tolerance)
 
 
 def check_columns(binary, directory, cut):
@@ -140,7 +140,7 @@ def check_columns(binary, directory, cut):
     rows = table(*(lambda x, draw, i=i: int(x[i] + draw.gauss(0, 1) > 0.4 * i) for i in range(3)))
     y = numpy.array([row[6:] for row in rows])
     for activation, loss in ((", activation: sigmoid", "binary_crossentropy"), ("", "{binary_crossentropy: {from_logits: true}}")):
-        p, said = evaluate(binary, directory, rows, cut, units=3, activation=activation, loss=loss,
+        p, reported = evaluate(binary, directory, rows, cut, units=3, activation=activation, loss=loss,
                            metrics="[precision, {f1_score: {average: macro}}, binary_accuracy, {auc: {multi_label: true}}, confusion_matrix]")
         if not activation:
             p = 1 / (1 + numpy.exp(-p))
@@ -148,21 +148,21 @@ def check_columns(binary, directory, cut):
                                           ("f1_score", sk.f1_score(y, p > 0.5, average="macro", zero_division=0), 1e-6),
                                           ("binary_accuracy", numpy.mean((p > 0.5) == y), 1e-6),
                                           ("auc", numpy.mean([sk.roc_auc_score(y[:, c], p[:, c]) for c in range(3)]), 5e-3)):
-            close(f"{loss} {name}", said[name], expected, tolerance)
+            close(f"{loss} {name}", reported[name], expected, tolerance)
 
 
 def check_regression(binary, directory, cut):
     from sklearn import metrics as sk
     import numpy
     rows = table(lambda x, draw: round(3 + x[0] - 2 * x[3] + draw.gauss(0, 0.5), 5))
-    p, said = evaluate(binary, directory, rows, cut, loss="mean_squared_error",
+    p, reported = evaluate(binary, directory, rows, cut, loss="mean_squared_error",
                        metrics="[r2_score, root_mean_squared_error, mean_absolute_error, mean_squared_error, mean_absolute_percentage_error]")
     y, p = numpy.array([numpy.float32(row[-1]) for row in rows], float), p[:, 0]
-    close("r2_score", said["r2_score"], sk.r2_score(y, p), 1e-6)
-    close("root_mean_squared_error", said["root_mean_squared_error"], sk.mean_squared_error(y, p) ** 0.5, 1e-6)
-    close("mean_absolute_error", said["mean_absolute_error"], sk.mean_absolute_error(y, p), 1e-6)
-    close("mean_squared_error", said["mean_squared_error"], sk.mean_squared_error(y, p), 1e-6)
-    close("mean_absolute_percentage_error", said["mean_absolute_percentage_error"],
+    close("r2_score", reported["r2_score"], sk.r2_score(y, p), 1e-6)
+    close("root_mean_squared_error", reported["root_mean_squared_error"], sk.mean_squared_error(y, p) ** 0.5, 1e-6)
+    close("mean_absolute_error", reported["mean_absolute_error"], sk.mean_absolute_error(y, p), 1e-6)
+    close("mean_squared_error", reported["mean_squared_error"], sk.mean_squared_error(y, p), 1e-6)
+    close("mean_absolute_percentage_error", reported["mean_absolute_percentage_error"],
           100 * sk.mean_absolute_percentage_error(y, p), 1e-6)
 
 
@@ -211,9 +211,9 @@ def check_losses(binary, directory):
             y = numpy.eye(CLASSES, dtype=numpy.float32)[y[:, 0].astype(int)]
         if target == "class":
             y = y[:, 0].astype(numpy.int32)
-        p, said = evaluate(binary, directory, rows, (3, 64), **of_run)
+        p, reported = evaluate(binary, directory, rows, (3, 64), **of_run)
         keras_class = getattr(keras.losses, KERAS_NAMES.get(name, "".join(part.title() for part in name.split("_"))))
-        close(f"{name} {options}", said["loss"], float(keras_class(**options)(y, p.astype(numpy.float32))), 1e-5)
+        close(f"{name} {options}", reported["loss"], float(keras_class(**options)(y, p.astype(numpy.float32))), 1e-5)
 
 
 def main():

@@ -1,11 +1,22 @@
 // Error messages for invalid models, and their source locations.
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "nn_support.h"
+#include "config/load/load.h"
+#include "nn/graph.h"
+#include "support/errors.h"
 
 using namespace dtrain;
 
 namespace {
+
+/// Returns the error messages for a model; "" if it is valid.
+std::string model_errors(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const auto graph = parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);
+  CHECK(graph.has_value() != diagnostics.has_errors());
+  return test::messages(diagnostics);
+}
 
 /// Returns a model with one input x of [28, 28, 1] and these layers, which start on line 3.
 std::string with_layers(const std::string& layers, const std::string& after = "") {
@@ -19,12 +30,12 @@ std::string with_blocks(const std::string& blocks, const std::string& layers) {
 
 }  // namespace
 
-TEST_CASE("shapes that do not suit are reported at the layer") {
+TEST_CASE("unsuitable shapes are reported at the layer") {
   CHECK(model_errors(with_layers("  - max_pooling2d: {pool_size: 29, name: pool1}\n"))
             .starts_with("m.yaml:3:5: error: max_pooling2d 'pool1': "));
 }
 
-TEST_CASE("after a layer that does not suit, options are checked on, shapes are not") {
+TEST_CASE("after a layer with an error, options are still checked but shapes are not") {
   const std::string errors =
       model_errors(with_layers("  - max_pooling2d: {pool_size: 29}\n"
                                "  - conv2d: {filters: 1, kernel_size: 99}\n"
@@ -34,7 +45,7 @@ TEST_CASE("after a layer that does not suit, options are checked on, shapes are 
   CHECK(errors.find("m.yaml:5:20: error: dense's units") != std::string::npos);
 }
 
-TEST_CASE("unknown layers, keys and names come with a suggestion") {
+TEST_CASE("unknown layers, keys and names are reported with a suggestion") {
   CHECK(model_errors(with_layers("  - flaten\n")) ==
         "m.yaml:3:5: error: unknown layer 'flaten'; did you mean 'flatten'?");
   CHECK(model_errors(with_layers("  - conv2d: {filters: 1, kernal_size: 3, kernel_size: 3}\n")) ==
@@ -49,7 +60,7 @@ TEST_CASE("unknown layers, keys and names come with a suggestion") {
             .starts_with("m.yaml:3:35: error: 'self' is not defined before this layer"));
 }
 
-TEST_CASE("misspelt keys that every layer and block has") {
+TEST_CASE("misspelt common keys of layers and blocks are reported with a suggestion") {
   CHECK(model_errors(with_layers("  - flatten: {nmae: a}\n")) ==
         "m.yaml:3:15: error: unknown key 'nmae' in flatten; did you mean 'name'?");
   CHECK(model_errors(with_layers("  - dense: {units: 2, input: x}\n")) ==
@@ -58,7 +69,7 @@ TEST_CASE("misspelt keys that every layer and block has") {
         "m.yaml:5:9: error: unknown key 'repaet' in b; did you mean 'repeat'?");
 }
 
-TEST_CASE("names: given twice, or no names") {
+TEST_CASE("duplicate and invalid names are errors") {
   CHECK(model_errors(with_layers("  - flatten: {name: a}\n"
                                  "  - flatten: {name: a}\n")) ==
         "m.yaml:4:21: error: the name 'a' is taken already");
@@ -73,7 +84,7 @@ TEST_CASE("names: given twice, or no names") {
         "m.yaml:3:5: error: the name 'd/activation' is taken already");
 }
 
-TEST_CASE("values that nobody reads") {
+TEST_CASE("values without a reader are errors") {
   CHECK(model_errors(with_layers("  - flatten\n"
                                  "  - dense: {units: 2, activation: relu}\n"
                                  "  - dense: {units: 2, inputs: flatten}\n")) ==
@@ -85,12 +96,12 @@ TEST_CASE("values that nobody reads") {
         "m.yaml:3:17: error: the output of 'b/dense' is not used");
 }
 
-TEST_CASE("several inputs, and a first layer that does not say which") {
+TEST_CASE("with several inputs, the first layer must name its inputs") {
   CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2}\n") ==
         "m.yaml:3:5: error: dense needs `inputs:`, because the model has several inputs: x, y");
 }
 
-TEST_CASE("outputs") {
+TEST_CASE("invalid outputs are errors") {
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: flaten\n")) ==
         "m.yaml:4:10: error: 'flaten' is not a layer of the model; did you mean 'flatten'?");
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: [flatten, x]\n")) ==
@@ -100,7 +111,7 @@ TEST_CASE("outputs") {
   CHECK(model_errors(with_layers("  - flatten\n", "outputs: []\n")).starts_with("m.yaml:4:10: error: "));
 }
 
-TEST_CASE("the parts of a model") {
+TEST_CASE("missing and unknown parts of a model are errors") {
   CHECK(model_errors("layers: [flatten]\n").starts_with("m.yaml:1:1: error: missing key 'inputs' in model"));
   CHECK(model_errors("inputs: {x: [4]}\n").starts_with("m.yaml:1:1: error: missing key 'layers' in model"));
   CHECK(model_errors("inputs: {x: [4]}\nlayers: []\n") ==
@@ -119,7 +130,7 @@ TEST_CASE("the parts of a model") {
   CHECK(model_errors(with_layers("  - [flatten]\n")).starts_with("m.yaml:3:5: error: layer: expected"));
 }
 
-TEST_CASE("keys of layers that are of the wrong type") {
+TEST_CASE("layer keys of the wrong type are errors") {
   CHECK(model_errors(with_layers("  - flatten: {trainable: 3}\n")) ==
         "m.yaml:3:26: error: flatten's trainable: expected true or false, found '3'");
   CHECK(model_errors(with_layers("  - flatten: {inputs: {a: b}}\n"))
@@ -130,71 +141,72 @@ TEST_CASE("keys of layers that are of the wrong type") {
             .starts_with("m.yaml:3:15: error: unknown key 'repeat'"));
 }
 
-TEST_CASE("layers that cannot have another's weights") {
-  const auto said = [](const std::string& layers) {
+TEST_CASE("sharing weights with an unsuitable layer is an error") {
+  const auto errors = [](const std::string& layers) {
     return model_errors("inputs: {x: [4]}\nlayers:\n  - dense: {units: 4, name: a}\n" + layers);
   };
-  CHECK(said("  - dense: {shared_with: b}\n") ==
+  CHECK(errors("  - dense: {shared_with: b}\n") ==
         "m.yaml:4:26: error: shared_with: 'b' is not an earlier dense layer; expected one of a");
-  CHECK(said("  - dense: {shared_with: x}\n")
+  CHECK(errors("  - dense: {shared_with: x}\n")
             .starts_with("m.yaml:4:26: error: shared_with: 'x' is not an earlier dense layer"));
-  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
+  CHECK(errors("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
-  CHECK(said("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
-  CHECK(said("  - dense: {name: b, shared_with: b}\n")
+  CHECK(
+      errors("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
+  CHECK(errors("  - dense: {name: b, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'b' is not an earlier dense layer"));
   // A cycle: each of the two would have to come first.
-  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
+  CHECK(errors("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
-  CHECK(said("  - layer_normalization: {shared_with: a}\n") ==
+  CHECK(errors("  - layer_normalization: {shared_with: a}\n") ==
         "m.yaml:4:40: error: shared_with: 'a' is a dense layer, but this is a layer_normalization layer");
-  CHECK(said("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
+  CHECK(errors("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
-  CHECK(said("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
+  CHECK(errors("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
         "m.yaml:4:29: error: dense 'b' has the options of 'a' (shared_with) and cannot have others\n"
         "m.yaml:4:39: error: dense 'b' has the options of 'a' (shared_with) and cannot have others");
-  CHECK(said("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
+  CHECK(errors("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
         "m.yaml:4:5: error: dense 'b' shares the weights of 'a', which is trained: set `trainable: "
         "false` there");
-  CHECK(said("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
+  CHECK(errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
         "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the one that it shares with 'a' "
         "has the shape 4x4");
-  CHECK(said("  - dense: {shared_with: [a], name: b}\n")
+  CHECK(errors("  - dense: {shared_with: [a], name: b}\n")
             .starts_with("m.yaml:4:26: error: dense's shared_with: "));
-  CHECK(said("  - dense: {shared_wiht: a, units: 4}\n") ==
+  CHECK(errors("  - dense: {shared_wiht: a, units: 4}\n") ==
         "m.yaml:4:13: error: unknown key 'shared_wiht' in dense; did you mean 'shared_with'?");
-  CHECK(said("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
+  CHECK(errors("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
         "m.yaml:5:9: error: freeze: 'b' shares the weights of 'a', which is trained; freeze both");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {shared_with: outside}}]}\n",
                                  "  - dense: {units: 4, name: outside}\n  - b\n")) ==
         "m.yaml:3:38: error: shared_with: 'outside' is not an earlier dense layer");
 }
 
-TEST_CASE("blocks that cannot have another use's weights") {
-  const auto said = [](const std::string& layers) {
+TEST_CASE("sharing weights with an unsuitable block is an error") {
+  const auto errors = [](const std::string& layers) {
     return model_errors(
         with_blocks("  one: {parameters: {units: 4}, layers: [dense: {units: $units, name: a}]}\n"
                     "  two: {layers: [dense: {units: 4}]}\n",
                     "  - one: {name: first}\n  - two: {name: second}\n" + layers));
   };
-  CHECK(said("  - one: {shared_with: frist}\n")
+  CHECK(errors("  - one: {shared_with: frist}\n")
             .find("shared_with: 'frist' is not an earlier use of block 'one'; did you mean 'first'?") !=
         std::string::npos);
-  CHECK(said("  - one: {shared_with: second}\n")
+  CHECK(errors("  - one: {shared_with: second}\n")
             .find("shared_with: 'second' is not an earlier use of block 'one'") != std::string::npos);
-  CHECK(said("  - one: {name: itself, shared_with: itself}\n")
+  CHECK(errors("  - one: {name: itself, shared_with: itself}\n")
             .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
-  CHECK(said("  - one: {shared_with: first, units: 4}\n")
+  CHECK(errors("  - one: {shared_with: first, units: 4}\n")
             .find("block 'one' has the parameters of 'first' (shared_with) and cannot have others") !=
         std::string::npos);
-  CHECK(said("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
+  CHECK(errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
             .find("its kernel needs the shape 3x4, but the one that it shares with 'first/a' has the shape "
                   "4x4") != std::string::npos);
-  CHECK(said("  - one: {shared_with: first, trainable: false}\n")
+  CHECK(errors("  - one: {shared_with: first, trainable: false}\n")
             .find("dense 'one/a' shares the weights of 'first/a', which is trained") != std::string::npos);
 }
 
-TEST_CASE("devices and segments that are none") {
+TEST_CASE("invalid devices and recompute segments are errors") {
   CHECK(model_errors(with_layers("  - flatten: {device: tpu:0}\n")) ==
         "m.yaml:3:23: error: flatten's device: expected a device such as cpu:0 or gpu:1, found 'tpu:0'");
   CHECK(model_errors(with_layers("  - flatten: {device: [cpu:0, cpu:1]}\n"))
@@ -213,7 +225,7 @@ TEST_CASE("devices and segments that are none") {
         "not in the segment");
 }
 
-TEST_CASE("parameters of blocks") {
+TEST_CASE("missing and unknown block parameters are errors") {
   const std::string block = "  b: {parameters: {units: 4}, layers: [{dense: {units: $units}}]}\n";
   CHECK(model_errors(with_blocks(block, "  - b: {unit: 3}\n")) ==
         "m.yaml:5:9: error: unknown parameter 'unit' of block 'b'; did you mean 'units'?");
@@ -233,7 +245,7 @@ TEST_CASE("parameters of blocks") {
       "m.yaml:3:20: error: block 'b': 'name' is a key of every block and cannot be the name of a parameter");
 }
 
-TEST_CASE("blocks that are wrong in themselves") {
+TEST_CASE("errors within a block are reported in the block") {
   CHECK(model_errors(with_blocks("  dense: {layers: [flatten]}\n", "  - flatten\n")) ==
         "m.yaml:3:3: error: block 'dense' has the name of a type of layer; choose another name");
   CHECK(model_errors(with_blocks("  b: {layers: []}\n", "  - flatten\n")) ==
@@ -254,14 +266,14 @@ TEST_CASE("blocks that are wrong in themselves") {
         "m.yaml:6:21: error: block 'b' has one input, found 2");
 }
 
-TEST_CASE("a block that nobody uses is checked as well, but for its shapes") {
+TEST_CASE("an unused block is checked except for its shapes") {
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {unit: 4}}]}\n", "  - flatten\n"))
             .find("m.yaml:3:25: error: unknown key 'unit' in dense; did you mean 'units'?") !=
         std::string::npos);
   CHECK(model_errors(with_blocks("  b: {layers: [global_average_pooling2d]}\n", "  - flatten\n")) == "");
 }
 
-TEST_CASE("a mistake in a repeated block is told once, and its copies can be referred to") {
+TEST_CASE("an error in a repeated block is reported once, and its copies can be referred to") {
   const std::string errors =
       model_errors(with_blocks("  b: {layers: [{max_pooling2d: {pool_size: 2}}]}\n",
                                "  - b: {repeat: 1000}\n  - add: {inputs: [b_999, b_500]}\n"));
@@ -269,7 +281,7 @@ TEST_CASE("a mistake in a repeated block is told once, and its copies can be ref
   CHECK(errors.find('\n') == std::string::npos);
 }
 
-TEST_CASE("everything wrong is told at once, in the order of the file") {
+TEST_CASE("all errors are reported at once in the order of the file") {
   CHECK(model_errors("inputs: {x: [4]}\n"
                      "layers:\n"
                      "  - dense: {units: 2, activation: rleu}\n"
@@ -282,7 +294,7 @@ TEST_CASE("everything wrong is told at once, in the order of the file") {
         "m.yaml:6:10: error: 'uot' is not a layer of the model; did you mean 'out'?");
 }
 
-TEST_CASE("models of hostile size end soon") {
+TEST_CASE("a model of excessive size is rejected quickly") {
   // Each block uses the previous one twice: 2^40 layers after expansion.
   std::string blocks = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 40; ++i) blocks += fmt::format("  b{0}: {{layers: [b{1}, b{1}]}}\n", i, i - 1);
@@ -298,7 +310,7 @@ TEST_CASE("models of hostile size end soon") {
         std::string::npos);
 }
 
-TEST_CASE("arrays beyond any memory are refused") {
+TEST_CASE("arrays larger than any memory are errors") {
   CHECK(model_errors("inputs: {x: [1000000]}\nlayers:\n  - dense: {units: 1073741824}\n") ==
         "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than 2147483647 "
         "elements");
@@ -310,29 +322,30 @@ TEST_CASE("arrays beyond any memory are refused") {
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }
 
-TEST_CASE("windows beyond what libraries can count are refused, and nothing overflows") {
-  const auto said = [](const std::string& layer) {
+TEST_CASE("windows too large for the libraries are errors without overflow") {
+  const auto errors = [](const std::string& layer) {
     return model_errors("inputs: {x: [8, 8, 1]}\nlayers:\n  - " + layer + "\n");
   };
   const std::string many = "2147483647", more = "4294967297";
   for (const char* kind :
        {"conv2d: {filters: 1, ", "conv2d_transpose: {filters: 1, ", "depthwise_conv2d: {"}) {
-    CHECK(said(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
-          std::string::npos);
-    CHECK(said(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
+    CHECK(
+        errors(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
+        std::string::npos);
+    CHECK(errors(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
               .find("an integer from 1 to 2147483647") != std::string::npos);
-    CHECK(said(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
+    CHECK(errors(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
               .find("reaches over") != std::string::npos);
-    CHECK(said(kind + std::string("kernel_size: 1000001, padding: same}"))
+    CHECK(errors(kind + std::string("kernel_size: 1000001, padding: same}"))
               .find("has more than 2147483647 elements") != std::string::npos);
-    CHECK(said(kind + std::string("kernel_size: 3, padding: same, dilation_rate: 100}")) == "");
+    CHECK(errors(kind + std::string("kernel_size: 3, padding: same, dilation_rate: 100}")) == "");
   }
-  CHECK(said("conv2d_transpose: {filters: 1, kernel_size: 1, strides: " + many + "}")
+  CHECK(errors("conv2d_transpose: {filters: 1, kernel_size: 1, strides: " + many + "}")
             .find("has more than 2147483647 elements") != std::string::npos);
-  CHECK(said("max_pooling2d: {pool_size: " + many + ", padding: same}") == "");
+  CHECK(errors("max_pooling2d: {pool_size: " + many + ", padding: same}") == "");
 }
 
-TEST_CASE("a repetition out of its range is said at once") {
+TEST_CASE("a repeat count out of range is reported immediately") {
   const auto repeated = [](const std::string& count) {
     return model_errors(
         with_blocks("  b: {layers: [{dense: {units: 4}}]}\n", "  - b: {repeat: " + count + "}\n"));
@@ -347,7 +360,7 @@ TEST_CASE("a repetition out of its range is said at once") {
             .starts_with("m.yaml:3:29: error: b's repeat: "));
 }
 
-TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
+TEST_CASE("a layer with errors only in details still has its shape checked") {
   CHECK(model_errors(with_layers("  - flatten: {foo: 1}\n"
                                  "  - dense: {units: 4, activation: rleu, trainable: maybe}\n"
                                  "  - dropout: {rate: 7}\n"
@@ -366,7 +379,7 @@ TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
             .find("m.yaml:4:") == std::string::npos);
 }
 
-TEST_CASE("what is known of outputs is told, however much is wrong") {
+TEST_CASE("known outputs are returned even for a model with errors") {
   const auto outputs_of = [](const std::string& yaml) {
     Diagnostics diagnostics;
     ModelEnds ends;
@@ -390,7 +403,7 @@ TEST_CASE("what is known of outputs is told, however much is wrong") {
   CHECK_FALSE(named[1].spec);
 }
 
-TEST_CASE("units are left to the data in layers of outputs only") {
+TEST_CASE("`units: auto` is allowed only in output layers") {
   const auto ends_of = [](const std::string& yaml) {
     Diagnostics diagnostics;
     ModelEnds ends;

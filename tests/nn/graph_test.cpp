@@ -7,10 +7,11 @@
 
 #include <doctest/doctest.h>
 
-#include "nn_support.h"
-#include "source_dir.h"
+#include "support/graphs.h"
+#include "support/source_dir.h"
 
 using namespace dtrain;
+using namespace dtrain::test;
 
 namespace {
 
@@ -22,34 +23,24 @@ Names names_of_nodes(const Graph& graph) {
   return names;
 }
 
-const GraphNode& node_named(const Graph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                                  [&](const GraphNode& node) { return node.name == name; });
-  REQUIRE_MESSAGE(found != graph.nodes.end(), name);
-  return *found;
+const GraphNode& node_of(const Graph& graph, const std::string& name) {
+  return graph.nodes[node_named(graph, name)];
 }
 
 Names inputs_of(const Graph& graph, const std::string& name) {
   Names names;
-  for (const ValueRef& input : node_named(graph, name).inputs)
+  for (const ValueRef& input : node_of(graph, name).inputs)
     names.push_back(graph.nodes[static_cast<size_t>(input.node)].name);
   return names;
 }
 
 Graph model_of(const std::string& config) {
-  Diagnostics diagnostics;
-  const ConfigNode run = load_config(test::source_dir() + "/configs/" + config, {}, diagnostics);
-  CHECK_NOTHROW(diagnostics.throw_if_errors());
-  REQUIRE(run.find("model"));
-  auto graph = parse_model(*run.find("model"), diagnostics);
-  CHECK_NOTHROW(diagnostics.throw_if_errors());
-  REQUIRE(graph);
-  return std::move(*graph);
+  return graph_of_config("configs/" + config);
 }
 
 /// Checks that Graph::resolved reads back to the same configuration.
 void check_round_trip(const Graph& graph) {
-  const Graph again = good_graph(graph.resolved.to_yaml());
+  const Graph again = graph_from(graph.resolved.to_yaml());
   CHECK(again.resolved.to_yaml() == graph.resolved.to_yaml());
   REQUIRE(again.nodes.size() == graph.nodes.size());
   CHECK(again.inputs == graph.inputs);
@@ -77,8 +68,8 @@ void check_round_trip(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("layers read the one above, and activations are nodes of their own") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("layers read the previous layer, and activations are separate nodes") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 3, activation: relu}
@@ -97,8 +88,8 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("automatic names keep clear of given ones, also of later ones") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("automatic names avoid given names, also later ones") {
+  const Graph graph = graph_from(R"(
 inputs: {dense: [4]}
 layers:
   - dense: {units: 3}
@@ -108,8 +99,8 @@ layers:
   CHECK(names_of_nodes(graph) == Names{"dense", "dense_2", "dense_3", "dense_1"});
 }
 
-TEST_CASE("several inputs, branches and outputs") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("a graph has several inputs, branches and outputs") {
+  const Graph graph = graph_from(R"(
 inputs: {a: [4], b: {shape: [4], dtype: float32}}
 layers:
   - dense: {units: 3, inputs: a, name: left, activation: tanh}
@@ -128,8 +119,8 @@ outputs: [head, other]
   check_round_trip(graph);
 }
 
-TEST_CASE("blocks: parameters, repeat, names inside, blocks in blocks") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("blocks have parameters, repetition, inner names and nested blocks") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
   pair:
@@ -155,17 +146,17 @@ layers:
                                        "pair_1/dense", "pair_1/dense/activation", "pair_1/drop/noise",
                                        "pair_2/dense", "pair_2/dense/activation", "pair_2/drop/noise",
                                        "end/dense", "end/add", "end_1/dense", "end_1/add", "dense"});
-  CHECK(node_named(graph, "pair_1/dense").outputs[0].shape == Shape{8});
-  CHECK(node_named(graph, "pair_2/dense").outputs[0].shape == Shape{4});
+  CHECK(node_of(graph, "pair_1/dense").outputs[0].shape == Shape{8});
+  CHECK(node_of(graph, "pair_2/dense").outputs[0].shape == Shape{4});
   CHECK(inputs_of(graph, "end_1/add") == Names{"end_1/dense", "end/add"});
   CHECK(inputs_of(graph, "dense") == Names{"end_1/add"});
   CHECK(graph.count_parameters(false) == 2 * (4 * 4 + 4));
-  CHECK(node_named(graph, "pair/drop/noise").layer.resolved.to_yaml().find("0.5") != std::string::npos);
+  CHECK(node_of(graph, "pair/drop/noise").layer.resolved.to_yaml().find("0.5") != std::string::npos);
   check_round_trip(graph);
 }
 
-TEST_CASE("a copy of a repeated block can be read by its own name") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("copies of a repeated block have names that can be read") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks: {one: {layers: [dense: {units: 4}]}}
 layers:
@@ -175,8 +166,8 @@ layers:
   CHECK(inputs_of(graph, "add") == Names{"one/dense", "one_2/dense"});
 }
 
-TEST_CASE("layers that share weights: the first one's, whatever is between, in blocks by the block's names") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("shared weights belong to the first layer of that name, in blocks by the block's names") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 blocks:
   twice:
@@ -192,7 +183,7 @@ layers:
   - concatenate: {inputs: [first, last]}
 )");
   const auto owner = [&](const std::string& name) {
-    const int shared = node_named(graph, name).shared_with;
+    const int shared = node_of(graph, name).shared_with;
     return shared < 0 ? "" : graph.nodes[static_cast<size_t>(shared)].name;
   };
   CHECK(owner("first") == "");
@@ -201,14 +192,14 @@ layers:
   CHECK(owner("twice/b") == "twice/a");
   CHECK(owner("twice_1/b") == "twice_1/a");
   CHECK(owner("last") == "twice_1/a");
-  CHECK(node_named(graph, "second/activation").layer->elementwise()->kind == Activation::relu);
+  CHECK(node_of(graph, "second/activation").layer->elementwise()->kind == Activation::relu);
   CHECK(inputs_of(graph, "third") == Names{"second/activation"});
   CHECK(graph.count_parameters(true) == 3 * (4 * 4 + 4));
   check_round_trip(graph);
 }
 
-TEST_CASE("a block that shares weights does so layer by layer, with what lies within it") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("a block shares weights layer by layer, including nested blocks") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}
 blocks:
   inner: {layers: [dense: {units: 4}]}
@@ -228,7 +219,7 @@ layers:
   - concatenate: {inputs: [left, last]}
 )");
   const auto owner = [&](const std::string& name) {
-    const int shared = node_named(graph, name).shared_with;
+    const int shared = node_of(graph, name).shared_with;
     return shared < 0 ? "" : graph.nodes[static_cast<size_t>(shared)].name;
   };
   for (const char* use : {"right/", "more/", "more_1/"}) {
@@ -238,7 +229,7 @@ layers:
       CHECK(owner(prefix + layer) == std::string("left/") + layer);
     CHECK(owner(prefix + "b") == "left/a");
     CHECK(owner(prefix + "dropout") == "");  // it has no weights
-    CHECK(node_named(graph, prefix + "a/activation").layer->elementwise()->kind == Activation::tanh);
+    CHECK(node_of(graph, prefix + "a/activation").layer->elementwise()->kind == Activation::tanh);
   }
   CHECK(owner("left/inner_1/dense") == "");
   CHECK(owner("last") == "left/a");
@@ -246,7 +237,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("shared weights are frozen as those of their first layer are") {
+TEST_CASE("shared weights are frozen if their first layer is frozen") {
   const std::string model = R"(
 inputs: {x: [4]}
 layers:
@@ -255,24 +246,24 @@ layers:
 freeze: )";
   for (const char* patterns : {"a", "[a, b]", "'*'"}) {
     CAPTURE(patterns);
-    const Graph graph = good_graph(model + patterns + "\n");
-    CHECK_FALSE(node_named(graph, "a").trainable);
-    CHECK_FALSE(node_named(graph, "b").trainable);
+    const Graph graph = graph_from(model + patterns + "\n");
+    CHECK_FALSE(node_of(graph, "a").trainable);
+    CHECK_FALSE(node_of(graph, "b").trainable);
     CHECK(graph.count_parameters(false) == 20);
     check_round_trip(graph);
   }
-  const Graph graph = good_graph(R"(
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
   - dense: {units: 4, name: a, trainable: false}
   - dense: {name: b, shared_with: a}
 )");
-  CHECK_FALSE(node_named(graph, "b").trainable);
+  CHECK_FALSE(node_of(graph, "b").trainable);
   check_round_trip(graph);
 }
 
-TEST_CASE("a layer's device is its own, or else that of the innermost block that names one") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("a layer's device is its own or that of the innermost block with a device") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
   inner: {layers: [dense: {units: 4, activation: relu}]}
@@ -286,8 +277,8 @@ layers:
   - outer: {device: cpu:1}
 )");
   const auto device = [&](const std::string& name) {
-    const auto& said = node_named(graph, name).device;
-    return said ? said->id.str() : "";
+    const auto& configured = node_of(graph, name).device;
+    return configured ? configured->id.str() : "";
   };
   CHECK(device("x") == "");
   CHECK(device("dense") == "");
@@ -295,12 +286,12 @@ layers:
   CHECK(device("outer/inner/dense/activation") == "cpu:1");
   CHECK(device("outer/inner_1/dense") == "cpu:2");
   CHECK(device("outer/dense") == "cpu:3");
-  CHECK(node_named(graph, "outer/dense").device->mark.str() == "m.yaml:9:35");
+  CHECK(node_of(graph, "outer/dense").device->mark.str() == "m.yaml:9:35");
   check_round_trip(graph);
 }
 
-TEST_CASE("segments that are recomputed: a layer, a use of a block, the outermost, those of one name") {
-  const Graph graph = good_graph(R"(
+TEST_CASE("a recompute segment is a layer, a block, the outermost block, or layers with one name") {
+  const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 blocks:
   inner: {layers: [dense: {units: 4, activation: relu}, layer_normalization: {recompute: true}]}
@@ -327,14 +318,14 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
+TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper") {
   const Graph graph = model_of("resnet20.yaml");
   // Convolutions 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, normalisations 2 * 784, dense 650.
   CHECK(graph.count_parameters(true) == 272'474);
   CHECK(graph.count_parameters(false) == 2 * 784);
-  CHECK(node_named(graph, "basic_2/activation_1").outputs[0].shape == Shape{32, 32, 16});
-  CHECK(node_named(graph, "widen/add").outputs[0].shape == Shape{16, 16, 32});
-  CHECK(node_named(graph, "basic_6/activation_1").outputs[0].shape == Shape{8, 8, 64});
+  CHECK(node_of(graph, "basic_2/activation_1").outputs[0].shape == Shape{32, 32, 16});
+  CHECK(node_of(graph, "widen/add").outputs[0].shape == Shape{16, 16, 32});
+  CHECK(node_of(graph, "basic_6/activation_1").outputs[0].shape == Shape{8, 8, 64});
   CHECK(inputs_of(graph, "basic_1/add") == Names{"basic_1/body", "basic/activation_1"});
   CHECK(inputs_of(graph, "widen_1/conv2d_2") == Names{"basic_4/activation_1"});
   CHECK(inputs_of(graph, "widen_1/add") == Names{"widen_1/body", "widen_1/shortcut"});
@@ -342,7 +333,7 @@ TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
   check_round_trip(graph);
 }
 
-TEST_CASE("the shipped configurations' models") {
+TEST_CASE("the models of the shipped configurations have the expected sizes") {
   CHECK(model_of("mnist-mlp.yaml").count_parameters(true) == 784 * 256 + 256 + 256 * 256 + 256 + 2570);
   CHECK(model_of("wide-mlp.yaml").count_parameters(true) == 41'157'101);
   const Graph cnn = model_of("mnist-cnn.yaml");

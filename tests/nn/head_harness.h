@@ -4,25 +4,23 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
+#include "support/kinds.h"
+#include "support/layer_run.h"
 
-#include "config/load/load.h"
-#include "layer_harness.h"
-
-namespace dtrain {
+namespace dtrain::test {
 
 inline constexpr int64_t kRows = 4, kColumns = 3;
 
 /// A device and targets that tests may change.
 struct Bench {
-  explicit Bench(test::Device& on) : device(on) {}
+  explicit Bench(Device& on) : device(on) {}
 
-  test::Device& device;
+  Device& device;
   std::vector<int32_t> classes = {2, 0, 1, 1};
   Values dense;
   // The memory of the most recent view.
-  test::Array<int32_t> own_classes = {};
-  test::Array<float> own_dense = {};
+  Array<int32_t> own_classes = {};
+  Array<float> own_dense = {};
 
   View sparse() {
     own_classes = device.array(classes);
@@ -34,17 +32,9 @@ struct Bench {
   }
 };
 
-template <class Base>
-Configured<Base> parse(const std::string& yaml) {
-  Diagnostics diagnostics;
-  auto kind = registry<Base>().parse(parse_yaml(yaml, "l.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
-  return kind;
-}
-
 /// Returns rows of probabilities that sum to 1, rounded to the device's compute type.
 inline Values probabilities(const Bench& bench) {
   return bench.device.kept({0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f});
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

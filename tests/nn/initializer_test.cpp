@@ -6,21 +6,14 @@
 
 #include <doctest/doctest.h>
 
-#include "config/load/load.h"
+#include "support/kinds.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
-
-Configured<Initializer> initializer_of(const std::string& yaml) {
-  Diagnostics diagnostics;
-  auto kind = registry<Initializer>().parse(parse_yaml(yaml, "i.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
-  return kind;
-}
 
 std::vector<float> drawn(const std::string& yaml, const Shape& shape, uint64_t seed = 1) {
   std::vector<float> values(static_cast<size_t>(shape.elements()), NAN);
-  initializer_of(yaml)->fill(values.data(), shape, Philox::of(seed, 2));
+  parse_kind<Initializer>(yaml)->fill(values.data(), shape, Philox::of(seed, 2));
   return values;
 }
 
@@ -72,7 +65,7 @@ void check_truncated(const std::string& yaml, double deviation, double limit) {
 
 }  // namespace
 
-TEST_CASE("constant initializers") {
+TEST_CASE("constant initializers fill with their value") {
   CHECK(drawn("zeros", {3}) == std::vector<float>{0, 0, 0});
   CHECK(drawn("ones", {2}) == std::vector<float>{1, 1});
   CHECK(drawn("constant: {value: -2.5}", {2}) == std::vector<float>{-2.5, -2.5});
@@ -94,7 +87,7 @@ TEST_CASE("random initializers have Keras's distributions") {
   check_truncated("truncated_normal", 0.05 * 0.87962566103423978, 0.1);
 }
 
-TEST_CASE("variance scaling and its names") {
+TEST_CASE("variance scaling and its aliases have the same distribution") {
   check_uniform("glorot_uniform", std::sqrt(6.0 / 500));
   check_uniform("he_uniform", std::sqrt(6.0 / 300));
   check_uniform("lecun_uniform", std::sqrt(3.0 / 300));
@@ -110,7 +103,7 @@ TEST_CASE("variance scaling and its names") {
   CHECK(s.kurtosis == doctest::Approx(3).epsilon(0.03));
 }
 
-TEST_CASE("fans count the receptive field") {
+TEST_CASE("fan-in and fan-out include the receptive field") {
   const auto check = [](const Shape& shape, double in, double out) {
     INFO(shape.str());
     CHECK(fans_of(shape).in == in);
@@ -122,7 +115,7 @@ TEST_CASE("fans count the receptive field") {
   check({3, 2, 4, 5}, 24, 30);
 }
 
-TEST_CASE("an element depends on the random source and its place only") {
+TEST_CASE("an element depends only on the random source and its index") {
   for (const char* yaml : {"random_uniform", "random_normal", "truncated_normal", "lecun_normal"}) {
     INFO(yaml);
     CHECK(drawn(yaml, {4, 3}) == drawn(yaml, {4, 3}));
@@ -135,4 +128,4 @@ TEST_CASE("an element depends on the random source and its place only") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

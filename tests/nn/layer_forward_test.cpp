@@ -6,9 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Replaces x by (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
@@ -38,7 +38,7 @@ TEST_CASE("dense is x kernel + bias over the last axis") {
   check_values(run.forward(), expected);
 }
 
-TEST_CASE("batch normalisation in training goes by the batch") {
+TEST_CASE("batch normalization uses the batch's statistics in training") {
   LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}});
   Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
   for (size_t c = 0; c < 3; ++c) normalize(expected, c, 3, 8);
@@ -47,7 +47,7 @@ TEST_CASE("batch normalisation in training goes by the batch") {
   check_values(run.forward(), expected);
 }
 
-TEST_CASE("batch normalisation at inference, and frozen, goes by the moving averages") {
+TEST_CASE("batch normalization uses moving averages at inference and if frozen") {
   for (const bool training : {false, true}) {
     LayerRun run({.yaml = "batch_normalization",
                   .inputs = {{"x", {2, 2, 3}}},
@@ -64,7 +64,7 @@ TEST_CASE("batch normalisation at inference, and frozen, goes by the moving aver
   }
 }
 
-TEST_CASE("layer normalisation") {
+TEST_CASE("layer normalization has its formula's values") {
   for (const bool training : {false, true}) {
     LayerRun run({.yaml = "layer_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
     Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
@@ -75,7 +75,7 @@ TEST_CASE("layer normalisation") {
   }
 }
 
-TEST_CASE("activations, as layers and fused") {
+TEST_CASE("activations as layers and fused have their formulas' values") {
   const std::vector<std::pair<std::string, std::function<double(double)>>> functions = {
       {"linear", [](double x) { return x; }},
       {"relu", [](double x) { return std::max(x, 0.0); }},
@@ -123,7 +123,7 @@ TEST_CASE("activations, as layers and fused") {
   }
 }
 
-TEST_CASE("prelu has an alpha for each element, or for all along an axis") {
+TEST_CASE("prelu has one alpha per element, shared along shared_axes") {
   const auto run = [](const char* yaml, Values alpha) {
     LayerRun layer({.yaml = yaml, .inputs = {{"x", {2, 2}}}, .batch = 2});
     layer.inputs = {{-1, 2, -3, -4, 5, -6, 0, -8}};
@@ -136,7 +136,7 @@ TEST_CASE("prelu has an alpha for each element, or for all along an axis") {
   CHECK(run("prelu: {shared_axes: [1, 2]}", {0.5}) == Values{-0.5, 2, -1.5, -2, 5, -3, 0, -4});
 }
 
-TEST_CASE("where prelu's input is 0, its gradients are 0") {
+TEST_CASE("prelu's gradients are 0 at input 0") {
   LayerRun layer({.yaml = "prelu", .inputs = {{"x", {3}}}, .batch = 1});
   layer.inputs = {{-2, 0, 2}};
   layer.parameters = {{0.5, 0.5, 0.5}};
@@ -146,7 +146,7 @@ TEST_CASE("where prelu's input is 0, its gradients are 0") {
   CHECK(gradients.parameters[0] == Values{-2, 0, 0});
 }
 
-TEST_CASE("softmax is over the last axis") {
+TEST_CASE("softmax is computed over the last axis") {
   LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
   Doubles expected;
   for (size_t r = 0; r < 4; ++r) {
@@ -176,7 +176,7 @@ TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inferenc
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
-TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move and combine elements") {
+TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding have their formulas' values") {
   LayerRun product({.yaml = "multiply", .inputs = {{"x", {2}}, {"y", {2}}}, .batch = 1});
   product.inputs = {{2, 3}, {5, -7}};
   CHECK(product.forward() == Values{10, -21});
@@ -255,7 +255,7 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(table.forward() == Values{30, 31, 10, 11, 20, 21, 30, 31});
 }
 
-TEST_CASE("of equal inputs, the first has the gradient of the largest and of the smallest") {
+TEST_CASE("the first of equal inputs gets the gradient of maximum and minimum") {
   for (const char* kind : {"maximum", "minimum"}) {
     LayerRun run({.yaml = kind, .inputs = {{"x", {2}}, {"y", {2}}, {"z", {2}}}, .batch = 1});
     run.inputs = {{4, 1}, {4, 7}, {4, 7}};
@@ -268,4 +268,4 @@ TEST_CASE("of equal inputs, the first has the gradient of the largest and of the
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

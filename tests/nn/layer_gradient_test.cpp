@@ -7,9 +7,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 const TensorSpec kRow{"x", {6}};
@@ -51,7 +51,7 @@ void check_array(LayerRun& run, Values& values, const Values& gradient, const Va
   }
 }
 
-void check_gradients(const LayerCase& c, test::Device* device = nullptr) {
+void check_gradients(const LayerCase& c, Device* device = nullptr) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind) << ", layout "
               << static_cast<int>(c.layout));
   LayerRun run(c, device);
@@ -296,7 +296,7 @@ void check_near(const Values& found, const Values& expected, double tolerance, c
 }
 
 /// Checks that a GPU computes the same values and gradients as the CPU.
-void check_as_on_cpu(const LayerCase& c, test::Device& device) {
+void check_as_on_cpu(const LayerCase& c, Device& device) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind));
   LayerRun there(c, &device), here(c);
   here.inputs = there.inputs;
@@ -316,9 +316,9 @@ void check_as_on_cpu(const LayerCase& c, test::Device& device) {
 
 }  // namespace
 
-TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every type" *
+TEST_CASE("on a GPU: values and gradients of every layer equal the CPU's in every type" *
           doctest::test_suite("gpu")) {
-  test::on_every_gpu([](test::Device& device) {
+  on_every_gpu([](Device& device) {
     for (LayerCase c : cases()) {
       check_as_on_cpu(c, device);
       // Smooth activations, because at a kink slightly different numbers may have different gradients.
@@ -338,12 +338,12 @@ TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every
   });
 }
 
-TEST_CASE("gradients of every layer") {
+TEST_CASE("gradients of every layer match finite differences") {
   each_in_subcase(named_cases(), [](const LayerCase& c) { check_gradients(c); });
 }
 
-TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
-  const auto device = test::gpu_device({});
+TEST_CASE("on a GPU: gradients of every layer match finite differences" * doctest::test_suite("gpu")) {
+  const auto device = gpu_device({});
   for (const LayerCase& c : cases()) check_gradients(c, device.get());
 }
 
@@ -375,12 +375,12 @@ TEST_CASE("rows have distinct names") {
     for (const NamedCase& c : *rows) CHECK_MESSAGE(names.insert(c.name).second, "two rows are ", c.name);
 }
 
-TEST_CASE("gradients through every activation that a layer fuses") {
+TEST_CASE("gradients through every fused activation match finite differences") {
   CHECK(fused_cases().size() >= 8 * 9 + 5);
   each_in_subcase(fused_cases(), [](const LayerCase& c) { check_gradients(c); });
 }
 
-TEST_CASE("values and gradients in other layouts") {
+TEST_CASE("values and gradients are the same in other layouts") {
   const auto check = [](LayerCase c) {
     const Values plain = LayerRun(c).forward();
     for (const Layout layout : {Layout::planar, Layout::blocked8, Layout::blocked16}) {
@@ -413,7 +413,7 @@ TEST_CASE("values and gradients in other layouts") {
     check({yaml, {kDeepVolume}});
 }
 
-TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {
+TEST_CASE("gradients are right without input gradients and for frozen layers") {
   each_in_subcase(named_cases(), [](LayerCase c) {
     c.inputs_need_gradient = false;
     if (!layer_of(c.yaml)->parameters(c.inputs).empty() && c.trainable) check_gradients(c);
@@ -423,7 +423,7 @@ TEST_CASE("gradients where the inputs want none, and where the layer is frozen")
   });
 }
 
-TEST_CASE("batch normalisation gives its statistics by the replica's share") {
+TEST_CASE("batch normalization scales its statistics by the replica's share") {
   LayerRun run({"batch_normalization", {{"x", {2, 2, 1}}}});
   run.share = 0.25f;
   run.inputs[0] = {1, 2, 3, 4, 5, 6, 7, 12};
@@ -438,4 +438,4 @@ TEST_CASE("batch normalisation gives its statistics by the replica's share") {
   CHECK(!run.parameter_specs[0].moving_average);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

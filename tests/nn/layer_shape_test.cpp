@@ -1,19 +1,20 @@
 // Shape inference of layers, and their errors for unsupported shapes.
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 Shape shape_of(const std::string& yaml, const Shape& input) {
   return output_of(yaml, {{"x", input}}).shape;
 }
 
-void check_says(const std::string& yaml, const std::vector<TensorSpec>& inputs, const std::string& expected) {
-  const std::string said = errors_of(yaml, inputs);
-  INFO(yaml << " says: " << said);
-  CHECK(said.find(expected) != std::string::npos);
+void check_error(const std::string& yaml, const std::vector<TensorSpec>& inputs,
+                 const std::string& expected) {
+  const std::string errors = errors_of(yaml, inputs);
+  INFO(yaml << ": " << errors);
+  CHECK(errors.find(expected) != std::string::npos);
 }
 
 std::string parameters_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
@@ -25,7 +26,7 @@ std::string parameters_of(const std::string& yaml, const std::vector<TensorSpec>
 
 }  // namespace
 
-TEST_CASE("shapes of outputs") {
+TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("dense: {units: 5}", {3, 4}) == Shape{3, 5});
   CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3}", {28, 28, 1}) == Shape{26, 26, 8});
   CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3, strides: 2, padding: same}", {7, 6, 1}) ==
@@ -70,7 +71,7 @@ TEST_CASE("shapes of outputs") {
   CHECK(embedded.dtype == DType::float32);
 }
 
-TEST_CASE("shapes of layers of volumes") {
+TEST_CASE("output shapes of volume layers are Keras's") {
   const Shape volume{7, 6, 5, 2};
   CHECK(shape_of("conv3d: {filters: 8, kernel_size: 3}", volume) == Shape{5, 4, 3, 8});
   CHECK(shape_of("conv3d: {filters: 8, kernel_size: [3, 2, 1], strides: [1, 2, 3], padding: same}", volume) ==
@@ -92,26 +93,26 @@ TEST_CASE("shapes of layers of volumes") {
         "kernel 3x2x1x2x8 glorot_uniform; bias 8 zeros; ");
 }
 
-TEST_CASE("errors of layers of volumes give both sides") {
+TEST_CASE("errors of volume layers name expected and found shapes") {
   const TensorSpec volume{"v", {5, 6, 7, 2}}, image{"x", {5, 5, 2}};
   for (const char* yaml :
        {"conv3d: {filters: 1, kernel_size: 1}", "max_pooling3d", "average_pooling3d", "global_max_pooling3d",
         "global_average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d"})
-    check_says(yaml, {image}, "expected an input of depth x height x width x channels, found 'x' of 5x5x2");
-  check_says("conv2d: {filters: 1, kernel_size: 1}", {volume},
-             "expected an input of height x width x channels, found 'v' of 5x6x7x2");
-  check_says("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
-             "pool_size 6x1x1 is larger than its input 5x6x7x2");
-  check_says("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
-             "kernel_size 3x3x3, spread out over 7x3x3, is larger");
-  check_says(
+    check_error(yaml, {image}, "expected an input of depth x height x width x channels, found 'x' of 5x5x2");
+  check_error("conv2d: {filters: 1, kernel_size: 1}", {volume},
+              "expected an input of height x width x channels, found 'v' of 5x6x7x2");
+  check_error("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
+              "pool_size 6x1x1 is larger than its input 5x6x7x2");
+  check_error("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
+              "kernel_size 3x3x3, spread out over 7x3x3, is larger");
+  check_error(
       "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
       "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
-  check_says("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
-             "kernel_size: expected [depth, height, width], found a list of 2");
-  check_says("cropping3d: [[2, 3], 0, 0]", {volume},
-             "cropping [[2, 3], [0, 0], [0, 0]] removes all of its input 5x6x7x2");
-  check_says(
+  check_error("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
+              "kernel_size: expected [depth, height, width], found a list of 2");
+  check_error("cropping3d: [[2, 3], 0, 0]", {volume},
+              "cropping [[2, 3], [0, 0], [0, 0]] removes all of its input 5x6x7x2");
+  check_error(
       "zero_padding3d: [1, 2]", {volume},
       "expected one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]");
 }
@@ -128,9 +129,9 @@ TEST_CASE("shapes of transposed convolutions are Keras's") {
   CHECK(rows("strides: 2, padding: same, output_padding: 0") == 7);
   CHECK(rows("strides: 2, padding: same, output_padding: 1") == 8);
   CHECK(rows("dilation_rate: 2") == 8);
-  check_says("conv2d_transpose: {filters: 1, kernel_size: 2, strides: 2, padding: same, output_padding: 0}",
-             {{"x", {4, 4, 1}}},
-             "output_padding 0 does not suit kernel_size 2x2, strides 2x2 and its input 4x4x1");
+  check_error("conv2d_transpose: {filters: 1, kernel_size: 2, strides: 2, padding: same, output_padding: 0}",
+              {{"x", {4, 4, 1}}},
+              "output_padding 0 does not suit kernel_size 2x2, strides 2x2 and its input 4x4x1");
 }
 
 TEST_CASE("parameters have Keras's names, shapes and initializers") {
@@ -157,79 +158,80 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
         "embeddings 9x4 random_uniform; ");
 }
 
-TEST_CASE("errors give both sides") {
+TEST_CASE("errors name expected and found shapes") {
   const TensorSpec row{"x", {5}}, image{"img", {5, 5, 64}}, numbers{"n", {5}, DType::int32};
-  check_says("max_pooling2d: {pool_size: 7}", {image}, "pool_size 7x7 is larger than its input 5x5x64");
-  check_says("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},
-             "kernel_size 1x6 is larger than its input 5x5x64");
-  check_says("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
-             "kernel_size 3x3, spread out over 7x7, is larger");
-  check_says("permute: [2, 1]", {image}, "dims [2, 1] has 2 axes, but its input");
-  check_says("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
-  check_says("repeat_vector: 2", {image}, "expected an input of one axis");
-  check_says("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
-  check_says("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
-  check_says("prelu: {shared_axes: [1, 4]}", {image},
-             "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
-  check_says("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
-             "expected shared_axes that follow one another, or an input of up to 5 axes");
-  check_says("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
-  check_says("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
-  check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
-  check_says("cropping2d: [[2, 3], 0]", {image}, "cropping [[2, 3], [0, 0]] removes all of its input 5x5x64");
-  check_says("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] removes all of its input 5x5x64");
+  check_error("max_pooling2d: {pool_size: 7}", {image}, "pool_size 7x7 is larger than its input 5x5x64");
+  check_error("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},
+              "kernel_size 1x6 is larger than its input 5x5x64");
+  check_error("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
+              "kernel_size 3x3, spread out over 7x7, is larger");
+  check_error("permute: [2, 1]", {image}, "dims [2, 1] has 2 axes, but its input");
+  check_error("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
+  check_error("repeat_vector: 2", {image}, "expected an input of one axis");
+  check_error("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
+  check_error("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
+  check_error("prelu: {shared_axes: [1, 4]}", {image},
+              "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
+  check_error("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
+              "expected shared_axes that follow one another, or an input of up to 5 axes");
+  check_error("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
+  check_error("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
+  check_error("subtract", {image, image, image}, "expected 2 inputs, found 3");
+  check_error("cropping2d: [[2, 3], 0]", {image},
+              "cropping [[2, 3], [0, 0]] removes all of its input 5x5x64");
+  check_error("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] removes all of its input 5x5x64");
   for (const char* yaml :
        {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
         "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
         "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d", "cropping2d"})
-    check_says(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
+    check_error(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
   for (const char* yaml : {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization",
                            "layer_normalization"}) {
-    check_says(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
-    check_says(yaml, {row, row}, "expected one input, found 2");
+    check_error(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
+    check_error(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
        {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "prelu"})
-    check_says(yaml, {{"s", {}}}, "found a scalar 's'");
+    check_error(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
-    check_says(yaml, {row}, "expected at least two inputs, found 1");
-  check_says("add", {row, {"y", {6}}}, "expected inputs of one shape, found 'x' of 5 and 'y' of 6");
-  check_says("concatenate", {image, {"y", {4, 5, 64}}},
-             "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
-  check_says("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
-  check_says("concatenate: {axis: -4}", {image, image},
-             "axis -4 does not exist in its input 'img' of 5x5x64");
-  check_says("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
-  check_says("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
-  check_says("embedding: {input_dim: 2, output_dim: 2}", {row},
-             "expected an int32 input, found 'x' of float32");
+    check_error(yaml, {row}, "expected at least two inputs, found 1");
+  check_error("add", {row, {"y", {6}}}, "expected inputs of one shape, found 'x' of 5 and 'y' of 6");
+  check_error("concatenate", {image, {"y", {4, 5, 64}}},
+              "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
+  check_error("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
+  check_error("concatenate: {axis: -4}", {image, image},
+              "axis -4 does not exist in its input 'img' of 5x5x64");
+  check_error("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
+  check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
+  check_error("embedding: {input_dim: 2, output_dim: 2}", {row},
+              "expected an int32 input, found 'x' of float32");
 }
 
-TEST_CASE("options that make no sense are reported at their place") {
+TEST_CASE("invalid options are reported at their location") {
   const TensorSpec image{"x", {5, 5, 2}};
-  check_says("dense: {units: 0}", {image},
-             "layer.yaml:1:16: error: dense's units: expected a number from 1 to");
-  check_says("dense", {image}, "missing key 'units'");
-  check_says("conv2d: {filters: 1, kernal_size: 3}", {image}, "did you mean 'kernel_size'?");
-  check_says("conv2d: {filters: 1, kernel_size: 3, padding: sane}", {image}, "did you mean 'same'?");
-  check_says("dense: {units: 1, activation: rleu}", {image},
-             "unknown activation 'rleu'; did you mean 'relu'?");
-  check_says("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
-  check_says("dropout: {rate: 1}", {image},
-             "dropout's rate: expected a number of at least 0 and less than 1");
-  check_says("reshape: [-1, -1]", {image}, "-1 at most once");
-  check_says("reshape: [0]", {image}, "sizes of at least 1");
-  check_says("zero_padding2d: -1", {image}, "a number from 0 to");
-  check_says("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
-  check_says("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");
-  check_says("cropping2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
-  check_says("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
-             "expected less than the strides 2x2, found 2");
-  check_says("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
-  check_says("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
+  check_error("dense: {units: 0}", {image},
+              "layer.yaml:1:16: error: dense's units: expected a number from 1 to");
+  check_error("dense", {image}, "missing key 'units'");
+  check_error("conv2d: {filters: 1, kernal_size: 3}", {image}, "did you mean 'kernel_size'?");
+  check_error("conv2d: {filters: 1, kernel_size: 3, padding: sane}", {image}, "did you mean 'same'?");
+  check_error("dense: {units: 1, activation: rleu}", {image},
+              "unknown activation 'rleu'; did you mean 'relu'?");
+  check_error("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
+  check_error("dropout: {rate: 1}", {image},
+              "dropout's rate: expected a number of at least 0 and less than 1");
+  check_error("reshape: [-1, -1]", {image}, "-1 at most once");
+  check_error("reshape: [0]", {image}, "sizes of at least 1");
+  check_error("zero_padding2d: -1", {image}, "a number from 0 to");
+  check_error("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
+  check_error("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");
+  check_error("cropping2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
+  check_error("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
+              "expected less than the strides 2x2, found 2");
+  check_error("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
+  check_error("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
 }
 
-TEST_CASE("an activation among the options becomes a layer; linear and null none") {
+TEST_CASE("an activation option becomes a layer, except linear and null") {
   CHECK(layer_of("dense: {units: 1, activation: {elu: {alpha: 0.5}}}")->activation()->elementwise()->alpha ==
         0.5f);
   CHECK(layer_of("conv2d: {filters: 1, kernel_size: 1, activation: softmax}")->activation()->is_softmax());
@@ -247,4 +249,4 @@ TEST_CASE("an activation among the options becomes a layer; linear and null none
   CHECK(resolved("hard_sigmoid") == R"("hard_sigmoid")");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -6,9 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Images of shape [batch, height, width, channels]; pixels outside are zero.
@@ -149,7 +149,7 @@ void check_volumes(const std::string& yaml, const VolumeWindow& w, Volumes kind 
 
 }  // namespace
 
-TEST_CASE("convolutions, padded as in TensorFlow") {
+TEST_CASE("convolutions match a plain loop with TensorFlow's padding") {
   check_convolution("conv2d: {filters: 4, kernel_size: 3}", {.size_y = 3, .size_x = 3});
   check_convolution("conv2d: {filters: 4, kernel_size: [3, 2], dilation_rate: 2, use_bias: false}",
                     {.size_y = 3, .size_x = 2, .dilation = 2});
@@ -164,7 +164,7 @@ TEST_CASE("convolutions, padded as in TensorFlow") {
                     {.size_y = 3, .size_x = 3, .top = 1, .left = 1}, true);
 }
 
-TEST_CASE("transposed convolutions") {
+TEST_CASE("transposed convolutions match a plain loop") {
   check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2}",
                   {.size_y = 3, .size_x = 3, .stride = 2});
   check_transpose("conv2d_transpose: {filters: 3, kernel_size: [2, 1], strides: 3}",
@@ -175,7 +175,7 @@ TEST_CASE("transposed convolutions") {
                   {.size_y = 3, .size_x = 3, .top = 1, .left = 1});
 }
 
-TEST_CASE("poolings") {
+TEST_CASE("poolings match a plain loop") {
   check_pooling("max_pooling2d", {.size_y = 2, .size_x = 2, .stride = 2}, true);
   check_pooling("max_pooling2d: {pool_size: 3, strides: 2, padding: same}",
                 {.size_y = 3, .size_x = 3, .stride = 2, .top = 1}, true);
@@ -186,7 +186,7 @@ TEST_CASE("poolings") {
   check_pooling("global_average_pooling2d: {keepdims: true}", {.size_y = 7, .size_x = 6}, false);
 }
 
-TEST_CASE("convolutions and poolings of volumes, padded as in TensorFlow") {
+TEST_CASE("volume convolutions and poolings match a plain loop with TensorFlow's padding") {
   using Three = std::array<int64_t, 3>;
   check_volumes("conv3d: {filters: 4, kernel_size: 3}", {{3, 3, 3}});
   check_volumes("conv3d: {filters: 2, kernel_size: [3, 2, 1], dilation_rate: [1, 2, 1], use_bias: false}",
@@ -203,7 +203,7 @@ TEST_CASE("convolutions and poolings of volumes, padded as in TensorFlow") {
   check_volumes("global_average_pooling3d: {keepdims: true}", {{5, 3, 4}}, Volumes::mean);
 }
 
-TEST_CASE("conv1d and max_pooling1d are of sequences") {
+TEST_CASE("conv1d and max_pooling1d match a plain loop over sequences") {
   LayerRun filtered(
       {.yaml = "conv1d: {filters: 1, kernel_size: 2, strides: 2}", .inputs = {{"x", {5, 1}}}, .batch = 1});
   filtered.inputs = {{1, 2, 3, 4, 5}};
@@ -222,7 +222,7 @@ TEST_CASE("conv1d and max_pooling1d are of sequences") {
   CHECK(longest.forward() == Values{2, 4});
 }
 
-TEST_CASE("separable_conv2d is a depthwise convolution and one of 1x1") {
+TEST_CASE("separable_conv2d is a depthwise convolution followed by a 1x1 convolution") {
   for (const char* options : {"{kernel_size: 3, padding: same, filters: 5, depth_multiplier: 2}",
                               "{kernel_size: [2, 3], strides: 2, filters: 16}"}) {
     CAPTURE(options);
@@ -249,4 +249,4 @@ TEST_CASE("separable_conv2d is a depthwise convolution and one of 1x1") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -9,7 +9,7 @@
 
 #include "head_harness.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Returns the amount that a loss adds to a total. Writes its gradient, times `scale` and the state's loss
@@ -62,12 +62,12 @@ double sum_of_row(const Values& values, size_t r, const std::function<double(dou
 }
 
 std::optional<TensorSpec> target_of(const std::string& yaml, const TensorSpec& output) {
-  return parse<Loss>(yaml)->target(output, [](const std::string&) {});
+  return parse_kind<Loss>(yaml)->target(output, [](const std::string&) {});
 }
 
 }  // namespace
 
-DEVICE_TEST_CASE("cross-entropies") {
+DEVICE_TEST_CASE("cross-entropies match their formulas") {
   Bench bench(device);
   const auto sparse_row = [&](const Values& p, size_t r) {
     const auto k = static_cast<size_t>(bench.classes[r]);
@@ -79,7 +79,7 @@ DEVICE_TEST_CASE("cross-entropies") {
     return std::log(sum_of_row(x, r, [](double v) { return std::exp(v); })) - x[r * kColumns + k];
   };
   const Values logits = spread_values(kRows * kColumns, -4, 4, 1);
-  check_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true}"), bench, bench.sparse(),
+  check_loss(*parse_kind<Loss>("sparse_categorical_crossentropy: {from_logits: true}"), bench, bench.sparse(),
              logits, sparse_logits_row);
 
   bench.dense = {0.1f, 0.2f, 0.7f, 1, 0, 0, 0.5f, 0.5f, 0, 0, 0, 1};
@@ -90,11 +90,11 @@ DEVICE_TEST_CASE("cross-entropies") {
       sum -= bench.dense[i] * (from_logits ? x[i] - std::log(norm) : std::log(x[i] / norm));
     return sum;
   };
-  check_loss(*parse<Loss>("categorical_crossentropy: {from_logits: true}"), bench, bench.floats(), logits,
-             [&](const Values& x, size_t r) { return weighted(x, r, true); });
+  check_loss(*parse_kind<Loss>("categorical_crossentropy: {from_logits: true}"), bench, bench.floats(),
+             logits, [&](const Values& x, size_t r) { return weighted(x, r, true); });
 
-  const auto sparse = parse<Loss>("sparse_categorical_crossentropy");
-  const auto dense = parse<Loss>("categorical_crossentropy");
+  const auto sparse = parse_kind<Loss>("sparse_categorical_crossentropy");
+  const auto dense = parse_kind<Loss>("categorical_crossentropy");
   double expected_sparse = 0, expected_dense = 0;
   for (size_t r = 0; r < kRows; ++r) {
     expected_sparse += sparse_row(probabilities(bench), r);
@@ -108,7 +108,7 @@ DEVICE_TEST_CASE("cross-entropies") {
         doctest::Approx(expected_dense).epsilon(tolerance));
 }
 
-DEVICE_TEST_CASE("elementwise losses") {
+DEVICE_TEST_CASE("elementwise losses match their formulas") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0};
   const auto mean = [&](const std::function<double(double, double)>& f) {
@@ -119,23 +119,24 @@ DEVICE_TEST_CASE("elementwise losses") {
     };
   };
   const auto cross = [](double p, double y) { return -y * std::log(p) - (1 - y) * std::log(1 - p); };
-  check_loss(*parse<Loss>("binary_crossentropy"), bench, bench.floats(), probabilities(bench), mean(cross));
+  check_loss(*parse_kind<Loss>("binary_crossentropy"), bench, bench.floats(), probabilities(bench),
+             mean(cross));
   const Values wide = spread_values(kRows * kColumns, -3, 3, 4);
-  check_loss(*parse<Loss>("binary_crossentropy: {from_logits: true}"), bench, bench.floats(), wide,
+  check_loss(*parse_kind<Loss>("binary_crossentropy: {from_logits: true}"), bench, bench.floats(), wide,
              mean([&](double x, double y) { return cross(1 / (1 + std::exp(-x)), y); }));
-  check_loss(*parse<Loss>("mean_squared_error"), bench, bench.floats(), wide,
+  check_loss(*parse_kind<Loss>("mean_squared_error"), bench, bench.floats(), wide,
              mean([](double x, double y) { return (x - y) * (x - y); }));
-  check_loss(*parse<Loss>("mean_absolute_error"), bench, bench.floats(), wide,
+  check_loss(*parse_kind<Loss>("mean_absolute_error"), bench, bench.floats(), wide,
              mean([](double x, double y) { return std::abs(x - y); }));
   for (const double delta : {1.0, 0.6})
-    check_loss(*parse<Loss>("huber: {delta: " + std::to_string(delta) + "}"), bench, bench.floats(), wide,
-               mean([delta](double x, double y) {
+    check_loss(*parse_kind<Loss>("huber: {delta: " + std::to_string(delta) + "}"), bench, bench.floats(),
+               wide, mean([delta](double x, double y) {
                  const double e = std::abs(x - y);
                  return e <= delta ? e * e / 2 : delta * e - delta * delta / 2;
                }));
 }
 
-DEVICE_TEST_CASE("losses with options are what Keras's are") {
+DEVICE_TEST_CASE("losses with options match Keras's formulas") {
   Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
   const auto mean = [&](const std::function<double(double, double)>& f) {
@@ -148,18 +149,19 @@ DEVICE_TEST_CASE("losses with options are what Keras's are") {
   const Values wide = spread_values(kRows * kColumns, -3, 3, 4);
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto cross = [](double p, double y) { return -y * std::log(p) - (1 - y) * std::log(1 - p); };
-  check_loss(*parse<Loss>("binary_crossentropy: {label_smoothing: 0.2}"), bench, bench.floats(),
+  check_loss(*parse_kind<Loss>("binary_crossentropy: {label_smoothing: 0.2}"), bench, bench.floats(),
              probabilities(bench), mean([&](double p, double y) { return cross(p, 0.8 * y + 0.1); }));
-  check_loss(*parse<Loss>("binary_focal_crossentropy: {gamma: 3, apply_class_balancing: true, alpha: 0.3, "
-                          "from_logits: true}"),
-             bench, bench.floats(), wide, mean([&](double x, double y) {
-               const double p = sigmoid(x), q = y * p + (1 - y) * (1 - p);
-               return (y == 1 ? 0.3 : 0.7) * std::pow(1 - q, 3) * cross(p, y);
-             }));
+  check_loss(
+      *parse_kind<Loss>("binary_focal_crossentropy: {gamma: 3, apply_class_balancing: true, alpha: 0.3, "
+                        "from_logits: true}"),
+      bench, bench.floats(), wide, mean([&](double x, double y) {
+        const double p = sigmoid(x), q = y * p + (1 - y) * (1 - p);
+        return (y == 1 ? 0.3 : 0.7) * std::pow(1 - q, 3) * cross(p, y);
+      }));
   const auto softmax = [](const Values& x, size_t r, size_t c) {
     return std::exp(x[r * kColumns + c]) / sum_of_row(x, r, [](double v) { return std::exp(v); });
   };
-  check_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.3}"),
+  check_loss(*parse_kind<Loss>("sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.3}"),
              bench, bench.sparse(), wide, [&](const Values& x, size_t r) {
                double sum = 0;
                for (size_t c = 0; c < kColumns; ++c)
@@ -167,33 +169,34 @@ DEVICE_TEST_CASE("losses with options are what Keras's are") {
                         std::log(softmax(x, r, c));
                return sum;
              });
-  check_loss(*parse<Loss>("categorical_focal_crossentropy: {from_logits: true, gamma: 1, alpha: 0.5}"), bench,
-             bench.floats(), wide, [&](const Values& x, size_t r) {
+  check_loss(*parse_kind<Loss>("categorical_focal_crossentropy: {from_logits: true, gamma: 1, alpha: 0.5}"),
+             bench, bench.floats(), wide, [&](const Values& x, size_t r) {
                double sum = 0;
                for (size_t c = 0; c < kColumns; ++c)
                  sum -= 0.5 * bench.dense[r * kColumns + c] * (1 - softmax(x, r, c)) *
                         std::log(softmax(x, r, c));
                return sum;
              });
-  check_loss(*parse<Loss>("log_cosh"), bench, bench.floats(), wide,
+  check_loss(*parse_kind<Loss>("log_cosh"), bench, bench.floats(), wide,
              mean([](double x, double y) { return std::log(std::cosh(x - y)); }));
-  check_loss(*parse<Loss>("squared_hinge"), bench, bench.floats(), wide,
+  check_loss(*parse_kind<Loss>("squared_hinge"), bench, bench.floats(), wide,
              mean([](double x, double y) { return std::pow(std::max(0.0, 1 - (2 * y - 1) * x), 2); }));
-  check_loss(*parse<Loss>("cosine_similarity"), bench, bench.floats(), wide, [&](const Values& x, size_t r) {
-    double dot = 0;
-    for (size_t c = 0; c < kColumns; ++c) dot += x[r * kColumns + c] * bench.dense[r * kColumns + c];
-    return -dot / std::sqrt(sum_of_row(x, r, [](double v) { return v * v; }));  // targets have norm 1
-  });
-  CHECK(parse<Loss>("mean_squared_error: {weight: 0.25}")->weight() == 0.25);
-  CHECK(parse<Loss>("mean_squared_error")->weight() == 1);
+  check_loss(
+      *parse_kind<Loss>("cosine_similarity"), bench, bench.floats(), wide, [&](const Values& x, size_t r) {
+        double dot = 0;
+        for (size_t c = 0; c < kColumns; ++c) dot += x[r * kColumns + c] * bench.dense[r * kColumns + c];
+        return -dot / std::sqrt(sum_of_row(x, r, [](double v) { return v * v; }));  // targets have norm 1
+      });
+  CHECK(parse_kind<Loss>("mean_squared_error: {weight: 0.25}")->weight() == 0.25);
+  CHECK(parse_kind<Loss>("mean_squared_error")->weight() == 1);
 }
 
-DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
+DEVICE_TEST_CASE("a loss computed before the final activation has the same value") {
   Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0};
   const auto check = [&](const std::string& yaml, const std::string& activation, const View& target) {
     INFO(yaml);
-    const auto loss = parse<Loss>(yaml);
+    const auto loss = parse_kind<Loss>(yaml);
     const auto layer = layer_of("activation: " + activation);
     const auto before = loss->before(*layer);
     REQUIRE(before);
@@ -215,12 +218,12 @@ DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
   check("binary_focal_crossentropy: {gamma: 1}", "sigmoid", bench.floats());
   check("sparse_categorical_crossentropy: {label_smoothing: 0.1}", "softmax", bench.sparse());
   check("categorical_focal_crossentropy", "softmax", bench.floats());
-  CHECK(!parse<Loss>("binary_crossentropy")->before(*layer_of("activation: softmax")));
-  CHECK(!parse<Loss>("categorical_crossentropy")->before(*layer_of("activation: sigmoid")));
-  CHECK(!parse<Loss>("mean_squared_error")->before(*layer_of("activation: sigmoid")));
+  CHECK(!parse_kind<Loss>("binary_crossentropy")->before(*layer_of("activation: softmax")));
+  CHECK(!parse_kind<Loss>("categorical_crossentropy")->before(*layer_of("activation: sigmoid")));
+  CHECK(!parse_kind<Loss>("mean_squared_error")->before(*layer_of("activation: sigmoid")));
 }
 
-TEST_CASE("what losses want of their targets") {
+TEST_CASE("losses check the shape and type of targets") {
   const TensorSpec output{"y", {5, 10}};
   const auto sparse = target_of("sparse_categorical_crossentropy", output);
   CHECK(sparse->shape == Shape{5});
@@ -237,4 +240,4 @@ TEST_CASE("what losses want of their targets") {
   CHECK(target_of("mean_squared_error", {"y", {}})->shape == Shape{});
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -10,14 +10,14 @@
 #include "head_harness.h"
 #include "nn/loss.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
-DEVICE_TEST_CASE("metrics") {
+DEVICE_TEST_CASE("metrics match their formulas") {
   Bench bench(device);
   const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
     const auto own = device.typed(prediction);
     const auto sum = device.array(std::vector<double>{10});
-    parse<Metric>(yaml)->run(
+    parse_kind<Metric>(yaml)->run(
         device.ops(),
         {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
     return sum.read()[0] - 10;
@@ -43,14 +43,14 @@ DEVICE_TEST_CASE("metrics") {
         doctest::Approx((1.0 + 0.6 + 1.9 + 1.2) / 3).epsilon(device.tolerance(1e-5)));
 }
 
-DEVICE_TEST_CASE("accuracy of one column is binary") {
+DEVICE_TEST_CASE("accuracy of one column is binary accuracy") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0};
   const auto prediction = device.typed(Values{0.4f, 0.6f, 0.3f, 0.1f});
   const auto sum = device.array(std::vector<double>{0});
   View target = bench.floats();
   target.shape = {kRows, 1};
-  parse<Metric>("accuracy")
+  parse_kind<Metric>("accuracy")
       ->run(device.ops(), {.prediction = prediction.data(),
                            .target = target,
                            .sums = sum.data(),
@@ -63,12 +63,12 @@ namespace {
 
 /// Returns a metric's result for these sums and this weight, for an output of `columns` columns.
 Json result_of(const std::string& yaml, const std::vector<double>& sums, double weight, int64_t columns) {
-  return parse<Metric>(yaml)->result(sums, weight, {"y", {columns}});
+  return parse_kind<Metric>(yaml)->result(sums, weight, {"y", {columns}});
 }
 
 }  // namespace
 
-TEST_CASE("metrics of sums") {
+TEST_CASE("metrics are computed from sums of counts") {
   // Correct, predicted and actual counts by class. The last class is neither predicted nor actual.
   const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
   CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
@@ -91,12 +91,12 @@ TEST_CASE("metrics of sums") {
         "[0.75, 0.0]");
   CHECK(result_of("root_mean_squared_error", {18}, 2, 1).as_double() == 3);
   CHECK(result_of("cosine_similarity", {-1}, 2, 3).as_double() == 0.5);
-  CHECK(!parse<Metric>("f1_score")->is_number({"y", {4}}));
-  CHECK(parse<Metric>("f1_score")->is_number({"y", {1}}));
-  CHECK(parse<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+  CHECK(!parse_kind<Metric>("f1_score")->is_number({"y", {4}}));
+  CHECK(parse_kind<Metric>("f1_score")->is_number({"y", {1}}));
+  CHECK(parse_kind<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
 }
 
-DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes the output for") {
+DEVICE_TEST_CASE("a threshold applies to probabilities, also if the loss takes logits") {
   Bench bench(device);
   bench.dense = {0, 1, 1, 0};
   View target = bench.floats();
@@ -109,8 +109,8 @@ DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes t
         {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = 1});
     return sums.read();
   };
-  const auto metric = parse<Metric>("f1_score: {threshold: 0.75}");
-  const auto of = [&](const char* loss) { return metric->for_loss(*parse<Loss>(loss)); };
+  const auto metric = parse_kind<Metric>("f1_score: {threshold: 0.75}");
+  const auto of = [&](const char* loss) { return metric->for_loss(*parse_kind<Loss>(loss)); };
   CHECK(count(*metric, {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
   CHECK(count(*of("binary_crossentropy"), {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
   // The logit of 0.75 is 1.0986.
@@ -122,8 +122,8 @@ namespace {
 
 /// Returns the metric over the bench's dense targets, for an output with this loss.
 double result_with(const std::string& yaml, const std::string& loss, Bench& bench, const Values& scores) {
-  const std::shared_ptr<const Metric> parsed = parse<Metric>(yaml).value;
-  const auto for_loss = parsed->for_loss(*parse<Loss>(loss));
+  const std::shared_ptr<const Metric> parsed = parse_kind<Metric>(yaml).value;
+  const auto for_loss = parsed->for_loss(*parse_kind<Loss>(loss));
   const Metric& metric = for_loss ? *for_loss : *parsed;
   const auto columns = static_cast<int64_t>(scores.size()) / kRows;
   const TensorSpec output{"y", {columns}}, wanted{"t", {columns}};
@@ -139,7 +139,7 @@ double result_with(const std::string& yaml, const std::string& loss, Bench& benc
 
 }  // namespace
 
-DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that the loss makes them of") {
+DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") {
   Bench bench(device);
   const auto same = [&](const std::vector<const char*>& metrics, const std::string& loss, const Values& p,
                         const Values& logits, double tolerance) {
@@ -207,9 +207,9 @@ struct Area {
 };
 
 /// Computes a metric of one column of scores, for an output with this loss.
-Area area_of(const std::string& yaml, const std::string& loss, test::Device& device, const Values& scores,
+Area area_of(const std::string& yaml, const std::string& loss, Device& device, const Values& scores,
              const std::vector<float>& labels) {
-  const auto metric = parse<Metric>(yaml)->for_loss(*parse<Loss>(loss));
+  const auto metric = parse_kind<Metric>(yaml)->for_loss(*parse_kind<Loss>(loss));
   const auto rows = static_cast<int64_t>(scores.size());
   const TensorSpec column{"y", {1}};
   const auto own = device.typed(scores);
@@ -227,7 +227,7 @@ Area area_of(const std::string& yaml, const std::string& loss, test::Device& dev
 
 }  // namespace
 
-DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may be off") {
+DEVICE_TEST_CASE("auc is within 0.005 of the exact value or gives its error bound") {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   const std::string logits = "binary_crossentropy: {from_logits: true}";
@@ -265,11 +265,11 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may
   check(logits, 5, 0.3, 0.3, true);
 }
 
-DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round to 0 and 1") {
+DEVICE_TEST_CASE("auc of softmax logits distinguishes probabilities that round to 0 and 1") {
   const std::vector<int32_t> classes{0, 0, 1, 1};
   const Values scores{60, 0, 30, 0, 50, 0, 20, 0};
-  const auto metric =
-      parse<Metric>("auc")->for_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true}"));
+  const auto metric = parse_kind<Metric>("auc")->for_loss(
+      *parse_kind<Loss>("sparse_categorical_crossentropy: {from_logits: true}"));
   const TensorSpec output{"y", {2}}, wanted{"t", {}, DType::int32};
   const auto own = device.typed(scores);
   const auto target = device.array(classes);
@@ -282,7 +282,7 @@ DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round
   CHECK(metric->result(sums.read(), 4, output).as_double() == 0.75);
 }
 
-DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold, of others by the largest") {
+DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest value otherwise") {
   Bench bench(device);
   bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
   const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
@@ -295,17 +295,17 @@ DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold,
           doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
 }
 
-TEST_CASE("which way a metric gets better") {
+TEST_CASE("every metric knows whether larger is better") {
   for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
                              "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
                              "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
-    CHECK(parse<Metric>(larger)->larger_is_better());
+    CHECK(parse_kind<Metric>(larger)->larger_is_better());
   for (const char* smaller : {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error",
                               "log_cosh", "binary_crossentropy", "hinge", "poisson", "kl_divergence"})
-    CHECK(!parse<Metric>(smaller)->larger_is_better());
+    CHECK(!parse_kind<Metric>(smaller)->larger_is_better());
 }
 
-TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
+TEST_CASE("r2_score of constant columns is scikit-learn's") {
   // The targets of each column are 2 2 2. The first column is predicted exactly, the second is always off by
   // 1.
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
@@ -313,37 +313,38 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
 }
 
-TEST_CASE("metrics say where output or target do not suit") {
-  const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
+TEST_CASE("metrics report an unsuitable output or target") {
+  const auto errors = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;
-    const bool good = parse<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
+    const bool good =
+        parse_kind<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
     CHECK(good == all.empty());
     return all;
   };
   const TensorSpec output{"y", {4}}, sparse{"t", {}, DType::int32}, dense{"t", {4}};
-  CHECK(said("sparse_categorical_accuracy", output, sparse) == "");
-  CHECK(said("sparse_categorical_accuracy", output, dense) ==
+  CHECK(errors("sparse_categorical_accuracy", output, sparse) == "");
+  CHECK(errors("sparse_categorical_accuracy", output, dense) ==
         "expected a target of int32 scalar, found 't' of float32 4");
-  CHECK(said("categorical_accuracy", output, sparse) ==
+  CHECK(errors("categorical_accuracy", output, sparse) ==
         "expected a target of float32 4, found 't' of int32 scalar");
-  CHECK(said("categorical_accuracy", output, dense) == "");
-  CHECK(said("accuracy", output, sparse) == "");
-  CHECK(said("accuracy", output, dense) == "");
-  CHECK(said("accuracy", {"y", {1}}, {"t", {1}}) == "");
-  CHECK(said("precision: {thresholds: 0.9}", output, dense) == "");
-  CHECK(said("precision", output, sparse) == "");
+  CHECK(errors("categorical_accuracy", output, dense) == "");
+  CHECK(errors("accuracy", output, sparse) == "");
+  CHECK(errors("accuracy", output, dense) == "");
+  CHECK(errors("accuracy", {"y", {1}}, {"t", {1}}) == "");
+  CHECK(errors("precision: {thresholds: 0.9}", output, dense) == "");
+  CHECK(errors("precision", output, sparse) == "");
   CHECK(
-      said("precision: {thresholds: 0.9}", output, sparse) ==
+      errors("precision: {thresholds: 0.9}", output, sparse) ==
       "'thresholds' requires columns that are yes/no predictions, but the target of 'y' is the number of one "
       "of 4 classes, for which the largest score is the prediction");
-  CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
-  CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
-  CHECK(said("binary_accuracy", output, dense) == "");
-  CHECK(said("binary_accuracy", output, sparse) != "");
-  CHECK(said("mean_absolute_error", output, dense) == "");
-  CHECK(said("mean_absolute_error", output, {"t", {5}}) != "");
-  CHECK(said("top_k: {k: 4}", output, sparse) == "");
-  CHECK(said("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
+  CHECK(errors("f1_score: {threshold: 0.9}", output, sparse) != "");
+  CHECK(errors("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
+  CHECK(errors("binary_accuracy", output, dense) == "");
+  CHECK(errors("binary_accuracy", output, sparse) != "");
+  CHECK(errors("mean_absolute_error", output, dense) == "");
+  CHECK(errors("mean_absolute_error", output, {"t", {5}}) != "");
+  CHECK(errors("top_k: {k: 4}", output, sparse) == "");
+  CHECK(errors("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

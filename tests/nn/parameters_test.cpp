@@ -5,15 +5,16 @@
 #include <numeric>
 #include <set>
 
-#include "nn/nn_support.h"
+#include "support/graphs.h"
 
 using namespace dtrain;
+using namespace dtrain::test;
 
 namespace {
 
 /// A graph of an input and nodes 1 to 6: 'c' shares the weights of 'a', 'd' is frozen, 'norm' has statistics.
 Graph graph_of_many() {
-  return good_graph(R"(
+  return graph_from(R"(
 inputs: {x: [3]}
 layers:
   - dense: {name: a, units: 3}
@@ -55,7 +56,7 @@ std::vector<std::pair<int, int64_t>> places_of(const ModelLayout& layout, Range 
 
 }  // namespace
 
-TEST_CASE("a layout has trained parameters in the reversed order, then statistics, then what is frozen") {
+TEST_CASE("a layout has trained parameters in reversed order, then statistics, then frozen parameters") {
   const Graph graph = graph_of_many();
   const ParameterLayout layout(graph);
   CHECK(slice_names(layout) == Names{"back/kernel", "b/bias", "b/kernel", "norm/beta", "norm/gamma", "a/bias",
@@ -76,7 +77,7 @@ TEST_CASE("a layout has trained parameters in the reversed order, then statistic
   CHECK(&layout.slice(5, 0) == &layout.slice(1, 0));
 }
 
-TEST_CASE("on one slot a model's layout is the whole, in one piece") {
+TEST_CASE("a model's layout on one slot is a single piece") {
   const Graph graph = graph_of_many();
   const ModelLayout layout(graph, {}, 1);
   CHECK(layout.slots() == 1);
@@ -93,7 +94,7 @@ TEST_CASE("on one slot a model's layout is the whole, in one piece") {
   CHECK(pieces == 1);
 }
 
-TEST_CASE("over several slots each parameter is on its node's, a shared one on its first node's") {
+TEST_CASE("each parameter is on its node's slot, a shared one on its first node's") {
   const Graph graph = graph_of_many();
   //                            x  a  norm b  back c  d
   const std::vector<int> slots{0, 1, 0, 2, 1, 2, 0};

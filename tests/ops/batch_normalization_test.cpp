@@ -215,14 +215,14 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     first += rows;
   }
   // Gathers the values of all replicas; replicas without rows contribute zeros.
-  const auto gathered = [&](int64_t numbers, auto&& say) {
+  const auto gathered = [&](int64_t numbers, auto&& sum) {
     std::vector<double> all(static_cast<size_t>(count * numbers));
     for (size_t r = 0; r < replicas.size(); ++r) {
       if (!replicas[r].op) continue;
       const Array<double> mine = device.array(std::vector<double>(static_cast<size_t>(numbers), NAN));
-      say(replicas[r], mine.data());
-      const std::vector<double> said = mine.read();
-      std::copy(said.begin(), said.end(), all.begin() + static_cast<long>(r) * numbers);
+      sum(replicas[r], mine.data());
+      const std::vector<double> sums = mine.read();
+      std::copy(sums.begin(), sums.end(), all.begin() + static_cast<long>(r) * numbers);
     }
     return device.array(all);
   };
@@ -302,7 +302,7 @@ BatchNormalizationSpec rows_like(BatchNormalizationSpec spec) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("batch normalisation of images and rows") {
+DEVICE_TEST_CASE("batch normalization of images and rows matches the reference") {
   for_each_spec(device, 6, [&](const BatchNormalizationSpec& spec) {
     check(device, spec);
     if (spec.layout == Layout::plain) check(device, rows_like(spec));
@@ -310,13 +310,14 @@ DEVICE_TEST_CASE("batch normalisation of images and rows") {
 }
 
 // GPU only: on a CPU, float32 sums over this many rows, which nearly cancel, exceed the tolerance.
-DEVICE_TEST_CASE("batch normalisation of many rows, whose sums a kernel of its own may finish on a GPU") {
+DEVICE_TEST_CASE(
+    "batch normalization of many rows matches the reference, also with a second reduction kernel") {
   if (!device.is_gpu()) return;
   for (const int64_t channels : {5, 16})
     check(device, {.batch = 200, .height = 16, .width = channels == 5 ? 8 : 16, .channels = channels});
 }
 
-DEVICE_TEST_CASE("values far from zero cost batch normalisation on a GPU no precision") {
+DEVICE_TEST_CASE("batch normalization on a GPU keeps its precision for values far from zero") {
   if (!device.is_gpu() || device.math.type != DType::float32) return;
   for (const int64_t channels : {1, 5, 16, 32}) {
     CAPTURE(channels);
@@ -326,7 +327,8 @@ DEVICE_TEST_CASE("values far from zero cost batch normalisation on a GPU no prec
   }
 }
 
-DEVICE_TEST_CASE("batch normalisation that adds another value, where a device has it") {
+DEVICE_TEST_CASE(
+    "batch normalization fused with an addition matches the reference on devices that support it") {
   CHECK(device.ops().adds_in_normalization() == device.is_gpu());
   if (!device.is_gpu()) return;
   for_each_spec(device, 6, [&](BatchNormalizationSpec spec) {
@@ -336,7 +338,7 @@ DEVICE_TEST_CASE("batch normalisation that adds another value, where a device ha
   });
 }
 
-DEVICE_TEST_CASE("batch normalisation over several replicas' rows is that of one device") {
+DEVICE_TEST_CASE("batch normalization over several replicas equals that of one device") {
   for_each_spec(device, 7, [&](const BatchNormalizationSpec& spec) {
     check_synchronized(device, spec, {3, 2, 2});
     if (!spec.scale || !spec.center) return;
@@ -346,7 +348,7 @@ DEVICE_TEST_CASE("batch normalisation over several replicas' rows is that of one
   });
 }
 
-TEST_CASE("a mean that is large beside the deviation costs a synchronized normalisation no precision") {
+TEST_CASE("synchronized normalization keeps its precision if the mean is much larger than the deviation") {
   on_every_cpu([](Device& device) {
     for (const Layout layout : layouts_of(device, 16)) {
       CAPTURE(static_cast<int>(layout));
@@ -357,7 +359,7 @@ TEST_CASE("a mean that is large beside the deviation costs a synchronized normal
   });
 }
 
-TEST_CASE("moments are joined as if all values had been seen at once, none of them included") {
+TEST_CASE("merged moments equal the moments of all values, also for empty parts") {
   math::Moments all;
   all.add({});
   CHECK(all.count == 0);

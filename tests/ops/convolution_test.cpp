@@ -12,7 +12,7 @@ void check(Device& device, const ConvolutionSpec& spec) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("convolutions, forward and backward") {
+DEVICE_TEST_CASE("convolutions match the reference forward and backward") {
   std::vector<ConvolutionSpec> specs = {
       spec_of(1, 1, 1, 1, 1, 1, {}),              // one element wide
       spec_of(8, 1, 32, 3, 1, 1, {}),             // first layer of an MNIST network
@@ -47,7 +47,7 @@ DEVICE_TEST_CASE("convolutions, forward and backward") {
   }
 }
 
-DEVICE_TEST_CASE("convolutions of volumes, forward and backward") {
+DEVICE_TEST_CASE("volume convolutions match the reference forward and backward") {
   std::vector<ConvolutionSpec> specs = {
       volume_spec_of(2, 1, 1, 1, 1, 1, 1, {}),
       volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // first layer of a network
@@ -110,7 +110,7 @@ TEST_CASE("strided convolutions of one pixel stay within their scratch memory") 
   });
 }
 
-DEVICE_TEST_CASE("convolutions with bias and activation fused") {
+DEVICE_TEST_CASE("convolutions with fused bias and activation match the reference") {
   for (const ActivationSpec& activation :
        {ActivationSpec{Activation::relu, 0, false}, ActivationSpec{Activation::leaky_relu, 0.3f, false},
         ActivationSpec{Activation::tanh, 0, false}, ActivationSpec{Activation::sigmoid, 0, false},
@@ -128,7 +128,7 @@ DEVICE_TEST_CASE("convolutions with bias and activation fused") {
   }
 }
 
-DEVICE_TEST_CASE("depthwise convolutions") {
+DEVICE_TEST_CASE("depthwise convolutions match the reference") {
   for (const int64_t channels : {1, 5, 16, 32}) {
     for (const int64_t multiplier : {1, 2, 3}) {
       for (const int64_t stride : {1, 2}) {
@@ -143,7 +143,7 @@ DEVICE_TEST_CASE("depthwise convolutions") {
   }
 }
 
-DEVICE_TEST_CASE("depthwise convolutions of the kernels and strides that are common, and of others") {
+DEVICE_TEST_CASE("depthwise convolutions match the reference for common and uncommon kernels and strides") {
   for (const int64_t kernel : {3, 5, 7}) {
     for (const int64_t stride : {1, 2, 3}) {
       CAPTURE(kernel);

@@ -76,7 +76,7 @@ Floats first_columns(Floats diff, const Extent& extent) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("cross entropy and its gradient") {
+DEVICE_TEST_CASE("cross entropy and its gradient match the reference") {
   for (const Extent& extent : kExtents) {
     for (int variant = 0; variant < 16; ++variant) {
       const CrossEntropySpec spec{(variant & 1) != 0, (variant & 2) != 0, (variant & 4) != 0 ? 0.1f : 0.0f};
@@ -102,7 +102,7 @@ DEVICE_TEST_CASE("cross entropy and its gradient") {
   }
 }
 
-DEVICE_TEST_CASE("classes out of range and predictions that are no numbers make the loss NaN") {
+DEVICE_TEST_CASE("a class out of range or a NaN prediction makes the loss NaN") {
   for (const bool logits : {true, false}) {
     CAPTURE(logits);
     const auto of = [&](bool sparse) {

@@ -107,7 +107,7 @@ Domain domain_of(const ElementwiseLossSpec& spec) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("elementwise losses and their gradients") {
+DEVICE_TEST_CASE("elementwise losses and their gradients match the reference") {
   int number = 0;
   for (const Extent& extent : kExtents) {
     device.shift = extent.rows % 2 ? 1 : 0;
@@ -151,7 +151,7 @@ DEVICE_TEST_CASE("elementwise losses and their gradients") {
   }
 }
 
-DEVICE_TEST_CASE("a prediction that is no number makes the loss NaN, and its own gradient") {
+DEVICE_TEST_CASE("a NaN prediction makes the loss and its own gradient NaN") {
   for (const ElementwiseLossSpec& spec : kLosses) {
     CAPTURE(static_cast<int>(spec.kind));
     Floats x(20, 0.5f);
@@ -166,7 +166,7 @@ DEVICE_TEST_CASE("a prediction that is no number makes the loss NaN, and its own
   }
 }
 
-DEVICE_TEST_CASE("probabilities at the bounds stay finite") {
+DEVICE_TEST_CASE("losses of probabilities 0 and 1 are finite") {
   const TypedArray x = device.typed(Floats{0, 1, 0, 1}), diff = device.typed(4);
   const auto target = device.array(Floats{1, 0, 0, 1});
   const ElementwiseLossSpec spec{ElementwiseLossSpec::Kind::binary_crossentropy, false, 1};

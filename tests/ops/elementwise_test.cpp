@@ -78,7 +78,7 @@ Floats inputs_of(int64_t n) {
 
 }  // namespace
 
-TEST_CASE("functions are within a few units in the last place") {
+TEST_CASE("functions are accurate to a few units in the last place") {
   struct Function {
     const char* name;
     float (*found)(float);
@@ -118,7 +118,7 @@ TEST_CASE("functions are within a few units in the last place") {
   CHECK(math::erf(-kInfinity) == -1.0f);
 }
 
-DEVICE_TEST_CASE("activations and their gradients") {
+DEVICE_TEST_CASE("activations and their gradients match the reference") {
   Ops& ops = device.ops();
   for (const ActivationCase& activation : kActivations) {
     CAPTURE(static_cast<int>(activation.spec.kind));
@@ -172,7 +172,7 @@ DEVICE_TEST_CASE("NaN and infinity pass through activations") {
   }
 }
 
-DEVICE_TEST_CASE("sums and products") {
+DEVICE_TEST_CASE("sums and products match the reference") {
   using Sources = std::array<const void*, 3>;
   for (const int64_t n : kSizes) {
     device.shift = n % 2 ? 1 : 0;
@@ -202,7 +202,7 @@ DEVICE_TEST_CASE("sums and products") {
   }
 }
 
-DEVICE_TEST_CASE("copies, and float32 arrays filled and added") {
+DEVICE_TEST_CASE("arrays are copied, filled and added") {
   for (const int64_t n : kSizes) {
     device.shift = n % 2 ? 1 : 0;
     const Floats a = device.random(n, 1), b = device.random(n, 2);
@@ -222,7 +222,7 @@ DEVICE_TEST_CASE("copies, and float32 arrays filled and added") {
   }
 }
 
-DEVICE_TEST_CASE("the gradients of several readers, summed, and the activation undone") {
+DEVICE_TEST_CASE("the sum of several readers' gradients is passed through the activation's derivative") {
   for (const int64_t n : kSizes) {
     const Floats y = device.random(n, 1), a = device.random(n, 2), b = device.random(n, 3),
                  c = device.random(n, 4);
@@ -241,7 +241,7 @@ DEVICE_TEST_CASE("the gradients of several readers, summed, and the activation u
   }
 }
 
-DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, as in two") {
+DEVICE_TEST_CASE("one pass for the readers' gradients and the bias gradient equals two passes") {
   for (const auto& extent : std::vector<std::pair<int64_t, int64_t>>{
            {1, 1}, {1, 70}, {5, 3}, {33, 10}, {128, 512}, {3000, 64}, {20000, 7}}) {
     const auto rows = extent.first, columns = extent.second;
@@ -268,7 +268,7 @@ DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, 
   }
 }
 
-DEVICE_TEST_CASE("dropout is decided by the sample's place and nothing else") {
+DEVICE_TEST_CASE("dropout depends only on the sample's index") {
   const Philox random = Philox::of(9, 3);
   const float rate = 0.3f;
   const auto step = device.array(std::vector<uint64_t>{77});

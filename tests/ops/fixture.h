@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include "devices.h"
 #include "ops/cpu/cpu_ops.h"
+#include "support/devices.h"
 
 namespace dtrain::test {
 

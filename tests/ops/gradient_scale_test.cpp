@@ -42,7 +42,7 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
   CHECK(after.skip == 0);
 }
 
-DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped as such") {
+DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipped") {
   // 5 samples of 2 rows with a total weight of 4: the gradient is scaled by 10 / 4.
   const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
     rule.weights_per_sample = 2;
@@ -61,7 +61,7 @@ DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped
   CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);
 }
 
-DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm before that is clipped") {
+DEVICE_TEST_CASE("the loss scale is removed from the gradient and from its norm before clipping") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
   CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);
   // Without the loss scale, the norm 16 is 2, and 32 is 4.
@@ -73,7 +73,7 @@ DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm b
   CHECK(after.skip == 0);
 }
 
-DEVICE_TEST_CASE("a gradient that overflows is skipped and halves the loss scale, down to 1") {
+DEVICE_TEST_CASE("an overflowing gradient is skipped and halves the loss scale down to 1") {
   for (const GradientRule& rule : {kScales, kBoth}) {
     for (const double squares : {std::numeric_limits<double>::infinity(), std::nan("")}) {
       const GradientScale before{.loss_scale = 8, .gradient_scale = 0.125f, .good_steps = 100, .skip = 0};
@@ -103,14 +103,14 @@ DEVICE_TEST_CASE("after 2000 good steps the loss scale doubles, from the next st
   CHECK(scale_after(device, kScales, 1, last).gradient_scale == 0.0625f);
 }
 
-DEVICE_TEST_CASE("without dynamic scaling what is no number reaches the weights") {
+DEVICE_TEST_CASE("without dynamic scaling a NaN gradient reaches the weights") {
   const GradientScale after = scale_after(device, kClips, std::nan(""));
   CHECK(after.skip == 0);
   CHECK(after.loss_scale == 1);
   CHECK(after.gradient_scale == 1);
 }
 
-DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host between them") {
+DEVICE_TEST_CASE("norm, gradient scale and update run without the host in between") {
   const Floats gradient{3, 4, 0, 0};
   const auto own_gradient = device.array(gradient);
   const auto weights = device.array(Floats(4, 1));

@@ -50,7 +50,7 @@ Pooled reference(const PoolingSpec& spec, const Floats& src, const Floats& diff_
 
 }  // namespace
 
-TEST_CASE("reorders between all layouts") {
+TEST_CASE("reorders convert between all layouts") {
   on_every_cpu([](Device& device) {
     for (const int64_t channels : {1, 3, 8, 16, 48}) {
       const Shape shape{2, 3, 5, channels};
@@ -99,7 +99,7 @@ void check_pooling(const Device& device, const PoolingSpec& spec, const Floats& 
 
 }  // namespace
 
-DEVICE_TEST_CASE("poolings, forward and backward") {
+DEVICE_TEST_CASE("poolings match the reference forward and backward") {
   for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
     for (const int64_t channels : {1, 5, 16, 32}) {
       for (const Layout layout : layouts_of(device, channels)) {
@@ -122,7 +122,7 @@ DEVICE_TEST_CASE("poolings, forward and backward") {
   }
 }
 
-DEVICE_TEST_CASE("poolings of volumes") {
+DEVICE_TEST_CASE("volume poolings match the reference") {
   for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
     for (const int64_t channels : {1, 5, 16}) {
       for (const Layout layout : layouts_of(device, channels)) {
@@ -158,7 +158,7 @@ DEVICE_TEST_CASE("poolings of volumes") {
   }
 }
 
-DEVICE_TEST_CASE("poolings of large windows") {
+DEVICE_TEST_CASE("poolings of large windows match the reference") {
   for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
     for (const int64_t channels : {1, 5, 16, 40, 520}) {
       for (const bool global : {true, false}) {

@@ -107,7 +107,7 @@ DEVICE_TEST_CASE("stored rows are gathered, converted and scaled") {
   }
 }
 
-DEVICE_TEST_CASE("arrays are cast from type to type") {
+DEVICE_TEST_CASE("arrays are cast between types") {
   for (const size_t shift : {0, 1}) {
     device.shift = shift;
     for (const int64_t n : {1, 7, 1000}) {
@@ -134,7 +134,7 @@ DEVICE_TEST_CASE("arrays are cast from type to type") {
   }
 }
 
-TEST_CASE("the CPU refuses conversions that it does not have") {
+TEST_CASE("an unsupported conversion on the CPU is an error") {
   const auto device = cpu_device();
   std::array<uint8_t, 4> bytes{};
   Floats values(4);

@@ -25,7 +25,7 @@ Doubles reference(const MatmulSpec& spec, const Floats& a, const Floats& b, cons
 
 }  // namespace
 
-DEVICE_TEST_CASE("matrix products, transposed and not, with bias and activation") {
+DEVICE_TEST_CASE("matrix products match the reference, transposed or not, with bias and activation") {
   // For two of these, the emulated cuBLASLt has no epilogue.
   constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {2, 5, 8},     {3, 4, 8},     {64, 10, 30},
                                      {33, 65, 17}, {1, 100, 40}, {128, 96, 64}, {32, 512, 20}, {35, 1024, 9}};
@@ -56,7 +56,7 @@ DEVICE_TEST_CASE("matrix products, transposed and not, with bias and activation"
   }
 }
 
-DEVICE_TEST_CASE("matrix products whose result is float32, as a weight's gradient is") {
+DEVICE_TEST_CASE("matrix products with a float32 result match the reference") {
   for (const int64_t k : {1, 30, 500}) {
     const MatmulSpec spec{
         .m = 20, .n = 12, .k = k, .transpose_a = true, .float32_result = true, .activation = {}};
@@ -70,7 +70,7 @@ DEVICE_TEST_CASE("matrix products whose result is float32, as a weight's gradien
   }
 }
 
-DEVICE_TEST_CASE("matrix products keep what is no number") {
+DEVICE_TEST_CASE("matrix products propagate NaN and infinity") {
   const MatmulSpec spec{.m = 8, .n = 8, .k = 8, .bias = true, .activation = {Activation::relu, 0, false}};
   Floats a = device.random(64, 1);
   a[3] = NAN;

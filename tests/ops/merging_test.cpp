@@ -37,7 +37,7 @@ float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which)
 
 }  // namespace
 
-DEVICE_TEST_CASE("merging and its gradients") {
+DEVICE_TEST_CASE("merging and its gradients match the reference") {
   for (const MergeKind kind :
        {MergeKind::subtract, MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
     // Sizes with and without a partial vector; few distinct values, so that some are equal.
@@ -71,7 +71,7 @@ DEVICE_TEST_CASE("merging and its gradients") {
   }
 }
 
-DEVICE_TEST_CASE("NaN stays NaN where arrays are merged") {
+DEVICE_TEST_CASE("merging propagates NaN") {
   for (const MergeKind kind : {MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
     const TypedArray a = device.typed(Floats{1, NAN, 2}), b = device.typed(Floats{NAN, 3, 4}),
                      dst = device.typed(Floats(3, 0.0f));

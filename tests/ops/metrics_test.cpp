@@ -2,7 +2,7 @@
 
 namespace dtrain::test {
 
-DEVICE_TEST_CASE("metrics") {
+DEVICE_TEST_CASE("metrics match the reference") {
   using Kind = MetricSpec::Kind;
   const auto sparse = [&](const MetricSpec& spec, const Floats& x, const std::vector<int32_t>& classes) {
     const TypedArray own_x = device.typed(x);
@@ -71,7 +71,7 @@ Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, con
 
 }  // namespace
 
-DEVICE_TEST_CASE("counts of rows, with weights and without") {
+DEVICE_TEST_CASE("counts of rows match the reference with and without weights") {
   using Kind = CountSpec::Kind;
   const auto count = [&](const CountSpec& spec, const Floats& x, const View& target,
                          const RowWeights& weights,
@@ -151,7 +151,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   for (int time = 0; time < 4; ++time) CHECK(shares() == first);
 }
 
-DEVICE_TEST_CASE("counts of long rows") {
+DEVICE_TEST_CASE("counts of long rows match the reference") {
   using Kind = CountSpec::Kind;
   for (const Extent& extent : {Extent{40, 100}, Extent{5, 1500}, Extent{1300, 9}}) {
     const auto [rows, columns] = extent;
@@ -174,11 +174,11 @@ DEVICE_TEST_CASE("counts of long rows") {
       classes[2 * n + target] += w;
       regression[3 * n] += w;
       for (size_t c = 0; c < n; ++c) {
-        const bool is = c == target, said = std::exp(static_cast<double>(x[c] - x[best])) / total > 0.03;
-        above[c] += is && said ? w : 0;
-        above[n + c] += said ? w : 0;
+        const bool is = c == target, predicted = std::exp(static_cast<double>(x[c] - x[best])) / total > 0.03;
+        above[c] += is && predicted ? w : 0;
+        above[n + c] += predicted ? w : 0;
         above[2 * n + c] += is ? w : 0;
-        answers[0] += is == said ? w / static_cast<double>(columns) : 0;
+        answers[0] += is == predicted ? w / static_cast<double>(columns) : 0;
         const size_t bucket = (is ? 2 : 0) + (x[c] < 0 ? 0 : 1);
         curves[4 * c + bucket] += w;
         curve[bucket] += w;

@@ -242,7 +242,7 @@ void check_sums_of_squares(Device& device) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("optimizer steps") {
+DEVICE_TEST_CASE("optimizer steps match the reference") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
     // Moving averages are not scaled and do not decay.
@@ -276,7 +276,7 @@ DEVICE_TEST_CASE("optimizer steps") {
   }
 }
 
-DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and clips each element") {
+DEVICE_TEST_CASE("each group has a separate learning rate and weight decay, and clips each element") {
   const Case& sgd = kCases[0];
   const StepState state = state_of(sgd);
   const GroupRule group{
@@ -298,7 +298,7 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
   CHECK(std::isnan(trained.weights.read()[0]));
 }
 
-DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as the rate says") {
+DEVICE_TEST_CASE("a step by the trust ratio has the parameter's norm times the learning rate") {
   const StepState state{.now = {.learning_rate = 0.5, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
   const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // ignored
   const auto moved_by = [&](double weight_squares, double direction_squares) {
@@ -313,7 +313,7 @@ DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as
   check_close(moved_by(9, 0), Doubles{1 - 0.25 * 0.5, -2 - 0.25 * 2}, 1e-6);
 }
 
-DEVICE_TEST_CASE("steps by the trust ratios of many parameters") {
+DEVICE_TEST_CASE("steps by the trust ratios of many parameters match the reference") {
   const StepState state{.now = {.learning_rate = 0.5}, .gradient = {}};
   for (const bool odd : {false, true}) {
     CAPTURE(odd);
@@ -343,7 +343,7 @@ DEVICE_TEST_CASE("steps by the trust ratios of many parameters") {
   }
 }
 
-DEVICE_TEST_CASE("sums of squares of many arrays are those of each") {
+DEVICE_TEST_CASE("sums of squares of many arrays equal those of each array") {
   const Floats values = random_floats(40 * 1000, 1);
   const auto own = device.array(values);
   std::vector<std::span<const float>> arrays;
@@ -357,7 +357,7 @@ DEVICE_TEST_CASE("sums of squares of many arrays are those of each") {
   CHECK(together.read().back() > 0);
 }
 
-DEVICE_TEST_CASE("a step that is skipped moves nothing") {
+DEVICE_TEST_CASE("a skipped step changes nothing") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
     const Floats initial = device.kept(random_floats(1025, 1));
@@ -370,11 +370,11 @@ DEVICE_TEST_CASE("a step that is skipped moves nothing") {
   }
 }
 
-DEVICE_TEST_CASE("sums of squares are the same bits each time, and on every device") {
+DEVICE_TEST_CASE("sums of squares have the same bits in every call and on every device") {
   check_sums_of_squares(device);
 }
 
-TEST_CASE("sums of squares are the same bits with every instruction set, and for any number of threads") {
+TEST_CASE("sums of squares have the same bits with every instruction set and number of threads") {
   on_every_cpu(check_sums_of_squares);
 }
 

@@ -52,7 +52,7 @@ void check_prelu(const Device& device, const PreluSpec& spec) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("prelu and its gradients, however the slopes lie") {
+DEVICE_TEST_CASE("prelu and its gradients match the reference for every arrangement of slopes") {
   for (const PreluSpec& spec : std::vector<PreluSpec>{
            {.extents = {1, 1, 1, 1, 1, 37}, .steps = {0, 0, 0, 0, 0, 0}},      // one for all
            {.extents = {1, 1, 1, 1, 2001, 16}, .steps = {0, 0, 0, 0, 0, 1}},   // one for each channel

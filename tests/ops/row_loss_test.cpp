@@ -25,7 +25,7 @@ double row_loss(const RowLossSpec& spec, const double* x, const double* t, int64
 
 }  // namespace
 
-DEVICE_TEST_CASE("losses of rows and their gradients") {
+DEVICE_TEST_CASE("row losses and their gradients match the reference") {
   using Kind = RowLossSpec::Kind;
   const RowLossSpec specs[] = {{.kind = Kind::cosine_similarity},
                                {.kind = Kind::categorical_focal_crossentropy},

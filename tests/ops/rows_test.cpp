@@ -22,7 +22,7 @@ size_t at(const Extent& extent, int64_t r, int64_t c) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("bias and its gradient") {
+DEVICE_TEST_CASE("bias and its gradient match the reference") {
   for (const Extent& extent : kExtents) {
     CAPTURE(extent.rows);
     CAPTURE(extent.columns);
@@ -48,7 +48,7 @@ DEVICE_TEST_CASE("bias and its gradient") {
   }
 }
 
-DEVICE_TEST_CASE("softmax") {
+DEVICE_TEST_CASE("softmax and its gradient match the reference") {
   for (const Extent& extent : kExtents) {
     CAPTURE(extent.rows);
     CAPTURE(extent.columns);
@@ -125,7 +125,7 @@ Normalized reference(const Extent& extent, const Floats& x, const Floats& gamma,
 
 }  // namespace
 
-DEVICE_TEST_CASE("layer normalisation") {
+DEVICE_TEST_CASE("layer normalization and its gradients match the reference") {
   for (const Extent& extent : kExtents) {
     for (const bool scaled : {true, false}) {
       CAPTURE(extent.rows);
@@ -168,7 +168,7 @@ DEVICE_TEST_CASE("layer normalisation") {
   }
 }
 
-DEVICE_TEST_CASE("blocks") {
+DEVICE_TEST_CASE("copy_block() copies rows into a wider array") {
   // Different widths lead to different copy units.
   for (const size_t width : {5, 8, 64}) {
     for (const size_t before : {2, 8}) {
@@ -188,7 +188,7 @@ DEVICE_TEST_CASE("blocks") {
   }
 }
 
-DEVICE_TEST_CASE("padding and cropping of images") {
+DEVICE_TEST_CASE("padding and cropping of images match the reference") {
   for (const size_t channels : {5, 8}) {
     const Padding2 padding{1, 2, 3, 0};
     const Shape shape{2, 3, 4, static_cast<int64_t>(channels)};
@@ -213,7 +213,7 @@ DEVICE_TEST_CASE("padding and cropping of images") {
   }
 }
 
-DEVICE_TEST_CASE("embeddings") {
+DEVICE_TEST_CASE("embeddings and their gradients match the reference") {
   for (const int64_t columns : {1, 10, 300}) {
     const int64_t rows = 7, n = 400;
     const Floats table = random_floats(rows * columns, 1), diff = device.random(n * columns, 2);

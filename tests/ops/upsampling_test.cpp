@@ -50,7 +50,7 @@ void check_interpolation(const Device& device, const BilinearSpec& spec) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("bilinear interpolation by whole factors, and its gradient") {
+DEVICE_TEST_CASE("bilinear interpolation by integer factors and its gradient match the reference") {
   for (const int64_t times_down : {1, 2, 3, 4})
     for (const int64_t times_across : {1, 2, 5})
       for (const int64_t channels : {3, 16})

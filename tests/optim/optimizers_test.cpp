@@ -6,19 +6,12 @@
 
 #include "config/load/load.h"
 #include "optim/optimizer.h"
+#include "support/kinds.h"
 
 using namespace dtrain;
+using test::parse_kind;
 
 namespace {
-
-Configured<Optimizer> parse(const std::string& yaml) {
-  Diagnostics diagnostics;
-  const ConfigNode node = parse_yaml(yaml, "o.yaml", diagnostics);
-  Configured<Optimizer> optimizer = registry<Optimizer>().parse(node, diagnostics);
-  CHECK_NOTHROW(diagnostics.throw_if_errors());
-  REQUIRE(optimizer);
-  return optimizer;
-}
 
 std::string errors(const std::string& yaml) {
   Diagnostics diagnostics;
@@ -30,7 +23,7 @@ std::string errors(const std::string& yaml) {
 
 std::vector<std::string> slot_names(const std::string& yaml) {
   std::vector<std::string> names;
-  for (const auto& slot : parse(yaml)->slots()) names.push_back(slot.name);
+  for (const auto& slot : parse_kind<Optimizer>(yaml)->slots()) names.push_back(slot.name);
   return names;
 }
 
@@ -40,30 +33,30 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("defaults are Keras's") {
   const auto rate = [](const std::string& yaml) {
-    return parse(yaml)->learning_rate().at(0, RunLength{}, Json());
+    return parse_kind<Optimizer>(yaml)->learning_rate().at(0, RunLength{}, Json());
   };
   CHECK(rate("sgd") == 0.01);
   for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) CHECK(rate(name) == 0.001);
 
-  CHECK(std::holds_alternative<math::Sgd>(parse("sgd")->rule()));
-  const auto rmsprop = std::get<math::Rmsprop<false, false>>(parse("rmsprop")->rule());
+  CHECK(std::holds_alternative<math::Sgd>(parse_kind<Optimizer>("sgd")->rule()));
+  const auto rmsprop = std::get<math::Rmsprop<false, false>>(parse_kind<Optimizer>("rmsprop")->rule());
   CHECK(rmsprop.rho == 0.9f);
   CHECK(rmsprop.momentum == 0);
   CHECK(rmsprop.epsilon == 1e-7f);
-  CHECK(std::get<math::Adagrad>(parse("adagrad")->rule()).epsilon == 1e-7f);
+  CHECK(std::get<math::Adagrad>(parse_kind<Optimizer>("adagrad")->rule()).epsilon == 1e-7f);
   for (const char* name : {"adam", "adamw"}) {
-    const auto adam = std::get<math::Adam>(parse(name)->rule());
+    const auto adam = std::get<math::Adam>(parse_kind<Optimizer>(name)->rule());
     CHECK(adam.beta_1 == 0.9);
     CHECK(adam.beta_2 == 0.999);
     CHECK(adam.epsilon == 1e-7f);
   }
 }
 
-TEST_CASE("lion's and lamb's defaults are Keras's, too") {
-  const auto lion = std::get<math::Lion>(parse("lion")->rule());
+TEST_CASE("lion's and lamb's defaults are Keras's") {
+  const auto lion = std::get<math::Lion>(parse_kind<Optimizer>("lion")->rule());
   CHECK(lion.beta_1 == 0.9f);
   CHECK(lion.beta_2 == 0.99f);
-  const auto lamb = std::get<math::Lamb>(parse("lamb")->rule());
+  const auto lamb = std::get<math::Lamb>(parse_kind<Optimizer>("lamb")->rule());
   CHECK(lamb.beta_1 == 0.9f);
   CHECK(lamb.beta_2 == 0.999f);
   CHECK(lamb.epsilon == 1e-7f);
@@ -77,15 +70,15 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("{rmsprop: {momentum: 0.9, centered: true}}") ==
         Names{"velocity", "average_gradient", "momentum"});
   CHECK(slot_names("adagrad") == Names{"accumulator"});
-  CHECK(parse("adagrad")->slots()[0].initial == 0.1f);
+  CHECK(parse_kind<Optimizer>("adagrad")->slots()[0].initial == 0.1f);
   CHECK(slot_names("adam") == Names{"momentum", "velocity"});
   CHECK(slot_names("adamw") == Names{"momentum", "velocity"});
   CHECK(slot_names("lion") == Names{"momentum"});
   CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
 }
 
-TEST_CASE("adam's rate is corrected for the bias of step t of the slots, which counts from 1") {
-  const auto adam = parse("{adam: {beta_1: 0.8, beta_2: 0.99}}");
+TEST_CASE("adam's bias correction uses step t of the slots, counted from 1") {
+  const auto adam = parse_kind<Optimizer>("{adam: {beta_1: 0.8, beta_2: 0.99}}");
   const auto rule = std::get<math::Adam>(adam->rule());
   for (const int64_t t : {1, 2, 10, 100'000})
     for (const uint64_t since : {0, 5}) {
@@ -97,8 +90,8 @@ TEST_CASE("adam's rate is corrected for the bias of step t of the slots, which c
     }
 }
 
-TEST_CASE("lamb's two corrections are those of step t of the slots") {
-  const auto lamb = parse("{lamb: {beta_1: 0.75, beta_2: 0.96875}}");
+TEST_CASE("lamb's two bias corrections use step t of the slots") {
+  const auto lamb = parse_kind<Optimizer>("{lamb: {beta_1: 0.75, beta_2: 0.96875}}");
   const auto rule = std::get<math::Lamb>(lamb->rule());
   for (const int64_t t : {1, 2, 10, 100'000})
     for (const uint64_t since : {0, 5}) {
@@ -109,13 +102,13 @@ TEST_CASE("lamb's two corrections are those of step t of the slots") {
     }
 }
 
-TEST_CASE("a rule has as many slots as its optimizer, and the direction") {
+TEST_CASE("a rule has the optimizer's slots and the direction") {
   for (const char* yaml :
        {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}", "rmsprop",
         "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
         "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "lion", "lamb"}) {
     CAPTURE(yaml);
-    const auto optimizer = parse(yaml);
+    const auto optimizer = parse_kind<Optimizer>(yaml);
     const RuleTraits traits = traits_of(optimizer->rule());
     CHECK(static_cast<size_t>(traits.slots - (traits.finds_direction ? 1 : 0)) == optimizer->slots().size());
     CHECK(traits.of_gradient);
@@ -123,28 +116,29 @@ TEST_CASE("a rule has as many slots as its optimizer, and the direction") {
   }
 }
 
-TEST_CASE("rate and decay reach every step") {
+TEST_CASE("every step has its learning rate and weight decay") {
   for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) {
     CAPTURE(name);
-    const StepNumbers numbers = parse(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);
+    const StepNumbers numbers =
+        parse_kind<Optimizer>(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);
     CHECK(numbers.step == 3);
     CHECK(numbers.decay == 0.125f);
     CHECK(numbers.learning_rate == 0.25);
     const float by_default = std::string(name) == "adamw" ? 0.25f * 0.004f : 0.0f;
-    CHECK(static_cast<double>(parse(name)->numbers(0, 0.25).decay) ==
+    CHECK(static_cast<double>(parse_kind<Optimizer>(name)->numbers(0, 0.25).decay) ==
           doctest::Approx(static_cast<double>(by_default)));
   }
 }
 
-TEST_CASE("an optimizer written in full reads back the same") {
+TEST_CASE("an optimizer written with all options is read back unchanged") {
   for (const char* text : {"sgd", "{rmsprop: {centered: true}}", "adagrad", "{adam: {learning_rate: 0.01}}",
                            "{adamw: {learning_rate: {cosine_decay: {initial: 0.001, steps: 1000}}}}"}) {
-    const std::string full = parse(text).resolved.to_yaml();
-    CHECK(parse(full).resolved.to_yaml() == full);
+    const std::string full = parse_kind<Optimizer>(text).resolved.to_yaml();
+    CHECK(parse_kind<Optimizer>(full).resolved.to_yaml() == full);
   }
 }
 
-TEST_CASE("mistakes in optimizers are named with their place") {
+TEST_CASE("errors in optimizers are reported with their location") {
   CHECK(errors("adm") == "o.yaml:1:1 unknown optimizer 'adm'; did you mean 'adam'?");
   CHECK(errors("{adam: {beta1: 0.9}}") == "o.yaml:1:9 unknown key 'beta1' in adam; did you mean 'beta_1'?");
   CHECK(errors("{sgd: {momentum: 2}}") ==

@@ -6,8 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "config/load/load.h"
-#include "devices.h"
 #include "optim/optimizer.h"
+#include "support/devices.h"
+#include "support/kinds.h"
 
 using namespace dtrain;
 
@@ -37,9 +38,7 @@ std::vector<double> expected_weights(const Rule& rule, double initial_accumulato
 }
 
 std::vector<float> trained_weights(const std::string& yaml) {
-  Diagnostics diagnostics;
-  const auto optimizer = registry<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
-  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  const auto optimizer = test::parse_kind<Optimizer>(yaml);
   const auto device = test::cpu_device();
 
   std::vector<float> initial;
@@ -79,7 +78,7 @@ void check(const std::string& yaml, const Rule& rule, double initial_accumulator
 
 }  // namespace
 
-TEST_CASE("sgd: plain, with momentum, with Nesterov's, with weight decay") {
+TEST_CASE("sgd follows Keras's rule, with momentum, Nesterov momentum and weight decay") {
   check("{sgd: {learning_rate: 0.1, weight_decay: 0.2}}", [](double& w, double g, int, auto&) {
     w -= 0.1 * 0.2 * w;
     w -= 0.1 * g;
@@ -97,7 +96,7 @@ TEST_CASE("sgd: plain, with momentum, with Nesterov's, with weight decay") {
         });
 }
 
-TEST_CASE("rmsprop: plain, centered, with momentum") {
+TEST_CASE("rmsprop follows Keras's rule, centered and with momentum") {
   const auto rule = [](bool centered, double momentum) {
     return [=](double& w, double g, int, std::map<std::string, double>& state) {
       double &v = state["v"], &mean = state["mean"], &m = state["m"];
@@ -114,7 +113,7 @@ TEST_CASE("rmsprop: plain, centered, with momentum") {
   check("{rmsprop: {" + options + ", centered: true, momentum: 0.9}}", rule(true, 0.9));
 }
 
-TEST_CASE("adagrad: the accumulator begins where it is told to") {
+TEST_CASE("adagrad's accumulator begins at initial_accumulator_value") {
   check(
       "{adagrad: {learning_rate: 0.1, initial_accumulator_value: 0.3}}",
       [](double& w, double g, int, auto& state) {
@@ -125,7 +124,7 @@ TEST_CASE("adagrad: the accumulator begins where it is told to") {
       0.3);
 }
 
-TEST_CASE("adam and adamw, under a schedule") {
+TEST_CASE("adam and adamw follow Keras's rules with a schedule") {
   const auto rule = [](double decay) {
     return [=](double& w, double g, int t, std::map<std::string, double>& state) {
       const double rate = t <= 3 ? 0.1 : 0.01;

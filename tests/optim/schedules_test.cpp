@@ -7,32 +7,21 @@
 
 #include "config/load/load.h"
 #include "optim/schedule.h"
+#include "support/errors.h"
+#include "support/kinds.h"
 
 using namespace dtrain;
+using test::parse_kind;
 
 namespace {
 
 constexpr RunLength kRun{.steps_per_epoch = 10, .steps = 200};
 
-Configured<Schedule> parse(const std::string& yaml) {
-  Diagnostics diagnostics;
-  const ConfigNode node = parse_yaml(yaml, "s.yaml", diagnostics);
-  Configured<Schedule> schedule = registry<Schedule>().parse(node, diagnostics);
-  CHECK_NOTHROW(diagnostics.throw_if_errors());
-  REQUIRE(schedule);
-  return schedule;
-}
-
 std::string errors(const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(yaml, "s.yaml", diagnostics);
   registry<Schedule>().parse(node, diagnostics);
-  try {
-    diagnostics.throw_if_errors();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::messages(diagnostics);
 }
 
 double rate(const Configured<Schedule>& schedule, int64_t step) {
@@ -42,7 +31,7 @@ double rate(const Configured<Schedule>& schedule, int64_t step) {
 /// Returns the rate after each epoch for these values of the metric.
 std::vector<double> plateau(const std::string& yaml, const std::vector<double>& values,
                             const std::string& name = "val_loss", bool larger_is_better = false) {
-  const auto schedule = parse(yaml);
+  const auto schedule = parse_kind<Schedule>(yaml);
   CHECK(schedule->monitor() == name);
   Json state;
   std::vector<double> rates;
@@ -65,22 +54,23 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
 }  // namespace
 
 TEST_CASE("a bare number is a constant rate") {
-  const auto schedule = parse("0.001");
+  const auto schedule = parse_kind<Schedule>("0.001");
   CHECK(schedule.name == "constant");
   CHECK(rate(schedule, 0) == 0.001);
   CHECK(rate(schedule, 1'000'000) == 0.001);
-  CHECK(schedule.resolved.to_yaml() == parse("{constant: {value: 1e-3}}").resolved.to_yaml());
+  CHECK(schedule.resolved.to_yaml() == parse_kind<Schedule>("{constant: {value: 1e-3}}").resolved.to_yaml());
   CHECK(errors("-1") == "s.yaml:1:1: error: constant's value: expected a number of at least 0, found '-1'");
 }
 
-TEST_CASE("piecewise_constant: a boundary's own step still has the value before it") {
-  const auto schedule = parse("{piecewise_constant: {boundaries: [3, 5], values: [0.1, 0.01, 0.001]}}");
+TEST_CASE("piecewise_constant: the step of a boundary still has the previous value") {
+  const auto schedule =
+      parse_kind<Schedule>("{piecewise_constant: {boundaries: [3, 5], values: [0.1, 0.01, 0.001]}}");
   const std::vector<double> expected{0.1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001};
   for (size_t step = 0; step < expected.size(); ++step)
     CHECK(rate(schedule, static_cast<int64_t>(step)) == expected[step]);
 }
 
-TEST_CASE("piecewise_constant: what does not fit together") {
+TEST_CASE("piecewise_constant: inconsistent options are errors") {
   CHECK(errors("{piecewise_constant: {boundaries: [3], values: [0.1]}}") ==
         "s.yaml:1:2: error: piecewise_constant: expected one more value than boundaries (2), found 1");
   CHECK(
@@ -97,8 +87,9 @@ TEST_CASE("piecewise_constant: what does not fit together") {
 
 TEST_CASE("schedules count steps or epochs") {  // epochs have ten steps here
   const auto in_steps = [](const std::string& yaml, int64_t steps) {
-    const auto schedule = parse(yaml);
-    CHECK(schedule.resolved.to_yaml() == parse(schedule.resolved.to_yaml()).resolved.to_yaml());
+    const auto schedule = parse_kind<Schedule>(yaml);
+    CHECK(schedule.resolved.to_yaml() ==
+          parse_kind<Schedule>(schedule.resolved.to_yaml()).resolved.to_yaml());
     std::vector<double> rates;
     for (int64_t step = 0; step < steps; ++step) rates.push_back(rate(schedule, step));
     return rates;
@@ -114,22 +105,23 @@ TEST_CASE("schedules count steps or epochs") {  // epochs have ten steps here
   // The second value applies from the third epoch.
   check_equal("{piecewise_constant: {boundaries: [2 epochs, 5 epochs], values: [3, 2, 1]}}",
               "{piecewise_constant: {boundaries: [19, 49], values: [3, 2, 1]}}");
-  CHECK(
-      parse("{cosine_decay: {initial: 0.1, steps: 1 epoch, warmup_steps: 1.5 epochs}}").resolved.to_yaml() ==
-      "cosine_decay: {initial: 0.1, steps: 1 epoch, alpha: 0, warmup_steps: 1.5 epochs, warmup_initial: "
-      "0}\n");
+  CHECK(parse_kind<Schedule>("{cosine_decay: {initial: 0.1, steps: 1 epoch, warmup_steps: 1.5 epochs}}")
+            .resolved.to_yaml() ==
+        "cosine_decay: {initial: 0.1, steps: 1 epoch, alpha: 0, warmup_steps: 1.5 epochs, warmup_initial: "
+        "0}\n");
   for (const char* wrong :
        {"0", "-1", "1.5", "1.5 steps", "5 apples", "epochs", "'5'", "0 epochs", "nan", "1e99"})
     CHECK(errors("{exponential_decay: {initial: 1, decay_rate: 1, decay_steps: " + std::string(wrong) + "}}")
               .starts_with("s.yaml:1:62: error: exponential_decay's decay_steps: expected "));
 }
 
-TEST_CASE("a decay lasts to the end of the training unless its steps are written") {
+TEST_CASE("a decay lasts until the end of training unless its steps are given") {
   const auto check_equal = [](const std::string& automatic, const std::string& written) {
     CAPTURE(automatic);
-    const auto schedule = parse(automatic);
+    const auto schedule = parse_kind<Schedule>(automatic);
     CHECK(schedule.resolved.to_yaml().find("steps: auto") != std::string::npos);
-    for (int64_t step = 0; step < 205; ++step) CHECK(rate(schedule, step) == rate(parse(written), step));
+    for (int64_t step = 0; step < 205; ++step)
+      CHECK(rate(schedule, step) == rate(parse_kind<Schedule>(written), step));
     const RunLength longer{.steps_per_epoch = 10, .steps = 400};
     CHECK(schedule->at(200, longer, Json()) > rate(schedule, 200));
   };
@@ -141,36 +133,38 @@ TEST_CASE("a decay lasts to the end of the training unless its steps are written
   check_equal("{one_cycle: {max: 0.1}}", "{one_cycle: {max: 0.1, steps: 200}}");
   check_equal("{linear_warmup: {steps: 1 epoch, then: {cosine_decay: 0.1}}}",
               "{linear_warmup: {steps: 10, then: {cosine_decay: {initial: 0.1, steps: 190}}}}");
-  CHECK(std::isfinite(rate(parse("{cosine_decay: {initial: 0.1, warmup_steps: 300}}"), 300)));
+  CHECK(std::isfinite(rate(parse_kind<Schedule>("{cosine_decay: {initial: 0.1, warmup_steps: 300}}"), 300)));
 }
 
-TEST_CASE("exponential_decay") {
-  const auto smooth = parse("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
+TEST_CASE("exponential_decay follows its formula") {
+  const auto smooth =
+      parse_kind<Schedule>("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
   CHECK(rate(smooth, 0) == 0.1);
   CHECK(rate(smooth, 5) == doctest::Approx(0.1 * std::sqrt(0.5)));
   CHECK(rate(smooth, 20) == doctest::Approx(0.025));
-  const auto stairs =
-      parse("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5, staircase: true}}");
+  const auto stairs = parse_kind<Schedule>(
+      "{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5, staircase: true}}");
   CHECK(rate(stairs, 9) == 0.1);
   CHECK(rate(stairs, 10) == doctest::Approx(0.05));
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
 }
 
-TEST_CASE("inverse_time_decay") {
-  const auto smooth = parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
+TEST_CASE("inverse_time_decay follows its formula") {
+  const auto smooth =
+      parse_kind<Schedule>("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
   CHECK(rate(smooth, 0) == 0.1);
   CHECK(rate(smooth, 5) == doctest::Approx(0.08));
   CHECK(rate(smooth, 20) == doctest::Approx(0.05));
-  const auto stairs =
-      parse("{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 1, staircase: true}}");
+  const auto stairs = parse_kind<Schedule>(
+      "{inverse_time_decay: {initial: 0.1, decay_steps: 10, decay_rate: 1, staircase: true}}");
   CHECK(rate(stairs, 9) == 0.1);
   CHECK(rate(stairs, 10) == doctest::Approx(0.05));
   CHECK(rate(stairs, 19) == doctest::Approx(0.05));
 }
 
-TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then flat") {
-  const auto schedule =
-      parse("{cosine_decay: {initial: 0.2, steps: 100, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.05}}");
+TEST_CASE("cosine_decay: linear warm-up, then the cosine over `steps`, then constant") {
+  const auto schedule = parse_kind<Schedule>(
+      "{cosine_decay: {initial: 0.2, steps: 100, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.05}}");
   CHECK(rate(schedule, 0) == doctest::Approx(0.05));
   CHECK(rate(schedule, 5) == doctest::Approx(0.125));
   CHECK(rate(schedule, 10) == doctest::Approx(0.2));
@@ -179,16 +173,18 @@ TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then f
         doctest::Approx(0.2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi / 4)) + 0.1)));
   CHECK(rate(schedule, 110) == doctest::Approx(0.02));
   CHECK(rate(schedule, 100'000) == doctest::Approx(0.02));
-  CHECK(rate(parse("{cosine_decay: {initial: 0.2, steps: 100}}"), 0) == 0.2);
+  CHECK(rate(parse_kind<Schedule>("{cosine_decay: {initial: 0.2, steps: 100}}"), 0) == 0.2);
 }
 
 TEST_CASE("polynomial_decay is Keras's") {
-  const auto once = parse("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2}}");
+  const auto once =
+      parse_kind<Schedule>("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2}}");
   CHECK(rate(once, 0) == 0.1);
   CHECK(rate(once, 3) == doctest::Approx(0.0541));
   CHECK(rate(once, 10) == 0.01);
   CHECK(rate(once, 12) == 0.01);
-  const auto again = parse("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2, cycle: true}}");
+  const auto again =
+      parse_kind<Schedule>("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2, cycle: true}}");
   CHECK(rate(again, 3) == doctest::Approx(0.0541));
   CHECK(rate(again, 10) == 0.01);
   CHECK(rate(again, 12) == doctest::Approx(0.0244));
@@ -196,7 +192,8 @@ TEST_CASE("polynomial_decay is Keras's") {
 }
 
 TEST_CASE("one_cycle is PyTorch's OneCycleLR") {
-  const auto schedule = parse("{one_cycle: {max: 1, steps: 11, div_factor: 10, final_div_factor: 100}}");
+  const auto schedule =
+      parse_kind<Schedule>("{one_cycle: {max: 1, steps: 11, div_factor: 10, final_div_factor: 100}}");
   const double top = 0.3 * 11 - 1;
   CHECK(rate(schedule, 0) == doctest::Approx(0.1));
   CHECK(rate(schedule, 1) == doctest::Approx(1 + (0.1 - 1) * 0.5 * (1 + std::cos(std::numbers::pi / top))));
@@ -206,20 +203,20 @@ TEST_CASE("one_cycle is PyTorch's OneCycleLR") {
   CHECK(rate(schedule, 1000) == doctest::Approx(0.001));
   for (const char* edge : {"{one_cycle: {max: 1, steps: 1}}", "{one_cycle: {max: 1, steps: 3, warmup: 0}}",
                            "{one_cycle: {max: 1, steps: 3, warmup: 1}}"})
-    for (int64_t step = 0; step < 5; ++step) CHECK(std::isfinite(rate(parse(edge), step)));
+    for (int64_t step = 0; step < 5; ++step) CHECK(std::isfinite(rate(parse_kind<Schedule>(edge), step)));
 }
 
-TEST_CASE("linear_warmup leads to any schedule, whose steps count from its end") {
-  const auto schedule = parse(
+TEST_CASE("linear_warmup precedes any schedule, whose steps count from its end") {
+  const auto schedule = parse_kind<Schedule>(
       "{linear_warmup: {steps: 4, initial: 0.1, then: {exponential_decay: {initial: 0.5, decay_steps: 10, "
       "decay_rate: 0.5}}}}");
   CHECK(rate(schedule, 0) == doctest::Approx(0.1));
   CHECK(rate(schedule, 2) == doctest::Approx(0.3));
   CHECK(rate(schedule, 4) == doctest::Approx(0.5));
   CHECK(rate(schedule, 14) == doctest::Approx(0.25));
-  CHECK(rate(parse("{linear_warmup: {steps: 2, then: 0.5}}"), 1) == 0.25);
-  CHECK(parse("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")->monitor() ==
-        "val_loss");
+  CHECK(rate(parse_kind<Schedule>("{linear_warmup: {steps: 2, then: 0.5}}"), 1) == 0.25);
+  CHECK(parse_kind<Schedule>("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")
+            ->monitor() == "val_loss");
   CHECK(errors("{linear_warmup: {steps: 2}}") ==
         "s.yaml:1:2: error: missing key 'then' in linear_warmup (the following schedule, or a number)");
 }
@@ -230,7 +227,7 @@ TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {
   CHECK(rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25});
 }
 
-TEST_CASE("reduce_on_plateau: a change within min_delta is none") {
+TEST_CASE("reduce_on_plateau: a change within min_delta is no improvement") {
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1, min_delta: 0.1}}",
                 {1.0, 0.95, 0.85}) == std::vector<double>{1, 0.5, 0.5});
 }
@@ -240,7 +237,7 @@ TEST_CASE("reduce_on_plateau: epochs of the cooldown are not counted, as in Kera
                 {1, 1, 1, 1, 1, 1}) == std::vector<double>{1, 0.5, 0.5, 0.25, 0.25, 0.125});
 }
 
-TEST_CASE("reduce_on_plateau: not below min, and better the way that the metric has it") {
+TEST_CASE("reduce_on_plateau: the rate stays above min, and the metric determines the direction") {
   const std::string options = "initial: 1, factor: 0.1, patience: 1, min: 0.05";
   CHECK(plateau("{reduce_on_plateau: {" + options + "}}", {1, 1, 1, 1}) ==
         std::vector<double>{1, 0.1, 0.05, 0.05});
@@ -252,8 +249,8 @@ TEST_CASE("reduce_on_plateau: not below min, and better the way that the metric 
         std::vector<double>{1, 1, 0.1});
 }
 
-TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes nothing for the better") {
-  const auto schedule = parse("{reduce_on_plateau: {initial: 1}}");
+TEST_CASE("reduce_on_plateau: a missing or NaN metric is no improvement") {
+  const auto schedule = parse_kind<Schedule>("{reduce_on_plateau: {initial: 1}}");
   std::string message;
   const Json state = schedule->after_epoch(
       Json(), [](const std::string&) { return std::optional<MonitoredNumber>(); }, message);
@@ -265,10 +262,10 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
         std::vector<double>{1, 1, 1, 1, 0.5});
 }
 
-TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at the rate that there is") {
+TEST_CASE("reduce_on_plateau: another monitor or direction begins again at the current rate") {
   const auto after = [](const std::string& more, Json state, double value) {
     std::string message;
-    return parse("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1" + more + "}}")
+    return parse_kind<Schedule>("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1" + more + "}}")
         ->after_epoch(
             std::move(state), [&](const std::string&) { return MonitoredNumber{value}; }, message);
   };
@@ -282,10 +279,10 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
     CHECK(changed.at("wait").as_int() == 0);
   }
   for (const Json& wrong : {Json("x"), Json::object(), Json::object().set("scale", "x")})
-    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, kRun, wrong), UserError);
+    CHECK_THROWS_AS(parse_kind<Schedule>("{reduce_on_plateau: {initial: 1}}")->at(0, kRun, wrong), UserError);
 }
 
-TEST_CASE("mistakes in schedules are named with their place") {
+TEST_CASE("errors in schedules are reported with their location") {
   CHECK(errors("cosine_deacy: {initial: 1, steps: 3}") ==
         "s.yaml:1:1: error: unknown learning rate schedule 'cosine_deacy'; did you mean 'cosine_decay'?");
   CHECK(errors("{cosine_decay: {initial: 1, step: 3}}").find("s.yaml:1:29: error: unknown key 'step'") !=

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "speed.h"
+#include "support/speed.h"
 
 using namespace dtrain;
 

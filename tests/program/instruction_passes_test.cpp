@@ -1,7 +1,7 @@
 // Passes that rewrite instructions: programs before and after them.
 #include "planned_layers.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("a layer gets its input in the layout that it wants") {
   Compilation made(chain(dense(), in_blocks(), in_blocks()));
@@ -159,4 +159,4 @@ instruction  slot  phase     call                      reads                    
 )");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

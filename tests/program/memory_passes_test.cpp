@@ -1,7 +1,7 @@
 // Passes for sharded state and for memory: programs before and after them.
 #include "planned_layers.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("parameters in parts are gathered ahead of their readers") {
   Compilation made(chain(dense(), relu(), dense()), {}, {.gathers_parameters = true});
@@ -120,4 +120,4 @@ buffer  slot  offset  bytes  from  to  holds
 )");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

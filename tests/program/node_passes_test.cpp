@@ -1,7 +1,7 @@
 // Passes that annotate nodes: programs with and without them.
 #include "planned_layers.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 TEST_CASE("a loss reads logits where it has a form for them") {
   Graph graph = chain(dense(), dense(), relu());
@@ -140,4 +140,4 @@ instruction  slot  phase     call             reads                 writes
 )");
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -11,11 +11,11 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/layer_harness.h"
-#include "nn/nn_support.h"
 #include "program/execute.h"
+#include "support/graphs.h"
+#include "support/layer_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 inline constexpr int64_t kBatch = 4;
 
@@ -41,7 +41,7 @@ class PlanRun {
  public:
   explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr,
                    const PlanOptions& options = {})
-      : PlanRun({&on}, good_graph(model), {}, replicas, options) {}
+      : PlanRun({&on}, graph_from(model), {}, replicas, options) {}
   /// `slots_of_nodes` is the slot of each node; empty: all are on slot 0.
   PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
           Collective* replicas = nullptr, PlanOptions options = {})
@@ -278,11 +278,4 @@ inline void check_same(const test::Device& device, const Values& found, const Va
   }
 }
 
-inline int node_named(const Graph& graph, const std::string& name) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].name == name) return static_cast<int>(i);
-  FAIL("no node " << name);
-  return 0;
-}
-
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -3,7 +3,7 @@
 #include "plan_run.h"
 #include "program/operands.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Splits the last axis into two halves.
@@ -58,12 +58,11 @@ DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
   PlanRun one(device);
   one.run();
   const auto other = one_more(device);
-  const Graph graph = good_graph(kModel);
+  const Graph graph = graph_from(kModel);
   // Both slots have layers with and without parameters; a value is read on both and its gradients from both
   // are added; the loss is not on the input's slot.
   std::vector<int> slots(graph.nodes.size(), 0);
-  for (const char* name : {"frozen", "rows", "hidden", "classes"})
-    slots[static_cast<size_t>(node_named(graph, name))] = 1;
+  for (const char* name : {"frozen", "rows", "hidden", "classes"}) slots[node_named(graph, name)] = 1;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].is_activation_of_previous) slots[i] = slots[i - 1];
   PlanRun two({&device, other.get()}, graph, slots);
@@ -124,11 +123,10 @@ outputs: [classes, statistics]
   const auto other = one_more(device);
   for (const bool spread : {false, true}) {
     CAPTURE(spread);
-    const Graph graph = good_graph(model);
+    const Graph graph = graph_from(model);
     std::vector<int> slots(graph.nodes.size(), 0);
     if (spread)
-      for (int i = node_named(graph, "b"); i < static_cast<int>(slots.size()); ++i)
-        slots[static_cast<size_t>(i)] = 1;
+      for (size_t i = node_named(graph, "b"); i < slots.size(); ++i) slots[i] = 1;
     PlanRun run({&device, other.get()}, graph, slots, nullptr, {.accumulates = true});
     const auto gradients = [&](uint64_t seed, const Values& before) {
       PlanRun::Microbatch microbatch(run, 1, seed, before);
@@ -154,9 +152,9 @@ layers:
   - dense: {name: b, units: 6, activation: tanh}
   - dense: {name: classes, units: 5}
 )";
-  Graph graph = good_graph(model);
+  Graph graph = graph_from(model);
   PlanRun apart(device, model);
-  const int a = node_named(graph, "a"), b = node_named(graph, "b");
+  const auto a = static_cast<int>(node_named(graph, "a")), b = static_cast<int>(node_named(graph, "b"));
   graph.nodes[static_cast<size_t>(b)].shared_with = a;
   const auto other = one_more(device);
   for (const bool spread : {false, true}) {
@@ -236,7 +234,7 @@ TEST_CASE("a layer has several outputs, whose gradients come back from all who r
   const auto device = test::cpu_device();
   for (const bool both : {true, false}) {
     CAPTURE(both);
-    Graph graph = good_graph(both ? R"(
+    Graph graph = graph_from(both ? R"(
 inputs: {x: [6]}
 layers:
   - dense: {name: wide, units: 8, activation: tanh}
@@ -252,12 +250,12 @@ layers:
   - dense: {name: classes, units: 5}
 )");
     // No configurable layer has several outputs: this one replaces a dense layer.
-    GraphNode& halves = graph.nodes[static_cast<size_t>(node_named(graph, "halves"))];
+    GraphNode& halves = graph.nodes[node_named(graph, "halves")];
     halves.layer = {"halves", std::make_shared<Halves>(), {}};
     halves.parameters.clear();
     halves.outputs = halves.layer->infer({{graph.spec(halves.inputs[0])}}, nullptr);
     REQUIRE(halves.outputs.size() == 2);
-    GraphNode& reader = graph.nodes[static_cast<size_t>(node_named(graph, both ? "product" : "classes"))];
+    GraphNode& reader = graph.nodes[node_named(graph, both ? "product" : "classes")];
     reader.inputs.back().output = 1;
     PlanRun run({device.get()}, graph, {});
     run.check_slopes();
@@ -266,7 +264,7 @@ layers:
 
 TEST_CASE("instructions say all that they touch, and no two buffers are at one place at one time") {
   const auto device = test::cpu_device(), other = test::cpu_device();
-  Graph graph = good_graph(kModel);
+  Graph graph = graph_from(kModel);
   std::vector<int> slots(graph.nodes.size(), 0);
   for (size_t i = slots.size() / 2; i < slots.size(); ++i) slots[i] = 1;
   PlanRun run({device.get(), other.get()}, graph, slots);
@@ -298,4 +296,4 @@ TEST_CASE("instructions say all that they touch, and no two buffers are at one p
     }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

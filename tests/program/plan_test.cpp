@@ -1,7 +1,7 @@
 // Whole plans: their gradients, when gradients are ready, and the effect of the step's parameters.
 #include "plan_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be by then") {
   PlanRun run(device);
@@ -117,4 +117,4 @@ DEVICE_TEST_CASE("a plan's gradients are those of its loss") {
   run.check_slopes();
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -13,11 +13,11 @@
 #include <doctest/doctest.h>
 
 #include "config/load/load.h"
-#include "devices.h"
 #include "program/passes/passes.h"
 #include "program/print.h"
+#include "support/devices.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 /// The properties of a test layer.
 struct PlannedLayer {
@@ -187,4 +187,4 @@ inline void lower(std::initializer_list<Compilation*> all) {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

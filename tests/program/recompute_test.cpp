@@ -1,15 +1,14 @@
 // Activations that are recomputed for backward instead of kept.
 #include "plan_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 /// Makes the nodes [first, last] of the graph one segment.
 void make_segment(Graph& graph, const std::string& first, const std::string& last, int number = 0) {
-  size_t end = static_cast<size_t>(node_named(graph, last));
+  size_t end = node_named(graph, last);
   while (end + 1 < graph.nodes.size() && graph.nodes[end + 1].is_activation_of_previous) ++end;
-  for (size_t i = static_cast<size_t>(node_named(graph, first)); i <= end; ++i)
-    graph.nodes[i].recompute = number;
+  for (size_t i = node_named(graph, first); i <= end; ++i) graph.nodes[i].recompute = number;
 }
 
 int count(const Plan& plan, const std::string& end, Phase phase) {
@@ -44,14 +43,14 @@ DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the
       {"sum", "hidden"},  {"first", "classes"}, {"hidden", "hidden"}};
   for (const auto& segment : segments) {
     INFO(segment.first << " to " << segment.second);
-    Graph graph = good_graph(kModel);
+    Graph graph = graph_from(kModel);
     make_segment(graph, segment.first, segment.second);
     PlanRun anew({&device}, graph, {});
     anew.run();
     CHECK(anew.total == doctest::Approx(kept.total).epsilon(device.tolerance(1e-12)));
     check_same(device, anew.gradients, kept.gradients);
   }
-  Graph graph = good_graph(kModel);
+  Graph graph = graph_from(kModel);
   make_segment(graph, "first", "normal", 0);
   make_segment(graph, "frozen", "rows", 1);
   make_segment(graph, "hidden", "classes", 2);
@@ -74,7 +73,7 @@ layers:
 )";
   PlanRun kept(*device, model);
   kept.run();
-  Graph graph = good_graph(model);
+  Graph graph = graph_from(model);
   make_segment(graph, "a", "d");
   PlanRun anew({device.get()}, graph, {});
   anew.run();
@@ -91,7 +90,7 @@ TEST_CASE("recomputing the blocks of a deep network halves its activations at le
                ", units: 64, activation: tanh}\n";
   model += "  - dense: {name: classes, units: 5}\n";
   PlanRun kept(*device, model);
-  Graph graph = good_graph(model);
+  Graph graph = graph_from(model);
   for (int block = 0; block < 12; ++block)
     make_segment(graph, "a" + std::to_string(block), "c" + std::to_string(block), block);
   PlanRun anew({device.get()}, graph, {});
@@ -106,13 +105,13 @@ TEST_CASE("segments over two slots are recomputed on each of them") {
   const auto device = test::cpu_device(), other = test::cpu_device();
   PlanRun kept(*device);
   kept.run();
-  Graph graph = good_graph(kModel);
+  Graph graph = graph_from(kModel);
   std::vector<int> slots(graph.nodes.size(), 0);
-  for (size_t i = static_cast<size_t>(node_named(graph, "sum")); i < slots.size(); ++i) slots[i] = 1;
+  for (size_t i = node_named(graph, "sum"); i < slots.size(); ++i) slots[i] = 1;
   make_segment(graph, "first", "hidden");
   PlanRun anew({device.get(), other.get()}, graph, slots);
   anew.run();
   check_same(*device, anew.gradients, kept.gradients);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

@@ -6,7 +6,7 @@
 #include "collective/team.h"
 #include "plan_run.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 void meet(const Plan& plan, Collective& member) {
@@ -100,4 +100,4 @@ TEST_CASE("a replica that fails frees those that wait for it within a plan") {
   }
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

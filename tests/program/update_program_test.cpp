@@ -8,7 +8,7 @@
 #include "planned_layers.h"
 #include "program/print.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 namespace {
 
@@ -173,4 +173,4 @@ DEVICE_TEST_CASE("an all-reduce begins when its gradients are final, and all gra
   CHECK(reductions.row_weights == 1);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

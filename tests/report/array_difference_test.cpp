@@ -20,7 +20,7 @@ TEST_CASE("units in the last place are counted across zero, denormals and powers
   CHECK(ulps_between(-1.0f, 1.0f) == 2 * ulps_between(0.0f, 1.0f));
 }
 
-TEST_CASE("arrays are compared number by number") {
+TEST_CASE("arrays are compared element by element") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const float next = std::nextafter(1.0f, 2.0f);
   const std::vector<float> a{1, next, 0.0f, kNan, kNan, 2, -3};
@@ -42,7 +42,7 @@ TEST_CASE("arrays are compared number by number") {
   CHECK(std::isinf(compare_arrays(std::vector<float>{1}, std::vector<float>{0}, 0).relative));
 }
 
-TEST_CASE("a single number among many equal ones is found") {
+TEST_CASE("a single different element is found") {
   std::vector<float> a(100'000, 0.5f), b = a;
   b[77'777] = 0.25f;
   const ArrayDifference found = compare_arrays(a, b, 0);

@@ -24,14 +24,14 @@ std::string scalar(int64_t step, double value = 0.5) {
 
 }  // namespace
 
-TEST_CASE("CRC-32C of RFC 3720's samples") {
+TEST_CASE("CRC-32C has the values of RFC 3720's examples") {
   CHECK(crc32c("") == 0);
   CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
   CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
   CHECK(crc32c("123456789") == 0xe3069283);
 }
 
-TEST_CASE("events as protocol buffers encode them") {
+TEST_CASE("events have the encoding of protocol buffers") {
   // wall_time (1, fixed64) 1.0, file_version (3, bytes)
   CHECK(version_event(1.0) == bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x1a, 13}) + "brain.Event:2");
   // step (2, varint) 300; session_log (7) { status (1) START }
@@ -45,7 +45,7 @@ TEST_CASE("events as protocol buffers encode them") {
   CHECK(scalar(1, -1e300).ends_with(bytes({0x15, 0, 0, 0x80, 0xff})));
 }
 
-TEST_CASE("a file is cut where steps begin that are done again") {
+TEST_CASE("an event file is truncated before the steps that are repeated") {
   const std::string head = tf_record(version_event(1.0)), one = tf_record(scalar(1)),
                     two = tf_record(scalar(2)), three = tf_record(scalar(3));
   const std::string file = head + one + two + three;
@@ -53,14 +53,14 @@ TEST_CASE("a file is cut where steps begin that are done again") {
   CHECK(records_up_to(file, 2) == file.size() - three.size());
   CHECK(records_up_to(file, 0) == head.size());
   CHECK(records_up_to("", 5) == 0);
-  SUBCASE("or where a kill cut it, at whatever byte") {
+  SUBCASE("an event file truncated at any byte loses only the incomplete record") {
     const size_t whole = head.size() + one.size();
     for (size_t size = whole; size < whole + two.size(); ++size) {
       CAPTURE(size);
       CHECK(records_up_to(file.substr(0, size), 9) == whole);
     }
   }
-  SUBCASE("or where it is damaged") {
+  SUBCASE("an event file is truncated at the first damaged record") {
     std::string damaged = file;
     damaged[head.size() + one.size() + 20] ^= 1;
     CHECK(records_up_to(damaged, 9) == head.size() + one.size());

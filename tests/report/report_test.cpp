@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "config/yaml/yaml.h"
-#include "speed.h"
+#include "support/speed.h"
 
 using namespace dtrain;
 
@@ -65,7 +65,7 @@ TEST_CASE("a curve keeps its ends and its peaks") {
   CHECK(thin_curve({}, 100).empty());
 }
 
-TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second of the processor") {
+TEST_CASE("a report of 20 runs of 1,000 epochs takes less than 2 MB and one second") {
   std::vector<RunFiles> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(run_of(1000, fmt::format("run-{}", i)));
   const std::clock_t begin = std::clock();  // CPU time, since other programs run at the same time
@@ -74,7 +74,7 @@ TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second of the processor
   CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < test::kSlowness);
 }
 
-TEST_CASE("nothing that a person named ends the script") {
+TEST_CASE("names in a report cannot end the script") {
   RunFiles run = run_of(1, "</script><script>alert(1)</script><!--");
   run.records[0].set("</script>", 1.0);
   const std::string page = report_page({&run, 1}, "dtrain 0", "now");
@@ -91,7 +91,7 @@ TEST_CASE("nothing that a person named ends the script") {
   CHECK(plain.find("@DATA@") == std::string::npos);
 }
 
-TEST_CASE("how a run stands") {
+TEST_CASE("a report shows the state of a run") {
   RunFiles run = run_of(3);
   CHECK(run.name() == "run");
   CHECK(run.epochs() == 3);
@@ -113,12 +113,12 @@ TEST_CASE("how a run stands") {
   CHECK(run_of(1000).state() == "finished");
 }
 
-TEST_CASE("lines that were cut short are passed over") {
+TEST_CASE("truncated lines are skipped") {
   CHECK(parse_json_lines("{\"a\": 1}\n{\"b\": \n{\"c\": 2}\n{\"d\": 3").size() == 2);
   CHECK(parse_json_lines("").empty());
 }
 
-TEST_CASE("the best of a run is what its checkpoints watch") {
+TEST_CASE("the best epoch is by the metric that checkpoints monitor") {
   RunFiles run = run_of(5);
   run.records[2].set("val_kind_accuracy", 0.99).set("val_loss", 0.01);
   CHECK(best_record(run)->monitor == "val_loss");
@@ -143,7 +143,7 @@ TEST_CASE("the best of a run is what its checkpoints watch") {
   CHECK(best_record(run)->monitor == "loss");
 }
 
-TEST_CASE("tables have the names of their own output's classes") {
+TEST_CASE("tables have the class names of their output") {
   RunFiles run = run_of(1);
   const Json matrix = Json::parse("[[1, 0, 0], [0, 1, 0], [0, 0, 1]]");
   run.tables = {Json::object()
@@ -159,7 +159,7 @@ TEST_CASE("tables have the names of their own output's classes") {
   CHECK(classes.at("val_size_f1_score").dump() == R"(["s", "m", "l"])");
 }
 
-TEST_CASE("tables are of the best epoch where the run keeps its checkpoint, else of the newest") {
+TEST_CASE("tables are of the best epoch if the run keeps its checkpoint, otherwise of the last") {
   RunFiles run = run_of(5);
   run.tables = parse_tables(
       "{\"epoch\": 3, \"step\": 30, \"f1\": [0.25]}\n{\"epoch\": 5, \"step\": 50, \"f1\": [0.5]}\n");
@@ -173,7 +173,7 @@ TEST_CASE("tables are of the best epoch where the run keeps its checkpoint, else
   CHECK(shown().at("tables").dump() == R"({"f1": [0.25]})");
 }
 
-TEST_CASE("a matrix of many classes is summed up") {
+TEST_CASE("a confusion matrix of many classes is summarized") {
   Json matrix = Json::array();
   const int64_t size = kMostMatrixClasses + 1;
   for (int64_t i = 0; i < size; ++i) {
@@ -191,7 +191,7 @@ TEST_CASE("a matrix of many classes is summed up") {
   CHECK(found.at("confusions").dump() == "[[7, 5, 4.0], [2, 5, 3.0]]");
 }
 
-TEST_CASE("one metric under two names computes the same") {
+TEST_CASE("a metric under two names has the same facts") {
   const auto computes = [](const std::string& loss, const std::string& metrics, int units) {
     Diagnostics diagnostics;
     const std::string yaml = fmt::format(R"(

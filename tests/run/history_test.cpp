@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -26,7 +26,7 @@ TrainingState state_with(int64_t epochs) {
 
 }  // namespace
 
-TEST_CASE("a history is read back as it was written") {
+TEST_CASE("a history is read back unchanged") {
   const TrainingState state = state_with(3);
   CHECK(state.history.last_line() == record_of(3).dump() + "\n");
   const TrainingState read = TrainingState::from_json(state.to_json(), state.history.text());
@@ -37,14 +37,14 @@ TEST_CASE("a history is read back as it was written") {
   CHECK(History::parse("").last_line().empty());
 }
 
-TEST_CASE("a history within the state, as earlier versions saved it, is read too") {
+TEST_CASE("a history within the state of earlier versions is read") {
   Json records = Json::array();
   for (const int64_t epoch : {1, 2, 3}) records.push(record_of(epoch));
   const Json old = state_with(0).to_json().set("history", records);
   CHECK(TrainingState::from_json(old, "").history.text() == state_with(3).history.text());
 }
 
-TEST_CASE("tables in a history, as earlier versions saved them, are kept of the newest and the best epoch") {
+TEST_CASE("tables in a history of earlier versions are kept for the last and the best epoch") {
   std::string lines;
   Json records = Json::array();
   for (const int64_t epoch : {1, 2, 3}) {
@@ -68,7 +68,7 @@ TEST_CASE("tables in a history, as earlier versions saved them, are kept of the 
   }
 }
 
-TEST_CASE("lines of tables that are malformed are a UserError") {
+TEST_CASE("a malformed line of tables is a UserError") {
   const TrainingState state = state_with(1);
   const auto read = [&](const char* tables) {
     return TrainingState::from_json(state.to_json(), state.history.text(), tables);
@@ -81,7 +81,7 @@ TEST_CASE("lines of tables that are malformed are a UserError") {
   }
 }
 
-TEST_CASE("a history that is malformed is a UserError") {
+TEST_CASE("a malformed history is a UserError") {
   const std::string good = "{\"epoch\": 1, \"step\": 3}\n";
   CHECK_NOTHROW(History::parse(good));
   for (const char* bad : {"x\n", "\n", "{}\n", "[]\n", "{\"epoch\": 1}\n", "{\"epoch\": 1, \"step\": -1}\n",
@@ -92,7 +92,7 @@ TEST_CASE("a history that is malformed is a UserError") {
   }
 }
 
-TEST_CASE("what a save does in the trainer's thread does not grow with the epochs done") {
+TEST_CASE("a save's time in the trainer's thread does not grow with the number of epochs") {
   const auto fastest = [](const auto& work) {
     double least = 1e9;
     for (int i = 0; i < 10; ++i) {

@@ -15,7 +15,7 @@ Json record(int64_t epoch) {
 
 }  // namespace
 
-TEST_CASE("a table grows by a row an epoch") {
+TEST_CASE("the metrics table grows by one row per epoch") {
   History history;
   MetricsTable table;
   table.update(history);
@@ -32,7 +32,7 @@ TEST_CASE("a table grows by a row an epoch") {
   CHECK(table.text() == "epoch,step,loss\n1,3,0.3333333333333333\n2,6,0.3333333333333333\n");
 }
 
-TEST_CASE("a metric that comes later gives every row a cell") {
+TEST_CASE("a later metric adds a cell to every row") {
   History history;
   MetricsTable table;
   history.push(record(1));
@@ -49,7 +49,7 @@ TEST_CASE("a metric that comes later gives every row a cell") {
   CHECK(whole.text() == table.text());
 }
 
-TEST_CASE("what is no finite number, and names with commas") {
+TEST_CASE("non-finite numbers and names with commas are written") {
   History history;
   history.push(Json::object()
                    .set("epoch", 1)

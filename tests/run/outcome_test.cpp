@@ -5,7 +5,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("the outcome of a run does not depend on the words that describe it") {
+TEST_CASE("the outcome of a run does not depend on its description") {
   for (const auto& [outcome, name] : names_of<Outcome>) {
     INFO(name);
     const Json event = Json::object().set("event", "end").set("outcome", name).set("how", "in other words");
@@ -14,7 +14,7 @@ TEST_CASE("the outcome of a run does not depend on the words that describe it") 
   }
 }
 
-TEST_CASE("events without an outcome are read as dtrain 0.1 wrote them") {
+TEST_CASE("events of dtrain 0.1, which have no outcome, are read") {
   const auto of = [](const char* how) { return outcome_of(Json::object().set("how", how)); };
   CHECK(of("done") == Outcome::done);
   CHECK(of("early stopping: val_loss has not improved on 0.5 for 3 epochs") == Outcome::stopped);

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace fs = std::filesystem;
 
@@ -52,7 +52,7 @@ std::vector<std::string> callbacks_of(const std::string& list) {
 TEST_CASE("short epochs are not saved one by one, unless they are to be; the end and the best are") {
   CHECK(config_from(kRun).resolved.find("checkpoint")->find("every")->text() == "auto");
   for (const bool with_best : {false, true}) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
     // Compares checkpoints of every step.
@@ -65,7 +65,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
     if (with_best) CHECK(run.has_checkpoint(trainer.state().best->step));
     if (!with_best) CHECK(run.checkpoints().size() == 1);
   }
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(plan_from(kRun, {"checkpoint={keep: 1000, every: 1 epoch}"}), run, recorder,
@@ -77,7 +77,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
 
 TEST_CASE("a new best is saved at once where that costs little beside the epoch") {
   using namespace std::chrono_literals;
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   bool is_there = false;
   // A long step: while this observer waits for the file, the trainer starts no other save.
@@ -96,7 +96,7 @@ TEST_CASE("a new best is saved at once where that costs little beside the epoch"
 }
 
 TEST_CASE("the best that was held in memory is the one that was the best") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory held(directory / "held"), written(directory / "written");
   const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // the best is an early epoch
   for (const auto& [run, every] : {std::pair{held, "auto"}, std::pair{written, "1 epoch"}}) {
@@ -126,7 +126,7 @@ TEST_CASE("the best that was held in memory is the one that was the best") {
 }
 
 TEST_CASE("a run saves when it is asked to, and goes on") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Actor actor(12, [](Actor& self) { self.requests.save = true; });
   Trainer trainer(plan_from(kRun, {"checkpoint.keep=100"}), run, actor, actor.requests);
@@ -140,7 +140,7 @@ TEST_CASE("a run saves when it is asked to, and goes on") {
 }
 
 TEST_CASE("max_time ends a run in time, saved, to be gone on with") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   const auto begin = std::chrono::steady_clock::now();
   Recorder recorder;
@@ -156,7 +156,7 @@ TEST_CASE("max_time ends a run in time, saved, to be gone on with") {
 }
 
 TEST_CASE("a run directory that is held may be renamed") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   RunDirectory run(directory / "run");
   run.hold();
   Actor actor(20, [&](Actor&) { fs::rename(directory / "run", directory / "renamed"); });
@@ -173,7 +173,7 @@ TEST_CASE("a run directory that is held may be renamed") {
 
 TEST_CASE("a run whose directory is removed says so and saves beside it") {
   for (const bool at_the_end : {false, true}) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     RunDirectory run(directory / "run");
     run.hold();
     Actor actor(at_the_end ? 40 * kStepsPerEpoch : 20, [&](Actor&) { fs::remove_all(directory / "run"); });
@@ -198,7 +198,7 @@ TEST_CASE("a run whose directory is removed says so and saves beside it") {
 }
 
 TEST_CASE("checkpoints/ that is removed is made anew") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   RunDirectory run(directory / "run");
   run.hold();
   Actor actor(20, [&](Actor&) { fs::remove_all(directory / "run/checkpoints"); });
@@ -210,7 +210,7 @@ TEST_CASE("checkpoints/ that is removed is made anew") {
 }
 
 TEST_CASE("a run directory is held by one, and given back as it was where nothing came about") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   {
     RunDirectory run(directory / "runs/deep/run"), other(directory / "runs/deep/run");
     run.hold();
@@ -234,7 +234,7 @@ TEST_CASE("a run directory is held by one, and given back as it was where nothin
 }
 
 TEST_CASE("room is made of what would be dropped, never of the newest or of what is kept") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory.path());
   fs::create_directory(run.checkpoint_directory());
   for (const int64_t step : {10, 20, 30}) std::ofstream(run.checkpoint_path(step)) << "x";
@@ -249,7 +249,7 @@ TEST_CASE("room is made of what would be dropped, never of the newest or of what
 
 TEST_CASE("data that cannot be read any more end a run as failed, with the last finished step saved") {
   constexpr int64_t kRows = 4000, kColumns = 6;
-  const ScratchDirectory directory;
+  const TempDir directory;
   const auto write_npy = [&](const std::string& name, int64_t columns) {
     std::string header =
         fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", kRows, columns);

@@ -1,10 +1,10 @@
 // Runs that continue from a checkpoint, in their own directory or in another one.
 #include "train/continued_run.h"
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -25,7 +25,7 @@ Checkpoint finish(const RunDirectory& run) {
 }  // namespace
 
 TEST_CASE("a run that continues elsewhere brings its checkpoint and the best one") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory first(directory / "first"), next(directory / "next");
   const Checkpoint newest = finish(first);
   for (const bool best_exists : {true, false}) {
@@ -49,7 +49,7 @@ TEST_CASE("a run that continues elsewhere brings its checkpoint and the best one
 }
 
 TEST_CASE("a run that continues keeps the facts of its training split") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const Checkpoint newest = finish(RunDirectory(directory / "run"));
   const RunConfig config = config_to_continue(config_from(kDenseRun), newest);
   CHECK(config.dataset.facts.to_json().dump() == saved_facts(newest).to_json().dump());

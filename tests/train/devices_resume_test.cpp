@@ -8,7 +8,7 @@
 #include "train/evaluation.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -66,7 +66,7 @@ Seen look_at(const std::string& run, const std::string& strategy) {
 
 /// Resumes a stopped run in a copy of its directory.
 Outcome go_on(const std::string& run, const std::string& strategy) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   std::filesystem::copy(run, directory / "run", std::filesystem::copy_options::recursive);
   SavedRun saved = load_saved_run(directory / "run", {strategy}, [](const std::string&) {});
   Recorder recorder;
@@ -84,7 +84,7 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
     for (size_t i = 0; i < kStrategies.size(); ++i) {
       CAPTURE(stop);
       CAPTURE(kStrategies[i]);
-      const ScratchDirectory directory;
+      const TempDir directory;
       const RunDirectory run(directory / "run");
       Recorder recorder(stop);
       {
@@ -113,7 +113,7 @@ TEST_CASE(
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {
     CAPTURE(strategy);
-    const ScratchDirectory directory;
+    const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
     Trainer trainer(plan_from(linear, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",

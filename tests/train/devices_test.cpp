@@ -8,7 +8,7 @@
 #include "outcome.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -238,7 +238,7 @@ train:
 }
 
 TEST_CASE("several outputs, each with its loss and metrics on its device, and rows with weights") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   {
     std::ofstream file(directory / "rows.csv");
     for (int i = 0; i < 50; ++i)

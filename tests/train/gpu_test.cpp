@@ -6,10 +6,10 @@
 
 #include "device/device.h"
 #include "outcome.h"
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -207,7 +207,7 @@ TEST_SUITE("gpu") {
     const auto single = losses_of(kDense, {on("cpu:0"), "train.epochs=4"});
     for (const std::string& strategy : strategies) {
       CAPTURE(strategy);
-      const ScratchDirectory directory;
+      const TempDir directory;
       Predictor predictor;
       Trainer trainer(plan_from(kDense, {strategy, "train.epochs=4"}), RunDirectory(directory / "run"),
                       predictor, predictor.requests);
@@ -238,7 +238,7 @@ TEST_SUITE("gpu") {
       CAPTURE(precision);
       const std::vector<std::string> sets{on("gpu:0"), "train.deterministic=true",
                                           "train.precision=" + precision};
-      const ScratchDirectory directory;
+      const TempDir directory;
       const Ended whole = run_in(directory / "whole", sets);
       for (const int64_t step : {1, 3, 4}) {
         CAPTURE(step);
@@ -250,7 +250,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("a run goes on where it did not begin") {
-    const ScratchDirectory directory;
+    const TempDir directory;
     const auto single = losses_of(kDense, {on("cpu:0")});
     for (const auto& [first, to] : {std::pair{"gpu:0", "cpu:0"}, std::pair{"cpu:0", "gpu:0"}}) {
       const std::string from = first;
@@ -273,7 +273,7 @@ model:
 dataset: {train: {synthetic: {samples: 2000000000, target: {classes: 5}}}}
 train: {epochs: 1, batch_size: 30000000, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
 )";
-    const ScratchDirectory directory;
+    const TempDir directory;
     Recorder recorder;
     Trainer trainer(plan_from(deep, {on("gpu:0")}), RunDirectory(directory / "run"), recorder,
                     recorder.requests);

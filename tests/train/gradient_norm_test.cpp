@@ -7,10 +7,10 @@
 #include "base/philox.h"
 #include "engine/update/slot_state.h"
 #include "run/placement.h"
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

@@ -3,10 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -17,7 +17,7 @@ std::map<std::string, std::vector<float>> trained(const std::vector<std::string>
       "train.optimizer={sgd: {learning_rate: 0.5, weight_decay: 0.01}}",
       replicas == 1 ? "strategy=single" : "strategy.mirrored.devices=[cpu:0, cpu:1]"};
   all.insert(all.end(), sets.begin(), sets.end());
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder(steps);
   Trainer trainer(plan_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();

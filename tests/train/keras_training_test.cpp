@@ -1,10 +1,10 @@
 // The training_config that a checkpoint stores for Keras.
 #include "train/keras_training.h"
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

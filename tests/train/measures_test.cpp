@@ -11,11 +11,11 @@
 
 #include "run/monitors.h"
 #include "run/row_weights.h"
-#include "runs.h"
+#include "support/runs.h"
 #include "train/evaluation.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -321,7 +321,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
 
 TEST_CASE("a monitor goes by what the metric is, not by what it is called") {
   const auto best_of = [](const std::string& metric, const std::string& monitor) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     Recorder recorder;
     Trainer trainer(plan_from(kDenseRun, {"train.epochs=2", "train.metrics=[" + metric + "]",
                                           "checkpoint.best={monitor: " + monitor + "}"}),
@@ -370,7 +370,7 @@ TEST_CASE("what metrics keep is counted in the memory plan") {
 }
 
 TEST_CASE("an auc that an earlier version counted begins again within the epoch, with a warning") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const std::vector<std::string> sets{"train.metrics=[auc, accuracy]", "train.epochs=1"};
   const RunDirectory run(directory / "run");
   {
@@ -408,7 +408,7 @@ TEST_CASE("an auc that an earlier version counted begins again within the epoch,
 }
 
 TEST_CASE("tables are kept of the newest and the best epoch, and take no more as epochs go by") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const std::vector<std::string> sets{"train.metrics=[confusion_matrix]",
                                       "checkpoint={every: 1 epoch, keep: 1, best: {monitor: val_loss}}",
                                       "train.optimizer={adam: {learning_rate: 0.3}}"};
@@ -446,7 +446,7 @@ TEST_CASE("numbers are computed when they are asked for, and tables not at all")
     }
     std::vector<std::string> names;
   };
-  const ScratchDirectory directory;
+  const TempDir directory;
   Shown shown;
   Trainer trainer(plan_from(kDenseRun, {"train.epochs=1", "train.batch_size=40",
                                         "train.metrics=[confusion_matrix, accuracy, f1_score]"}),

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runs.h"
+#include <fmt/format.h>
+
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -83,7 +85,7 @@ struct Memory {
 
 /// Returns the memory of each device after an epoch.
 std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   const RunConfig config = config_from(yaml, sets);
   const int64_t batch = config.train.batch_size;

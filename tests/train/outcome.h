@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "train/runs.h"
+#include "support/runs.h"
 
-namespace dtrain::testing {
+namespace dtrain::test {
 
 struct Outcome {
   std::vector<double> losses;      // losses of the steps in this process
@@ -88,7 +88,7 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
 
 /// Runs a new run to its end.
 inline Outcome outcome_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   Trainer trainer(plan_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
@@ -151,4 +151,4 @@ inline void check_close(const Outcome& found, const Outcome& expected) {
     check_same_measure(name, found.tables.at(name), table);
 }
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

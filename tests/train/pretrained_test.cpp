@@ -3,17 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include "support/runs.h"
 #include "train/pretrained_loading.h"
-#include "train/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
 /// The checkpoint of a run of three steps.
 struct Before {
-  ScratchDirectory directory;
+  TempDir directory;
   Recorder recorder{3};
   std::string path;
   std::vector<float> kernel;
@@ -54,7 +54,7 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("a model begins with the weights of a checkpoint") {
   const Before before;
   Recorder recorder;
-  const ScratchDirectory directory;
+  const TempDir directory;
   Trainer trainer(plan_from(kDenseRun, {before.from(), "seed=9"}), RunDirectory(directory / "run"), recorder,
                   recorder.requests);
   trainer.start();

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -131,7 +131,7 @@ dataset:
 strategy: {mirrored: {devices: [cpu:0], replicas: 3}}
 train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {learning_rate: 0.0}}}
 )";
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   Trainer trainer(plan_from(yaml), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -63,7 +63,7 @@ std::string timeless(const std::vector<Json>& history) {
 
 /// Runs to the end, stopping (and resuming like another process would) after each of these steps.
 Outcome run_with_stops(const std::vector<int64_t>& stops) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   for (size_t i = 0;; ++i) {
     Recorder recorder(i < stops.size() ? stops[i] : -1);
@@ -104,7 +104,7 @@ TEST_CASE("ten save and resume cycles leave a checkpoint like one's") {
 }
 
 TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is passed over") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
@@ -125,7 +125,7 @@ TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is pa
 }
 
 TEST_CASE("another number of replicas goes on from a checkpoint; another model does not") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   {
     Recorder recorder(10);
@@ -148,7 +148,7 @@ TEST_CASE("another number of replicas goes on from a checkpoint; another model d
 
 TEST_CASE("slots of one name are another optimizer's") {
   const auto warnings = [](const std::string& before, const std::string& after) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder(2);
     Trainer trainer(plan_from(kRun, {"train.optimizer=" + before}), run, recorder, recorder.requests);
@@ -178,7 +178,7 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
   for (const Case& test : {Case{"train.optimizer=sgd", adam, "dense/kernel"},
                            Case{"model.layers.0.conv2d.trainable=false",
                                 "model.layers.0.conv2d.trainable=true", "conv2d/kernel"}}) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     {
       Recorder recorder;
       Trainer first(plan_from(kRun, {adam, test.begins, "train.epochs=20"}), RunDirectory(directory / "run"),
@@ -221,7 +221,7 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
 }
 
 TEST_CASE("a loss that is no number ends the run, names the step and saves nothing over what was good") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(
@@ -242,7 +242,7 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
 
 TEST_CASE("what no sample may hold is named") {
   const auto error = [](const std::vector<std::string>& sets) -> std::string {
-    const ScratchDirectory directory;
+    const TempDir directory;
     Recorder recorder;
     try {
       Trainer trainer(plan_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
@@ -268,7 +268,7 @@ TEST_CASE("what no sample may hold is named") {
 }
 
 TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   const std::vector<std::string> sets{"train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"};
   {
@@ -290,7 +290,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
 }
 
 TEST_CASE("the best of one metric is not the best of another") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(plan_from(kRun), run, recorder, recorder.requests);
@@ -307,7 +307,7 @@ TEST_CASE("the best of one metric is not the best of another") {
 }
 
 TEST_CASE("what an epoch rests on changes at its end, not within it") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const std::vector<std::pair<std::string, std::string>> changes{
       {"seed=6", "'seed: 5' cannot become 'seed: 6'"},
       {"dataset.shuffle=false", "'shuffle: true' cannot become 'shuffle: false'"},
@@ -345,7 +345,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
 }
 
 TEST_CASE("checkpoints that are set aside twice are all still there") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   for (int round = 0; round < 2; ++round) {
     Recorder recorder;
@@ -369,7 +369,7 @@ TEST_CASE("a number of replicas that makes no sense is refused") {
 }
 
 TEST_CASE("a layer that is trained again begins with new slots, and the user hears of it") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   {
     Recorder recorder;

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "runs.h"
+#include "support/runs.h"
 #include "train/evaluation.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string csv_of(const std::vector<int>& rows) {
 
 /// Returns the losses of ten steps with these rows as one batch.
 std::vector<double> losses_on(const std::vector<int>& rows, const std::vector<std::string>& sets) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   std::ofstream(directory / "a.csv") << csv_of(rows);
   const std::string yaml = fmt::format(R"(
 seed: 4
@@ -67,7 +67,7 @@ TEST_CASE("balanced weights let every class count as much as any other") {
 
 TEST_CASE("balanced weights are counted before anything is blended") {
   const auto losses = [](const std::string& weights) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     std::ofstream(directory / "a.csv") << csv_of({0, 1, 2, 3, 3, 3, 3, 3, 3, 3});
     return losses_of(fmt::format(R"(
 model: {{inputs: {{x: [1, 3, 1]}}, layers: [flatten: {{}}, dense: {{units: 3}}]}}
@@ -93,7 +93,7 @@ TEST_CASE("classes are called by name, or by number where they have no names") {
       doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
   // Class names that look like numbers.
   const auto losses = [](const std::string& weights) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     std::ofstream(directory / "a.csv") << "x,y\n0.5,12\n-1,7\n0.25,3\n2,7\n";
     return losses_of(fmt::format(R"(
 model: {{inputs: {{x: [1]}}, layers: [dense: {{units: 3}}]}}
@@ -111,7 +111,7 @@ train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{fr
 TEST_CASE(
     "a batch whose rows all count nothing has no gradient, and weight decay moves weights all the same") {
   const auto moved = [](const std::string& optimizer) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     Recorder recorder;
     Trainer trainer(plan_from(kDenseRun, {"train.class_weight={0: 0, 1: 0, 2: 0}", "train.epochs=1",
                                           "train.optimizer=" + optimizer}),

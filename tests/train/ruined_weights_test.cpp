@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -22,7 +22,7 @@ RunPlan ruined_plan(std::vector<std::string> sets) {
 }  // namespace
 
 TEST_CASE("ruined weights are not saved") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(ruined_plan({"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}),
@@ -38,7 +38,7 @@ TEST_CASE("ruined weights are not saved") {
 TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
   // A fused relu maps NaN to 0.
   const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
-    const ScratchDirectory directory;
+    const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
     Trainer trainer(
@@ -69,7 +69,7 @@ TEST_CASE("weights that are ruined end a run whose loss does not show it, as ter
 }
 
 TEST_CASE("a state in parts is looked at, and exchanged with its average, block by block") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   Trainer trainer(

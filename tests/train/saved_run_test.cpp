@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "checkpoint/directory_lock.h"
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -56,7 +56,7 @@ void expect_newest(const RunDirectory& run, const Writer& writer) {
 }  // namespace
 
 TEST_CASE("the newest checkpoint is found while a run that keeps one saves all the time") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
   const Writer writer(run, [](const RunDirectory& held) { held.prune(1, {}); });
@@ -64,7 +64,7 @@ TEST_CASE("the newest checkpoint is found while a run that keeps one saves all t
 }
 
 TEST_CASE("so it is where the file system knows no locks") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
   const Writer writer(run, [](const RunDirectory& held) {
@@ -75,7 +75,7 @@ TEST_CASE("so it is where the file system knows no locks") {
 }
 
 TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
   for (const int64_t step : {1, 2, 3}) save_checkpoint(run.checkpoint_path(step), {});
@@ -91,7 +91,7 @@ TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
 }
 
 TEST_CASE("what cannot be a run is said in words") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const auto refusal = [](const std::string& path) -> std::string {
     try {
       load_saved_run(path, {}, [](const std::string&) {});

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "data/data_facts.h"
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -168,7 +168,7 @@ TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
 }
 
 TEST_CASE("checkpoints are set aside by step, however many digits it has") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory.path());
   std::filesystem::create_directory(run.checkpoint_directory());
   for (const int64_t step : {99'999'999, 100'000'000, 1'000'000'000})

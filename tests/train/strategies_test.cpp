@@ -1,9 +1,11 @@
 // Strategies: placement of layers on devices, and its form in config.yaml.
+#include <fmt/format.h>
+
 #include "run/placement.h"
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -252,7 +254,7 @@ train:
   CHECK_THROWS_WITH_AS(losses_of(shared, {"train.groups=[{weights: b/*, trainable: false}]"}),
                        doctest::Contains("the pattern 'b/*' matches no trained weight"), UserError);
 
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   std::vector<float> trained;

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -59,7 +59,7 @@ struct Outcome {
 
 /// Runs to the end, stopping (and resuming like another process would) after each of these steps.
 Outcome run_of(const std::vector<std::string>& sets, const std::vector<int64_t>& stops = {}) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Outcome outcome;
   for (size_t i = 0;; ++i) {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST_CASE("only the first process writes files, and both train alike") {
   std::vector<double> losses[2];
   for (const int rank : {0, 1}) {
     CAPTURE(rank);
-    const ScratchDirectory directory;
+    const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
     OneOfTwo world(rank, kNever);
@@ -79,7 +79,7 @@ TEST_CASE("only the first process writes files, and both train alike") {
 }
 
 TEST_CASE("a process stops when another one is asked to") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
   OneOfTwo world(0, 10);
@@ -107,7 +107,7 @@ TEST_CASE("every process takes the stages that process 0 has chosen by measuring
 }
 
 TEST_CASE("a failure is told to the other processes") {
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   OneOfTwo world(0, kNever);
   const RunPlan plan = plan_run(small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"}), world);

@@ -1,10 +1,12 @@
 // Errors of invalid placements, and their locations.
 #include <algorithm>
 
-#include "runs.h"
+#include <fmt/format.h>
+
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

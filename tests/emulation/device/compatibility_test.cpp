@@ -3,27 +3,20 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
 #include "device/device.h"
 #include "device/gpu_info.h"
 #include "emulation/other_machine.h"
+#include "support/errors.h"
+#include "support/text.h"
 
 namespace dtrain {
 namespace {
 
 using emulation::OtherMachine;
+using test::contains;
 
 std::string refusal_of(int gpu) {
-  try {
-    make_gpu_context({DeviceId::Kind::gpu, gpu}, false);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != text.npos;
+  return test::error_of([&] { make_gpu_context({DeviceId::Kind::gpu, gpu}, false); });
 }
 
 }  // namespace
@@ -56,17 +49,17 @@ TEST_SUITE("gpu") {
     const OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);
-    CHECK(has(why, "gpu:1 (Emulated GPU) cannot run this program: its compute capability is 7.5, and "));
+    CHECK(contains(why, "gpu:1 (Emulated GPU) cannot run this program: its compute capability is 7.5, and "));
     CHECK(gpu_obstacle(0) == "");
-    CHECK(has(gpu_obstacle(1), "7.5"));
+    CHECK(contains(gpu_obstacle(1), "7.5"));
   }
 
   TEST_CASE("a context of a GPU whose driver is too old for PTX is refused") {
     const OtherMachine machine({.oddities = {{1, {.capability = 100}}}, .driver = CUDART_VERSION - 1000});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);
-    CHECK(has(why, "gpu:1 (Emulated GPU)"));
-    CHECK(has(why, "the driver has to compile"));
+    CHECK(contains(why, "gpu:1 (Emulated GPU)"));
+    CHECK(contains(why, "the driver has to compile"));
   }
 
   TEST_CASE("a GPU that cannot be used is listed with the reason, beside the others") {
@@ -76,9 +69,9 @@ TEST_SUITE("gpu") {
                                              {2, {.memory_info = cudaErrorLaunchFailure}}}});
     const std::vector<GpuInfo> gpus = list_gpus();
     REQUIRE(gpus.size() == 4);
-    CHECK(has(gpus[0].problem, "7.5"));
-    CHECK(has(gpus[1].problem, "selecting a GPU: CUDA: "));
-    CHECK(has(gpus[2].problem, "querying the free memory: CUDA: "));
+    CHECK(contains(gpus[0].problem, "7.5"));
+    CHECK(contains(gpus[1].problem, "selecting a GPU: CUDA: "));
+    CHECK(contains(gpus[2].problem, "querying the free memory: CUDA: "));
     CHECK(gpus[3].problem == "");
     CHECK(gpus[3].memory_free > 0);
     CHECK(gpus[3].peers == std::vector<int>{0, 1, 2});

@@ -7,6 +7,7 @@
 
 #include "emulation/emulation.h"
 #include "ops/convolutions.h"
+#include "support/text.h"
 
 namespace dtrain::test {
 namespace {
@@ -24,10 +25,6 @@ struct OtherMachine {
     cudaSetDevice(0);
   }
 };
-
-bool contains(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::unique_ptr<Convolution> in_pieces(Device& device, const ConvolutionSpec& spec,
                                        const cuda::PieceLimits& limits) {

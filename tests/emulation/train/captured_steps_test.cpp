@@ -4,11 +4,11 @@
 
 #include "data/loader/loader.h"
 #include "emulation/emulation.h"
+#include "support/runs.h"
 #include "train/outcome.h"
-#include "train/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Run {
 /// A few epochs with different tail batches in training and validation.
 Run run_on_two_gpus(const std::string& set) {
   emulation::take_counts();
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   Trainer trainer(plan_from(kDenseRun, {kTwoGpus, "train.epochs=4", "dataset.train.synthetic.samples=42",
                                         "model.layers.0.dense.units=200", set}),
@@ -90,7 +90,7 @@ TEST_SUITE("gpu") {
          {"strategy={single: {device: 'gpu:0'}}",
           "strategy={sharded: {devices: ['gpu:0', 'gpu:1'], level: parameters}}"}) {
       CAPTURE(strategy);
-      const ScratchDirectory directory;
+      const TempDir directory;
       Recorder recorder;
       Trainer trainer(plan_from(kDenseRun, {strategy, "train.precision=mixed_bfloat16"}),
                       RunDirectory(directory / "run"), recorder, recorder.requests);

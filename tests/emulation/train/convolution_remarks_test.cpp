@@ -3,10 +3,10 @@
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -38,7 +38,7 @@ Said run_with(int64_t dnn_elements) {
   cudaSetDevice(0);
   Recorder recorder;
   {
-    const ScratchDirectory directory;
+    const TempDir directory;
     Trainer trainer(plan_from(kConvolutions), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     trainer.run();

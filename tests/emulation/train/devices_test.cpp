@@ -2,10 +2,10 @@
 #include "emulation/other_machine.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

@@ -3,11 +3,13 @@
 #include <cuda_runtime.h>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "emulation/emulation.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

@@ -2,10 +2,10 @@
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 

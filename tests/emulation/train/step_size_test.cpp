@@ -3,11 +3,11 @@
 
 #include "config/load/load.h"
 #include "emulation/emulation.h"
-#include "source_dir.h"
-#include "train/runs.h"
+#include "support/runs.h"
+#include "support/source_dir.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 using emulation::Counts;
 
 namespace {
@@ -25,7 +25,7 @@ class Counter final : public Recorder {
 
 /// Returns the counts of a replayed step.
 Counts counts_of(const RunConfig& config) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   Counter counter;
   Trainer trainer(plan_of(config), RunDirectory(directory / "run"), counter, counter.requests);
   trainer.start();

@@ -11,10 +11,10 @@
 
 #include "device/device.h"
 #include "emulation/emulation.h"
-#include "train/runs.h"
+#include "support/runs.h"
 
 using namespace dtrain;
-using namespace dtrain::testing;
+using namespace dtrain::test;
 
 namespace {
 
@@ -45,7 +45,7 @@ void break_second() {
 /// For cases in a child process: trains, and ends the process like dtrain does.
 [[noreturn]] void train_here(const Sets& sets, void (*happens)()) {
   try {
-    const ScratchDirectory directory;
+    const TempDir directory;
     Accident recorder(happens);
     Trainer trainer(plan_from(kDenseRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
@@ -145,7 +145,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("a single GPU that fails ends the run with its name and with advice") {
     if (gpu_presence().count < 1) return;
-    const ScratchDirectory directory;
+    const TempDir directory;
     Accident recorder([] { emulation::break_device(0); });
     {
       Trainer trainer(plan_from(kDenseRun, {kSingle}), RunDirectory(directory / "run"), recorder,
@@ -161,7 +161,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("a step in which GPUs stall ends the run, and says where and what to do") {
     if (gpu_presence().count < 2) return;
-    const ScratchDirectory directory;
+    const TempDir directory;
     Accident recorder([] { emulation::block_graph_launches(1); });
     Trainer trainer(plan_from(kDenseRun, {kMirrored, "train.step_timeout=1 second"}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
@@ -177,7 +177,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("an error that only NCCL sees ends the run, and says so") {
     if (gpu_presence().count < 2) return;
-    const ScratchDirectory directory;
+    const TempDir directory;
     Accident recorder([] { emulation::lose_nccl_link(1); });
     Trainer trainer(plan_from(kDenseRun, {kMirrored}), RunDirectory(directory / "run"), recorder,
                     recorder.requests);
@@ -206,7 +206,7 @@ train:
   loss: {sparse_categorical_crossentropy: {from_logits: true}}
   optimizer: sgd
 )";
-    const ScratchDirectory directory;
+    const TempDir directory;
     Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // the plan for validation is created
                                                                     // after that
     Trainer trainer(plan_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);

@@ -15,7 +15,7 @@ void check(Device& device, const ConvolutionSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("on a GPU: convolutions without cuDNN" * doctest::test_suite("gpu")) {
+TEST_CASE("on a GPU: convolutions without cuDNN match the reference" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     ConvolutionSpec uneven = spec_of(10, 4, 6, 2, 1, 1, {1, 0, 2, 1});
     uneven.kernel_width = 5;

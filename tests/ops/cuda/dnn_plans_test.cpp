@@ -180,7 +180,7 @@ std::string why_not() {
 
 }  // namespace
 
-TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
+TEST_CASE("cuDNN has plans for convolutions that satisfy the requirements") {
   if (const std::string why = why_not(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;
@@ -209,7 +209,7 @@ TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
   }
 }
 
-TEST_CASE("batches past 2^31 elements, cut into pieces, keep clear of cuDNN's slowest engine") {
+TEST_CASE("batches over 2^31 elements are divided to avoid cuDNN's slowest engine") {
   if (const std::string why = why_not(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;

@@ -49,7 +49,8 @@ void check_gradient(Device& device, const Indices& of) {
 
 }  // namespace
 
-TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest::test_suite("gpu")) {
+TEST_CASE("on a GPU: an embedding row with most of the indices is summed in parts" *
+          doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     // Adding kSmall to 1 in float32 gives 1, so a single running sum would stay at 1.
     constexpr float kSmall = 0x1p-24f;
@@ -65,7 +66,7 @@ TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest:
   });
 }
 
-TEST_CASE("on a GPU: a row that few indices name is summed in their order" * doctest::test_suite("gpu")) {
+TEST_CASE("on a GPU: an embedding row with few indices is summed in order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     // A list has 2048 indices and contains each row once, so that no row is summed in parts.
     Indices of(9001, -1);
@@ -82,7 +83,8 @@ TEST_CASE("on a GPU: a row that few indices name is summed in their order" * doc
   });
 }
 
-TEST_CASE("on a GPU: sums of a table's rows have an order" * doctest::test_suite("gpu")) {
+TEST_CASE("on a GPU: gradients of an embedding table are summed in a fixed order" *
+          doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     check_gradient(device, indices(5000, kHotRow));
     for (const size_t n : {0, 1, 31, 32, 33}) check_gradient(device, Indices(n, kHotRow));

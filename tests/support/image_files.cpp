@@ -1,4 +1,4 @@
-#include "pictures.h"
+#include "support/image_files.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,41 +1,18 @@
-// Small runs for tests of lib/train: a configuration from text, a temporary directory, the losses of every
-// step.
+// Small runs: a configuration from text, and the losses of every step.
 #pragma once
 
-#include <atomic>
-#include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "config/load/load.h"
 #include "run/run_config_parser.h"
 #include "run/run_plan.h"
+#include "support/temp_dir.h"
 #include "train/trainer.h"
 
-namespace dtrain::testing {
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    static std::atomic<int> count{0};
-    path_ = (std::filesystem::temp_directory_path() / fmt::format("dtrain-train-{}-{}", getpid(), count++))
-                .string();
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+namespace dtrain::test {
 
 /// Two dense layers on two replicas, with five steps per epoch and two validation batches.
 inline constexpr auto kDenseRun = R"(
@@ -93,7 +70,7 @@ class Recorder : public Observer {
 
 /// Runs a new run to its end and returns the losses.
 inline std::vector<double> losses_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
-  const ScratchDirectory directory;
+  const TempDir directory;
   Recorder recorder;
   Trainer trainer(plan_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
@@ -109,4 +86,4 @@ inline std::vector<float> arrays_of(Trainer& trainer) {
   return all;
 }
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

@@ -1,4 +1,4 @@
-// Graphs for tests of lib/train that need no run.
+// Graphs from text and from the project's configurations.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 #include "config/load/load.h"
 #include "nn/graph.h"
-#include "source_dir.h"
+#include "support/source_dir.h"
 
-namespace dtrain::testing {
+namespace dtrain::test {
 
 inline Graph graph_of(const ConfigNode& model, Diagnostics& diagnostics) {
   auto graph = parse_model(model, diagnostics);
@@ -18,21 +18,23 @@ inline Graph graph_of(const ConfigNode& model, Diagnostics& diagnostics) {
   return std::move(*graph);
 }
 
-/// Builds the graph of a model from valid text.
+/// Returns the graph of a valid model.
 inline Graph graph_from(const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode model = parse_yaml(yaml, "m.yaml", diagnostics);
   return graph_of(model, diagnostics);
 }
 
-/// Builds the graph of one of the project's configurations: "configs/wide-mlp.yaml".
+/// Returns the graph of one of the project's configurations: "configs/wide-mlp.yaml".
 inline Graph graph_of_config(const std::string& path) {
   Diagnostics diagnostics;
-  const ConfigNode config = load_config(test::source_dir() + "/" + path, {}, diagnostics);
+  const ConfigNode config = load_config(source_dir() + "/" + path, {}, diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  REQUIRE(config.find("model"));
   return graph_of(*config.find("model"), diagnostics);
 }
 
+/// Returns the index of the node with this name.
 inline size_t node_named(const Graph& graph, const std::string& name) {
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].name == name) return i;
@@ -40,4 +42,4 @@ inline size_t node_named(const Graph& graph, const std::string& name) {
   return 0;
 }
 
-}  // namespace dtrain::testing
+}  // namespace dtrain::test

@@ -1,4 +1,4 @@
-#include "layer_harness.h"
+#include "support/layer_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,21 +7,13 @@
 #include <doctest/doctest.h>
 
 #include "config/load/load.h"
+#include "support/errors.h"
 
-namespace dtrain {
+namespace dtrain::test {
 namespace {
 
 Configured<Layer> parse_layer(const std::string& yaml, Diagnostics& diagnostics) {
   return registry<Layer>().parse(parse_yaml(yaml, "layer.yaml", diagnostics), diagnostics);
-}
-
-std::string text_of(const Diagnostics& diagnostics) {
-  try {
-    diagnostics.throw_if_errors();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -29,18 +21,18 @@ std::string text_of(const Diagnostics& diagnostics) {
 Configured<Layer> layer_of(const std::string& yaml) {
   Diagnostics diagnostics;
   Configured<Layer> layer = parse_layer(yaml, diagnostics);
-  REQUIRE_MESSAGE(layer, text_of(diagnostics));
+  REQUIRE_MESSAGE(layer, messages(diagnostics));
   return layer;
 }
 
 std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
   Diagnostics diagnostics;
   const Configured<Layer> layer = parse_layer(yaml, diagnostics);
-  if (!layer) return text_of(diagnostics);
-  std::string said;
-  const auto outputs = layer->infer(inputs, [&](const std::string& message) { said += message; });
-  CHECK(outputs.empty() == !said.empty());
-  return text_of(diagnostics) + said;
+  if (!layer) return messages(diagnostics);
+  std::string errors;
+  const auto outputs = layer->infer(inputs, [&](const std::string& message) { errors += message; });
+  CHECK(outputs.empty() == !errors.empty());
+  return messages(diagnostics) + errors;
 }
 
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
@@ -65,9 +57,9 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed) {
   return values;
 }
 
-LayerRun::LayerRun(const LayerCase& c, test::Device* device)
+LayerRun::LayerRun(const LayerCase& c, Device* device)
     : case_(c),
-      own_device_(device ? nullptr : test::cpu_device()),
+      own_device_(device ? nullptr : cpu_device()),
       device_(device ? device : own_device_.get()),
       layer_(layer_of(c.yaml)),
       step_(device_->array(std::vector<uint64_t>{5})) {
@@ -105,17 +97,17 @@ Layout LayerRun::wanted(size_t input) const {
   return requirements().input_layout(input);
 }
 
-void* LayerRun::hold(test::Bytes bytes) {
+void* LayerRun::hold(DeviceBytes bytes) {
   held_.push_back(std::move(bytes));
   return held_.back().data();
 }
 
-test::Bytes LayerRun::to_device(const Values& values, const TensorSpec& spec, Layout layout) const {
+DeviceBytes LayerRun::to_device(const Values& values, const TensorSpec& spec, Layout layout) const {
   if (spec.dtype == DType::int32)
     return device_->array(std::vector<int32_t>(values.begin(), values.end())).bytes();
-  test::TypedArray plain = device_->typed(values);
+  TypedArray plain = device_->typed(values);
   if (layout == Layout::plain) return std::move(plain).bytes();
-  test::TypedArray laid = device_->typed(values.size());
+  TypedArray laid = device_->typed(values.size());
   ops()
       .reorder(image_batch(spec.shape.prepended(case_.batch)), Layout::plain, layout)
       ->run(plain.data(), laid.data());
@@ -124,7 +116,7 @@ test::Bytes LayerRun::to_device(const Values& values, const TensorSpec& spec, La
 
 Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout) const {
   const Shape shape = spec.shape.prepended(case_.batch);
-  test::TypedArray plain;
+  TypedArray plain;
   if (layout != Layout::plain) {
     plain = device_->typed(static_cast<size_t>(shape.elements()));
     ops().reorder(image_batch(shape), layout, Layout::plain)->run(data, plain.data());
@@ -167,7 +159,7 @@ Values LayerRun::forward(bool in_place) {
 }
 
 LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place) {
-  const test::Bytes diff = to_device(diff_output, output, requirements().output_layout());
+  const DeviceBytes diff = to_device(diff_output, output, requirements().output_layout());
   if (case_.fused.kind != Activation::linear && !requirements().undoes_activation)
     ops().activation_backward(case_.fused, args_.output(), diff.data(), diff.data(), output_elements());
   Gradients gradients;
@@ -177,8 +169,8 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
     return gradients;
   }
   args_.diff_outputs = {diff.data()};
-  std::vector<test::TypedArray> of_inputs;
-  std::vector<test::Array<float>> of_parameters;
+  std::vector<TypedArray> of_inputs;
+  std::vector<Array<float>> of_parameters;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool want = case_.inputs_need_gradient && case_.inputs[i].dtype == DType::float32;
     of_inputs.push_back(device_->typed(inputs[i].size()));
@@ -207,4 +199,4 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
   return gradients;
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::test

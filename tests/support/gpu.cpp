@@ -1,4 +1,4 @@
-#include "gpu.h"
+#include "support/gpu.h"
 
 #include <cstdio>
 #include <cstdlib>

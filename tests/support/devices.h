@@ -10,9 +10,9 @@
 #include <doctest/doctest.h>
 
 #include "base/philox.h"
-#include "compute_types.h"
 #include "device/device.h"
 #include "ops/ops.h"
+#include "support/compute_types.h"
 
 namespace dtrain::test {
 
@@ -28,10 +28,10 @@ inline Floats random_floats(int64_t n, uint64_t seed, float scale = 1) {
 }
 
 /// Device memory that starts `offset` bytes after an aligned address.
-class Bytes {
+class DeviceBytes {
  public:
-  Bytes() = default;
-  Bytes(Context& context, const std::vector<std::byte>& bytes, size_t offset)
+  DeviceBytes() = default;
+  DeviceBytes(Context& context, const std::vector<std::byte>& bytes, size_t offset)
       : context_(&context),
         buffer_(context.allocate(offset + bytes.size())),
         offset_(offset),
@@ -59,7 +59,7 @@ class Array {
   Array(Context& context, const std::vector<T>& values, size_t shift)
       : bytes_(context, bytes_of_all(values), shift * sizeof(T)) {}
   T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
-  Bytes bytes() && { return std::move(bytes_); }
+  DeviceBytes bytes() && { return std::move(bytes_); }
   std::vector<T> read() const {
     const std::vector<std::byte> bytes = bytes_.read();
     std::vector<T> values(bytes.size() / sizeof(T));
@@ -72,7 +72,7 @@ class Array {
     const auto* first = reinterpret_cast<const std::byte*>(values.data());
     return {first, first + values.size() * sizeof(T)};
   }
-  Bytes bytes_;
+  DeviceBytes bytes_;
 };
 
 /// Elements of the device's compute type.
@@ -82,14 +82,14 @@ class TypedArray {
   TypedArray(Context& context, DType type, const Floats& values, size_t shift)
       : type_(type), bytes_(context, bytes_of_values(values, type), shift * dtrain::bytes_of(type)) {}
   void* data() const { return bytes_.data(); }
-  Bytes bytes() && { return std::move(bytes_); }
+  DeviceBytes bytes() && { return std::move(bytes_); }
   /// Address of element `first`.
   void* from(size_t first) const { return bytes_.data() + first * dtrain::bytes_of(type_); }
   Floats read() const { return values_of_bytes(bytes_.read(), type_); }
 
  private:
   DType type_ = DType::float32;
-  Bytes bytes_;
+  DeviceBytes bytes_;
 };
 
 /// A device with its operations. Belongs to the thread that created it.
@@ -168,7 +168,7 @@ inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
 }
 
 /// Calls use(device) with the first GPU in each of its compute types. For the suite "gpu", which is skipped
-/// without a GPU (gpu.h).
+/// without a GPU (support/gpu.h).
 template <class Use>
 void on_every_gpu(Use&& use) {
   using enum DType;

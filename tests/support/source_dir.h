@@ -8,8 +8,8 @@
 namespace dtrain::test {
 
 inline std::string source_dir() {
-  const char* said = std::getenv("DTRAIN_SOURCE_DIR");
-  return said ? said : DTRAIN_SOURCE_DIR;
+  const char* given = std::getenv("DTRAIN_SOURCE_DIR");
+  return given ? given : DTRAIN_SOURCE_DIR;
 }
 
 }  // namespace dtrain::test

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "devices.h"
 #include "nn/layer.h"
+#include "support/devices.h"
+#include "support/one_cpu.h"
 
-namespace dtrain {
+namespace dtrain::test {
 
 struct LayerCase {
   std::string yaml;  // "dense: {units: 3}"
@@ -31,8 +32,7 @@ std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& in
 /// Returns the output for these inputs; fails the test if the layer reports an error.
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
 
-using Values = std::vector<float>;
-using Doubles = std::vector<double>;
+using Values = Floats;
 
 /// Checks that every value is within `tolerance` of the expected one, relative to 1 + |expected|.
 void check_values(const Values& values, const Doubles& expected, double tolerance = 1e-5);
@@ -46,7 +46,7 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed);
 class LayerRun {
  public:
   /// Creates a CPU device if none is given. Values are exactly representable in the device's arrays.
-  explicit LayerRun(const LayerCase& c, test::Device* device = nullptr);
+  explicit LayerRun(const LayerCase& c, Device* device = nullptr);
 
   struct Gradients {
     std::vector<Values> inputs, parameters;
@@ -67,31 +67,21 @@ class LayerRun {
  private:
   Ops& ops() const { return device_->ops(); }
   /// Keeps the memory until the next forward call.
-  void* hold(test::Bytes bytes);
-  test::Bytes to_device(const Values& values, const TensorSpec& spec, Layout layout) const;
+  void* hold(DeviceBytes bytes);
+  DeviceBytes to_device(const Values& values, const TensorSpec& spec, Layout layout) const;
   Values to_host(const void* data, const TensorSpec& spec, Layout layout) const;
   Layout wanted(size_t input) const;
   void use_parameters();
 
   LayerCase case_;
-  std::unique_ptr<test::Device> own_device_;
-  test::Device* device_;
+  std::unique_ptr<Device> own_device_;
+  Device* device_;
   Configured<Layer> layer_;
   std::unique_ptr<PreparedLayer> kernel_;
   LayerArguments args_;
-  std::vector<test::Bytes> held_;  // memory of the last forward call
-  test::Array<float> scratch_;
-  test::Array<uint64_t> step_;
+  std::vector<DeviceBytes> held_;  // memory of the last forward call
+  Array<float> scratch_;
+  Array<uint64_t> step_;
 };
-
-}  // namespace dtrain
-
-namespace dtrain::test {
-
-/// For DEVICE_TEST_CASE. Layers do not depend on the number of threads or the instruction set.
-template <class Use>
-void on_every_cpu(Use&& use) {
-  use(*cpu_device());
-}
 
 }  // namespace dtrain::test
