@@ -218,7 +218,7 @@ void try_strategies(const CheckOptions& options) {
 
 void check(const CheckOptions& options, World& world) {
   if (options.fit) return try_strategies(options);
-  refuse_wrong_configuration(options.config);
+  reject_wrong_configuration(options.config);
   RunConfig config = load_run_config(options.config, options.sets, ConfigUse::training);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);

@@ -70,7 +70,7 @@ struct Side {
 };
 
 Side load_side(const std::string& given) {
-  if (look_at(given) == Standing::nothing)
+  if (file_type(given) == FileType::nothing)
     throw UserError(
         fmt::format("{}: expected a checkpoint, a run, a model file or a step log, found nothing", given));
   const std::string path = best_checkpoint_at(given, print_warning);

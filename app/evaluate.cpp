@@ -85,7 +85,7 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
 }
 
 /// Adds results that need each sample's prediction: errors in the data's units, and --errors.
-void look_at_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
+void inspect_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
                          const std::shared_ptr<const Dataset>& data, const Loader& loader,
                          const std::optional<int64_t>& worst_count, const std::atomic<int>& stop,
                          Findings& found) {
@@ -138,7 +138,7 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   const auto trained = known.find("train");
   if (trained == known.end()) return;
   for (const GivenFile& file : given) {
-    if (look_at(file.path()) != Standing::file) continue;
+    if (file_type(file.path()) != FileType::file) continue;
     const DataIdentity::File now = identify_files({file.path()}).front();
     for (const DataIdentity::File& before : trained->second.files)
       if (before.bytes == now.bytes && before.digest == now.digest)
@@ -194,7 +194,7 @@ void evaluate(const EvaluateOptions& options, World& world) {
   engine.reset();  // frees memory for the next engine
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);
-  look_at_predictions(plan, run.checkpoint, data, loader, options.errors, stop, found);
+  inspect_predictions(plan, run.checkpoint, data, loader, options.errors, stop, found);
   name_classes(found, config, data->facts());
   if (options.output.json)
     print_json(findings_as_json(run, data->facts(), found));

@@ -92,7 +92,7 @@ const ExportFormat& format_of(const ExportOptions& options) {
 }
 
 /// Rejects options of other formats.
-void refuse_options_of_others(const ExportOptions& options, const ExportFormat& format) {
+void reject_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
@@ -116,11 +116,11 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
 
 /// Rejects outputs that would overwrite the run's own files.
 void check_output(const ExportOptions& options, const SavedRun& run) {
-  const Standing there = look_at(options.output_file);
-  if (there == Standing::directory || there == Standing::other)
+  const FileType there = file_type(options.output_file);
+  if (there == FileType::directory || there == FileType::other)
     throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
                                 options.output_file,
-                                there == Standing::directory ? "a folder" : "something else"));
+                                there == FileType::directory ? "a folder" : "something else"));
   std::error_code missing;
   if (std::filesystem::equivalent(run.checkpoint.path(), options.output_file, missing) ||
       begins_as_checkpoint(options.output_file))
@@ -147,7 +147,7 @@ void print_results(const ExportOptions& options, const ExportFormat& format, con
 
 void export_model(const ExportOptions& options) {
   const ExportFormat& format = format_of(options);
-  refuse_options_of_others(options, format);
+  reject_options_of_others(options, format);
   const SavedRun run = load_saved_model(options);
   print_warnings(placement_warnings(run.config));
   check_output(options, run);

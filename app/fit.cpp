@@ -51,8 +51,8 @@ RunConfig load_configuration(const FitOptions& options) {
 }
 
 void fit(const FitOptions& options, World& world) {
-  refuse_several_tasks();
-  refuse_wrong_configuration(options.config);
+  reject_several_tasks();
+  reject_wrong_configuration(options.config);
   RunConfig config = load_configuration(options);
   print_warnings(config.warnings);
   const RunDirectory directory = directory_for(options, config.name);

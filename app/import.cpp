@@ -42,14 +42,14 @@ class NewFolder {
  public:
   /// Throws UserError if the path is a file or a folder with files.
   explicit NewFolder(std::string path) : path_(std::move(path)) {
-    const Standing found = look_at(path_);
+    const FileType found = file_type(path_);
     std::error_code error;
-    if (found == Standing::file || found == Standing::other ||
-        (found == Standing::directory && !fs::is_empty(path_, error)))
+    if (found == FileType::file || found == FileType::other ||
+        (found == FileType::directory && !fs::is_empty(path_, error)))
       throw UserError(
           fmt::format("{}: expected a folder that does not exist yet, found {}; give another --output", path_,
-                      found == Standing::directory ? "one with files" : "a file"));
-    was_there_ = found == Standing::directory;
+                      found == FileType::directory ? "one with files" : "a file"));
+    was_there_ = found == FileType::directory;
     fs::create_directories(path_, error);
     if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_, error.message()));
   }
@@ -218,9 +218,9 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 }
 
 void import_file(const ImportOptions& options) {
-  if (look_at(options.path) != Standing::file)
+  if (file_type(options.path) != FileType::file)
     throw UserError(fmt::format("{}: expected a Keras model file, found {}", options.path,
-                                look_at(options.path) == Standing::nothing ? "nothing" : "no file"));
+                                file_type(options.path) == FileType::nothing ? "nothing" : "no file"));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
         "{}: expected a Keras model file (.keras, .h5), found {}", options.path,

@@ -48,39 +48,39 @@ void say(const NewConfig& config, const OutputOptions& output) {
 }
 
 void make_new(NewOptions options, const OutputOptions& output) {
-  const Standing standing = look_at(options.data);
-  if (standing != Standing::file && standing != Standing::directory)
+  const FileType type = file_type(options.data);
+  if (type != FileType::file && type != FileType::directory)
     throw UserError(fmt::format(
         "{}: expected a CSV file or a folder of images, {}", options.data,
-        standing == Standing::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
-  if (standing == Standing::file && is_configuration(options.data))
+        type == FileType::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
+  if (type == FileType::file && is_configuration(options.data))
     throw UserError(
         fmt::format("{0}: expected a CSV file or a folder of images, found a configuration; train with: "
                     "dtrain fit {0}",
                     options.data));
-  if (standing == Standing::file && is_tar_archive(options.data))
+  if (type == FileType::file && is_tar_archive(options.data))
     throw UserError(
         fmt::format("{0}: expected a CSV file or a folder of images, found a tar archive, which is not "
                     "supported; write a configuration for a folder of such images, and give its split "
                     "'train' the reader for archives: {{webdataset: {{files: {0}, resize: crop}}}}",
                     options.data));
-  if (standing == Standing::directory && !options.target.empty())
+  if (type == FileType::directory && !options.target.empty())
     throw UserError(fmt::format(
         "--target: names a column of a CSV file, but {} is a folder, whose subfolders are the classes",
         options.data));
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();
-    options.file = (standing == Standing::file ? name.stem() : name).string() + ".yaml";
+    options.file = (type == FileType::file ? name.stem() : name).string() + ".yaml";
   }
   const bool to_standard_output = options.file == "-";
   if (to_standard_output && output.json)
     throw UserError("--output -: --json also writes to standard output; give only one of them");
-  if (!to_standard_output && look_at(options.file) != Standing::nothing)
+  if (!to_standard_output && file_type(options.file) != FileType::nothing)
     throw UserError(fmt::format("{}: already exists; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   if (!to_standard_output) options.schema = "dtrain.schema.json";
-  const NewConfig config = standing == Standing::file ? table_config(options) : picture_config(options);
+  const NewConfig config = type == FileType::file ? table_config(options) : picture_config(options);
   if (to_standard_output) {
     print_text(config.text);
     for (const std::string& warning : config.warnings) print_warning(one_line(warning));
@@ -88,7 +88,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
   }
   write_new(options.file, config.text);
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
-  if (look_at(schema_path) == Standing::nothing)
+  if (file_type(schema_path) == FileType::nothing)
     write_new(schema_path, run_config_json_schema().dump(2) + "\n");
   say(config, output);
   if (output.json) {

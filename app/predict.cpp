@@ -39,11 +39,11 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
                   const SavedRun& run) {
   namespace fs = std::filesystem;
   const Checkpoint& checkpoint = run.checkpoint;
-  const Standing there = look_at(options.output_file);
-  if (there == Standing::directory || there == Standing::other)
+  const FileType there = file_type(options.output_file);
+  if (there == FileType::directory || there == FileType::other)
     throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
                                 options.output_file,
-                                there == Standing::directory ? "a folder" : "something else"));
+                                there == FileType::directory ? "a folder" : "something else"));
   const auto is_output = [&](const std::string& path) {
     std::error_code missing;
     return fs::equivalent(path, options.output_file, missing);

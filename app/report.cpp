@@ -25,21 +25,21 @@ struct ReportOptions {
 };
 
 /// Throws UserError if the page would replace a file that is not a report page.
-void refuse_foreign_page(const std::string& path) {
-  if (look_at(path) == Standing::nothing || is_report_page(path)) return;
+void reject_foreign_page(const std::string& path) {
+  if (file_type(path) == FileType::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
       "{}: expected a dtrain report or no file, found another file; give another name: --output", path));
 }
 
 void report(const ReportOptions& options) {
-  refuse_foreign_page(options.file);
+  reject_foreign_page(options.file);
   std::vector<RunFiles> runs;
   std::set<std::string> seen;
   for (const std::string& given : options.runs) {
     std::vector<std::string> paths = find_runs(given);
     if (paths.empty()) paths.push_back(given);  // read_run_files() reports the error
     for (const std::string& path : paths)
-      if (look_at(path) != Standing::directory || seen.insert(real_path(path)).second)
+      if (file_type(path) != FileType::directory || seen.insert(real_path(path)).second)
         runs.push_back(read_run_files(path));
   }
   const std::string program = "dtrain " DTRAIN_VERSION, made = format_time_now();

@@ -113,10 +113,10 @@ std::string sweeps_text(const std::vector<RunFiles>& runs) {
 }
 
 void list_runs(const RunsOptions& options) {
-  if (look_at(options.folder) != Standing::directory)
+  if (file_type(options.folder) != FileType::directory)
     throw UserError(
         fmt::format("{}: expected a folder with runs, {}", options.folder,
-                    look_at(options.folder) == Standing::nothing ? "found nothing" : "found a file"));
+                    file_type(options.folder) == FileType::nothing ? "found nothing" : "found a file"));
   std::vector<RunFiles> runs;
   for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {

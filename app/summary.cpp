@@ -34,7 +34,7 @@ bool is_model_file(const std::string& path) {
 }
 
 RunConfig load_either(const SummaryOptions& options) {
-  if (look_at(options.path) == Standing::directory || is_model_file(options.path))
+  if (file_type(options.path) == FileType::directory || is_model_file(options.path))
     return load_saved_run(options.path, options.sets, print_warning).config;
   return load_run_config(options.path, options.sets);
 }

@@ -94,7 +94,7 @@ std::string note_on_splits(const RunConfig& config) {
 /// Reads the configuration of every setting. Throws UserError with the errors of all settings, without
 /// duplicates.
 Sweep plan_sweep(const SweepOptions& options) {
-  refuse_wrong_configuration(options.config);
+  reject_wrong_configuration(options.config);
   const SweepSets sets = parse_sweep_sets(options.sets);
   const bool varies_seed = std::any_of(sets.varied.begin(), sets.varied.end(),
                                        [](const VariedKey& key) { return key.key == kSeed; });
@@ -106,7 +106,7 @@ Sweep plan_sweep(const SweepOptions& options) {
   diagnostics.throw_if_errors();
   Sweep sweep;
   std::vector<std::string> mistakes;
-  std::set<std::string> said, warned;
+  std::set<std::string> reported, warned;
   for (const SettingValues& values : sweep_settings(sets.varied, options.random, written_seed(written))) {
     std::vector<std::string> all = sets.fixed;
     for (const auto& [key, value] : values) all.push_back(key + "=" + value);
@@ -119,7 +119,7 @@ Sweep plan_sweep(const SweepOptions& options) {
       if (varies_seed || options.seeds.value_or(1) > 1) sweep.note = note_on_splits(config);
       ++sweep.settings;
     } catch (const UserError& error) {
-      if (said.insert(error.what()).second) mistakes.emplace_back(error.what());
+      if (reported.insert(error.what()).second) mistakes.emplace_back(error.what());
     }
   }
   if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));

@@ -45,7 +45,7 @@ int64_t number_in(const char* variable) {
 
 }  // namespace
 
-void refuse_several_tasks() {
+void reject_several_tasks() {
   for (const Launcher& launcher : kLaunchers) {
     const int64_t tasks = number_in(launcher.variable);
     if (tasks < 2 || !counts(launcher.variable)) continue;

@@ -5,6 +5,6 @@ namespace dtrain {
 
 /// Throws UserError if a launcher started this process as one of several tasks: a run is one process, so each
 /// task would train the whole run.
-void refuse_several_tasks();
+void reject_several_tasks();
 
 }  // namespace dtrain

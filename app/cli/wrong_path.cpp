@@ -21,7 +21,7 @@ namespace {
 
 /// Returns the runs in a folder that is not a run itself.
 std::vector<std::string> runs_in(const std::string& path) {
-  if (look_at(path) != Standing::directory || RunDirectory(path).is_run()) return {};
+  if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
   return find_runs(path);
 }
 
@@ -33,8 +33,8 @@ bool ends_as(const std::string& path, std::initializer_list<std::string_view> en
 
 }  // namespace
 
-void refuse_wrong_configuration(const std::string& path) {
-  if (look_at(path) == Standing::directory && RunDirectory(path).is_run())
+void reject_wrong_configuration(const std::string& path) {
+  if (file_type(path) == FileType::directory && RunDirectory(path).is_run())
     throw UserError(fmt::format(
         "{0}: expected a configuration, a YAML file, found a run; `dtrain resume {0}` continues it", path));
   if (const std::vector<std::string> runs = runs_in(path); !runs.empty())
@@ -42,18 +42,18 @@ void refuse_wrong_configuration(const std::string& path) {
         fmt::format("{}: expected a configuration, a YAML file, found a folder of runs ({}); `dtrain resume "
                     "RUN` continues one",
                     path, list_some(runs)));
-  if (look_at(path) == Standing::file && ends_as(path, {".csv", ".tsv", ".csv.gz", ".tsv.gz"}))
+  if (file_type(path) == FileType::file && ends_as(path, {".csv", ".tsv", ".csv.gz", ".tsv.gz"}))
     throw UserError(
         fmt::format("{0}: expected a configuration, a YAML file, found a table; `dtrain new {0}` writes a "
                     "configuration for it",
                     path));
 }
 
-void refuse_wrong_run(const std::string& path, const std::string& command) {
+void reject_wrong_run(const std::string& path, const std::string& command) {
   if (const std::vector<std::string> runs = runs_in(path); !runs.empty())
     throw UserError(fmt::format("{}: expected a run, found a folder of runs; name one of them: {}", path,
                                 list_some(runs, 10)));
-  if (look_at(path) != Standing::file || !ends_as(path, {".yaml", ".yml"})) return;
+  if (file_type(path) != FileType::file || !ends_as(path, {".yaml", ".yml"})) return;
   const RunDirectory run = newest_directory(fs::path(path).stem().string());
   throw UserError(
       run.is_run()

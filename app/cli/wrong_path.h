@@ -7,10 +7,10 @@ namespace dtrain {
 
 /// Throws UserError if the path of a run, a folder of runs or a table is given instead of a configuration.
 /// Other errors are left to the code that reads the file.
-void refuse_wrong_configuration(const std::string& path);
+void reject_wrong_configuration(const std::string& path);
 
 /// Throws UserError if the path of a configuration or a folder of runs is given instead of a run. `command`
 /// is the command that needs a run: "evaluate".
-void refuse_wrong_run(const std::string& path, const std::string& command);
+void reject_wrong_run(const std::string& path, const std::string& command);
 
 }  // namespace dtrain

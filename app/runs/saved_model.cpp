@@ -51,7 +51,7 @@ void add_text_options(Command& command, InputOptions& options) {
 }
 
 SavedRun load_saved_model(const ModelOptions& options) {
-  refuse_wrong_run(options.path, options.command);
+  reject_wrong_run(options.path, options.command);
   const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
   return load_saved_run(options.path, options.sets, print_warning, which);
 }

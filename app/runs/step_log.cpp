@@ -31,7 +31,7 @@ double seconds_since_start() {
 namespace {
 
 /// Throws UserError if a nonempty file does not start like a step log, so that other files are not changed.
-void refuse_foreign_file(const std::string& path) {
+void reject_foreign_file(const std::string& path) {
   constexpr std::string_view kBegins = R"({"step")";
   std::error_code missing;
   if (!std::filesystem::is_regular_file(path, missing)) return;
@@ -47,7 +47,7 @@ void refuse_foreign_file(const std::string& path) {
 }  // namespace
 
 StepLog::StepLog(const std::string& path, Observer& next) : path_(path), next_(next) {
-  refuse_foreign_file(path);
+  reject_foreign_file(path);
   file_.reset(std::fopen(path.c_str(), "a"));
   if (!file_)
     throw UserError(

@@ -44,7 +44,7 @@ Json read_sweep(const std::string& folder) {
 std::vector<std::string> names_in_the_way(const std::string& folder) {
   std::vector<std::string> names;
   for (const char* name : kNames)
-    if (look_at(folder + "/" + name) != Standing::nothing) names.emplace_back(name);
+    if (file_type(folder + "/" + name) != FileType::nothing) names.emplace_back(name);
   return names;
 }
 

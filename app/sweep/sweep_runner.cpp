@@ -83,25 +83,25 @@ void SweepRunner::train() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kBetweenLooks(20);
   constexpr std::chrono::minutes kSilence(1);
-  Clock::time_point said = Clock::now();
-  while (!active_.empty() || (!waiting_.empty() && !told_to_stop_)) {
+  Clock::time_point reported_at = Clock::now();
+  while (!active_.empty() || (!waiting_.empty() && !is_stopping_)) {
     pass_signals_on();
     start_next();
     if (take_ended()) {
-      said = Clock::now();
+      reported_at = Clock::now();
     } else {
       std::this_thread::sleep_for(kBetweenLooks);
     }
-    if (Clock::now() - said < kSilence) continue;
+    if (Clock::now() - reported_at < kSilence) continue;
     print_note(fmt::format("{} running, {} waiting",
                            format_plural(static_cast<int64_t>(active_.size()), "run"),
                            format_count(static_cast<int64_t>(waiting_.size()))));
-    said = Clock::now();
+    reported_at = Clock::now();
   }
 }
 
 void SweepRunner::start_next() {
-  while (!waiting_.empty() && !told_to_stop_ && active_.size() < most_at_once_) {
+  while (!waiting_.empty() && !is_stopping_ && active_.size() < most_at_once_) {
     const size_t next = waiting_.front();
     const PlannedRun& run = runs_[next];
     const auto wanted = static_cast<size_t>(run.cores);
@@ -120,9 +120,9 @@ void SweepRunner::pass_signals_on() {
   const int stop = requests_.stop;
   for (const Active& active : active_) {
     if (save) active.process.signal(SIGUSR1);
-    if (stop && !told_to_stop_) active.process.signal(stop);
+    if (stop && !is_stopping_) active.process.signal(stop);
   }
-  told_to_stop_ = told_to_stop_ || stop != 0;
+  is_stopping_ = is_stopping_ || stop != 0;
 }
 
 bool SweepRunner::take_ended() {
@@ -139,7 +139,7 @@ bool SweepRunner::take_ended() {
     SweepRun& result = results_[run];
     result = result_of(run);
     result.finished = code == 0;
-    result.failed = code != 0 && !told_to_stop_;
+    result.failed = code != 0 && !is_stopping_;
     if (result.failed) {
       const std::string error = first_line(error_in(read_log(folder_.log_path(runs_[run]))));
       result.note = error.empty() ? fmt::format("exit code {}", code) : error;

@@ -62,7 +62,7 @@ class SweepRunner {
   std::list<size_t> waiting_;
   std::list<Active> active_;
   std::vector<int> free_cores_;
-  bool told_to_stop_ = false;
+  bool is_stopping_ = false;
 };
 
 }  // namespace dtrain

@@ -27,8 +27,8 @@ std::atomic<int> holds{0};
 }  // namespace
 
 std::chrono::duration<double> cleanup_limit() {
-  const char* said = std::getenv("DTRAIN_CLEANUP_SECONDS");
-  const double seconds = said ? std::strtod(said, nullptr) : 0;
+  const char* text = std::getenv("DTRAIN_CLEANUP_SECONDS");
+  const double seconds = text ? std::strtod(text, nullptr) : 0;
   return std::chrono::duration<double>(seconds > 0 ? seconds : 30);
 }
 

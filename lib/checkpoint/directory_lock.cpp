@@ -10,7 +10,7 @@ namespace dtrain {
 DirectoryLock::DirectoryLock(const std::string& directory, Kind kind)
     : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_ < 0) return;
-  refused_ = ::flock(fd_, (kind == Kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  rejected_ = ::flock(fd_, (kind == Kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 DirectoryLock::~DirectoryLock() {

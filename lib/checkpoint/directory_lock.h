@@ -18,11 +18,11 @@ class DirectoryLock {
   ~DirectoryLock();
 
   /// Whether another process holds a conflicting lock.
-  bool refused() const { return refused_; }
+  bool refused() const { return rejected_; }
 
  private:
   int fd_;
-  bool refused_ = false;
+  bool rejected_ = false;
 };
 
 }  // namespace dtrain

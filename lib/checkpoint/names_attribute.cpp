@@ -63,7 +63,7 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
 }
 
 KerasLayout keras_layout(hid_t file, const std::string& path) {
-  refuse_links(file, path, kModelWeights);
+  reject_links(file, path, kModelWeights);
   const bool whole = H5Lexists(file, kModelWeights, H5P_DEFAULT) > 0;
   const Hdf5Handle root(H5Gopen2(file, whole ? kModelWeights : "/", H5P_DEFAULT));
   if (!root) return KerasLayout::none;

@@ -45,7 +45,7 @@ bool is_hdf5(const std::string& path) {
 }
 
 FileFormat format_of(const std::string& path, const std::string& start) {
-  refuse_parquet(path, start);
+  reject_parquet(path, start);
   if (is_hdf5(path)) return FileFormat::hdf5;
   if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
   if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
@@ -79,7 +79,7 @@ std::string text_of_file(const std::string& path) {
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
-    const bool is_there = name == kStandardStream || look_at(name) != Standing::nothing;
+    const bool is_there = name == kStandardStream || file_type(name) != FileType::nothing;
     for (const std::string& one : is_there ? std::vector{name} : expand_braces(name)) {
       const bool is_pattern = !is_there && one.find_first_of("*?[") != std::string::npos;
       const std::vector<std::string> found = is_pattern ? matching_files("", one) : std::vector{one};
@@ -103,7 +103,7 @@ GivenFile::GivenFile(std::string name) : name_(std::move(name)), path_(name_) {
     name_ = "standard input";
     path_ = memory_.emplace(MemoryFile::read_from(STDIN_FILENO)).path();
   }
-  if (look_at(path_) == Standing::directory) {
+  if (file_type(path_) == FileType::directory) {
     format_ = FileFormat::picture;
     return;
   }

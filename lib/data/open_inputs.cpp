@@ -118,7 +118,7 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
   return SourceColumns(std::move(columns));
 }
 
-[[noreturn]] void refuse_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
+[[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
   std::vector<std::string> readers;
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = spec.find(name);
@@ -165,7 +165,7 @@ Opened open_as_run(const Group& group, const Wanted& wanted) {
     expected.insert(expected.end(), request.targets.begin(), request.targets.end());
     return {open_json_arrays(file, expected), first};
   }
-  if (!request.targets.empty()) refuse_unlabelled(file, spec);
+  if (!request.targets.empty()) reject_unlabelled(file, spec);
   return {open_arrays(group, spec, request.inputs, text), first};
 }
 
@@ -199,7 +199,7 @@ std::vector<Group> group_files(const GivenFiles& files) {
   std::vector<Group> groups;
   bool was_picture = false;
   for (const GivenFile& file : files) {
-    const bool is_picture = file.format() == FileFormat::picture && look_at(file.path()) == Standing::file;
+    const bool is_picture = file.format() == FileFormat::picture && file_type(file.path()) == FileType::file;
     if (is_picture && was_picture) {
       auto& pictures = groups.back().pictures;
       if (pictures.empty()) pictures.push_back(groups.back().file.path());

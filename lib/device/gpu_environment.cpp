@@ -18,8 +18,8 @@ bool gpu_is_expected(const std::string& root) {
 }
 
 bool peer_access_is_wanted() {
-  const char* said = std::getenv("DTRAIN_P2P");
-  return !said || std::string_view(said) != "0";
+  const char* value = std::getenv("DTRAIN_P2P");
+  return !value || std::string_view(value) != "0";
 }
 
 void set_gpu_environment() {

@@ -84,7 +84,7 @@ UserError why_not_opened(const std::string& path) {
   return UserError(fmt::format("{}: expected an HDF5 file, found something else or a damaged one", path));
 }
 
-void refuse_links(hid_t group, const std::string& path, const std::string& name) {
+void reject_links(hid_t group, const std::string& path, const std::string& name) {
   for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
     const std::string part = name.substr(0, end);
     H5L_info_t link;
@@ -95,7 +95,7 @@ void refuse_links(hid_t group, const std::string& path, const std::string& name)
   }
 }
 
-void refuse_foreign_storage(hid_t dataset, const std::string& where) {
+void reject_foreign_storage(hid_t dataset, const std::string& where) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
     throw UserError(

@@ -15,10 +15,10 @@ UserError why_not_opened(const std::string& path);
 
 /// Throws UserError unless every component of `name`, starting at `group`, is a hard link: an external link
 /// would open any file that the data name. Stops at the first missing component.
-void refuse_links(hid_t group, const std::string& path, const std::string& name);
+void reject_links(hid_t group, const std::string& path, const std::string& name);
 
 /// Throws UserError if the dataset is stored in other files or uses a filter that this libhdf5 lacks.
-void refuse_foreign_storage(hid_t dataset, const std::string& where);
+void reject_foreign_storage(hid_t dataset, const std::string& where);
 
 /// Throws UserError if a dataset's chunk index is damaged or lacks chunks; libhdf5 1.10 returns zeros for
 /// chunks that it does not find. A dataset with a user-defined fill value may lack chunks.

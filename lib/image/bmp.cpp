@@ -128,8 +128,8 @@ class BmpRows final : public PictureRows {
   /// Reads the palette and returns the offset of its end.
   size_t read_palette(uint32_t header, bool old) {
     const size_t entry = old ? 3 : 4, most = size_t{1} << bits_;
-    const size_t said = old ? 0 : number(46, 4);
-    const size_t count = said == 0 || said > most ? most : said;
+    const size_t declared = old ? 0 : number(46, 4);
+    const size_t count = declared == 0 || declared > most ? most : declared;
     for (size_t i = 0; i < count; ++i) {
       const uint32_t colour = number(14 + header + entry * i, 3);
       palette_[i] = {static_cast<uint8_t>(colour >> 16), static_cast<uint8_t>(colour >> 8),

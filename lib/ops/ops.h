@@ -71,8 +71,8 @@ class Convolution {
                              void* scratch) = 0;
   /// Returns true if backward_filter() also computes the bias's gradient. Otherwise it is the sum over all
   /// pixels of diff_dst, which has the plain layout then: Ops::column_sum or Ops::sum_backward_bias.
-  virtual bool gives_bias_gradient() const = 0;
-  /// `diff_bias` is null if there is no bias or gives_bias_gradient() is false.
+  virtual bool computes_bias_gradient() const = 0;
+  /// `diff_bias` is null if there is no bias or computes_bias_gradient() is false.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                                void* scratch) = 0;
 };

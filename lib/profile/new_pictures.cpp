@@ -97,9 +97,9 @@ std::string picture_transforms(int64_t side, int channels) {
 }
 
 /// Splits without a folder are drawn from the training split.
-std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
+std::string picture_dataset(const NewOptions& options, const InspectedPictures& looked, int64_t side,
                             int channels) {
-  const auto split = [&](const char* name, const LookedAtPictures::Split& found) {
+  const auto split = [&](const char* name, const InspectedPictures::Split& found) {
     if (found.path.empty()) return drawn_split(name, true);
     return fmt::format("  {}: {{images: {{directory: {}, {}}}}}\n", name,
                        yaml_string(path_from_config(options, found.path)),
@@ -134,7 +134,7 @@ std::string describe_named(const TableProfile& table, const NamedPictures& pictu
 }  // namespace
 
 NewConfig picture_config(const NewOptions& options) {
-  const LookedAtPictures looked = look_at_pictures(options.data);
+  const InspectedPictures looked = inspect_pictures(options.data);
   const int64_t pictures = std::accumulate(looked.counts.begin(), looked.counts.end(), int64_t{0});
   const auto [least, most] = std::minmax_element(looked.counts.begin(), looked.counts.end());
   const PictureLook& look = looked.train.look;

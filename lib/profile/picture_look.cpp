@@ -71,7 +71,7 @@ Found read_headers(const PictureSource& files, int64_t stride) {
 
 /// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to
 /// one flag per file: true if all files were read and this one is not an image.
-PictureLook look_at_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr) {
+PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr) {
   constexpr int64_t kMostLooks = 20'000;
   constexpr size_t kMostNames = 3;
   const int64_t stride = std::max<int64_t>(1, (files.size() + kMostLooks - 1) / kMostLooks);
@@ -138,7 +138,7 @@ std::optional<NamedPictures> find_named_pictures(const TableProfile& table, cons
         const auto tried = values.begin() + static_cast<ptrdiff_t>(std::min(kTries, values.size()));
         if (!std::all_of(values.begin(), tried, add)) continue;
         std::for_each(tried, values.end(), add);
-        PictureLook look = look_at_files(*picture_files(std::move(listing)));
+        PictureLook look = inspect_files(*picture_files(std::move(listing)));
         if (look.has_pictures())
           return NamedPictures{column, name.empty() ? "" : folder, extension, std::move(look)};
       }
@@ -148,15 +148,15 @@ std::optional<NamedPictures> find_named_pictures(const TableProfile& table, cons
   FileListing listing;
   for (const std::string& value : table.columns[*column].values)
     listing.files.push_back(list_file(path_in(beside, value)));
-  return NamedPictures{*column, "", "", look_at_files(*picture_files(std::move(listing)))};
+  return NamedPictures{*column, "", "", inspect_files(*picture_files(std::move(listing)))};
 }
 
 namespace {
 
 /// Analyzes the folder of a split other than training.
-LookedAtPictures::Split look_at_split(const std::string& path) {
+InspectedPictures::Split inspect_split(const std::string& path) {
   if (path.empty()) return {};
-  return {path, look_at_files(*picture_files(list_pictures(path)))};
+  return {path, inspect_files(*picture_files(list_pictures(path)))};
 }
 
 /// Counts a folder's images of each class.
@@ -177,12 +177,12 @@ std::vector<int64_t> count_classes(const std::string& folder, const PictureClass
 
 }  // namespace
 
-LookedAtPictures look_at_pictures(const std::string& folder) {
-  LookedAtPictures looked;
+InspectedPictures inspect_pictures(const std::string& folder) {
+  InspectedPictures looked;
   std::string train = split_called(folder, kTrainFolders);
   if (!train.empty()) {
-    looked.validation = look_at_split(split_called(folder, kValidationFolders));
-    looked.test = look_at_split(split_called(folder, kTestFolders));
+    looked.validation = inspect_split(split_called(folder, kValidationFolders));
+    looked.test = inspect_split(split_called(folder, kTestFolders));
   } else {  // a class may be called "train", next to "bus"
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
@@ -195,7 +195,7 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
     throw UserError(
         fmt::format("{}: expected a folder of images for each class, found a single class", train));
   std::vector<bool> is_bad;
-  looked.train = {train, look_at_files(*picture_files(list.files), &is_bad)};
+  looked.train = {train, inspect_files(*picture_files(list.files), &is_bad)};
   if (!looked.train.look.has_pictures())
     throw UserError(fmt::format("{}: expected images (JPEG, PNG, BMP), found none", train));
   looked.classes = list.class_names;

@@ -35,7 +35,7 @@ struct NamedPictures {
 /// else. Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
 
-struct LookedAtPictures {
+struct InspectedPictures {
   /// A folder of class folders; `path` is "" if there is none.
   struct Split {
     std::string path;
@@ -49,6 +49,6 @@ struct LookedAtPictures {
 
 /// Lists the files and reads their headers. Throws UserError if the folder does not have at least two class
 /// folders with images (JPEG, PNG, BMP), or if a class has no images.
-LookedAtPictures look_at_pictures(const std::string& folder);
+InspectedPictures inspect_pictures(const std::string& folder);
 
 }  // namespace dtrain

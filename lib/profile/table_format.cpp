@@ -97,7 +97,7 @@ std::string piped(const std::string& command, const std::string& file, const std
                                : fmt::format("{} {} > {}", command, path, to);
 }
 
-TableFormat look_at_format(const std::string& path) {
+TableFormat detect_format(const std::string& path) {
   const CsvText text(path, ',');
   const std::vector<std::string_view> lines = first_lines(text);
   for (const char c : {'#', '%'}) {

@@ -13,7 +13,7 @@ struct TableFormat {
 
 /// Guesses the format from the first lines. Throws UserError if lines look like comments but their first
 /// character also occurs in values.
-TableFormat look_at_format(const std::string& path);
+TableFormat detect_format(const std::string& path);
 
 /// Returns a delimiter as written in the configuration.
 std::string yaml_delimiter(char delimiter);

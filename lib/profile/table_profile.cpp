@@ -14,7 +14,7 @@ namespace dtrain {
 namespace {
 
 /// Throws UserError for file formats that are often given instead of a text table.
-void refuse_other_formats(const CsvText& text) {
+void reject_other_formats(const CsvText& text) {
   const std::string_view start(text.begin(),
                                static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));
   const auto refuse = [&](const std::string& found) {
@@ -32,7 +32,7 @@ void refuse_other_formats(const CsvText& text) {
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }
 
-void refuse_binary(const CsvText& text) {
+void reject_binary(const CsvText& text) {
   const char* const zero = std::find(text.begin(), text.end(), '\0');
   if (zero != text.end()) text.fail_line(zero, "expected text in columns, found binary data");
 }
@@ -148,10 +148,10 @@ bool improve(const TableProfile& table, TableReading& reading) {
 }  // namespace
 
 TableProfile profile_csv(const std::string& path) {
-  const TableFormat format = look_at_format(path);
+  const TableFormat format = detect_format(path);
   const CsvText text(path, format.delimiter, format.comment);
-  refuse_other_formats(text);
-  refuse_binary(text);
+  reject_other_formats(text);
+  reject_binary(text);
   if (text.skip_blank(text.begin()) == text.end())
     throw UserError(fmt::format("{}: expected a table, found an empty file", path));
   TableReading reading;

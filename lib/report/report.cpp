@@ -156,14 +156,14 @@ Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
 /// Returns the configuration keys written by the user, or null if the run did not record them.
 Json written_keys(const RunFiles& run) {
   std::set<std::string> keys;
-  bool said = false;
+  bool found = false;
   for (const Json& event : run.events)
     if (const Json* written = event.find("written"); written && written->is_array()) {
-      said = true;
+      found = true;
       for (const Json& key : written->items())
         if (key.is_string()) keys.insert(key.as_string());
     }
-  if (!said) return {};
+  if (!found) return {};
   Json list = Json::array();
   for (const std::string& key : keys) list.push(key);
   return list;

@@ -98,12 +98,12 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
       .set("pictures", std::move(pictures));
 }
 
-/// Returns the `count` worst of `rows` evenly spaced samples, or null if `is_to_end` returned true.
+/// Returns the `count` worst of `rows` evenly spaced samples, or null if `should_stop` returned true.
 Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int64_t rows, int64_t count,
-              bool by_row, const std::function<bool()>& is_to_end) {
+              bool by_row, const std::function<bool()>& should_stop) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);
   auto samples = worst_samples(config, engine, spread, std::min(config.train.batch_size, rows),
-                               static_cast<size_t>(count), is_to_end);
+                               static_cast<size_t>(count), should_stop);
   if (!samples) return {};
   if (by_row)
     std::sort(samples->begin(), samples->end(), [](const auto& a, const auto& b) { return a.row < b.row; });
@@ -115,7 +115,7 @@ Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int6
 }  // namespace
 
 Json show_samples(const RunConfig& config, Engine& engine, const Dataset& data, const std::string& split,
-                  const std::function<bool()>& is_to_end) {
+                  const std::function<bool()>& should_stop) {
   const auto first = data.columns().begin();
   const auto inputs = static_cast<std::ptrdiff_t>(config.graph.inputs.size());
   if (data.size() == 0 || std::none_of(first, first + inputs, is_picture_input)) return {};
@@ -124,8 +124,8 @@ Json show_samples(const RunConfig& config, Engine& engine, const Dataset& data, 
   if (averaged) engine.state().swap_average();
   Json samples, worst;
   try {
-    samples = worst_of(config, engine, data, shown, shown, true, is_to_end);
-    worst = worst_of(config, engine, data, looked_at, shown, false, is_to_end);
+    samples = worst_of(config, engine, data, shown, shown, true, should_stop);
+    worst = worst_of(config, engine, data, looked_at, shown, false, should_stop);
   } catch (...) {
     if (averaged) engine.state().swap_average();
     throw;

@@ -12,7 +12,7 @@ std::vector<Optimizer::Slot> RunConfig::slots() const {
 
 namespace {
 
-[[noreturn]] void refuse_model_alone(const std::string& path, const char* missing, const char* set) {
+[[noreturn]] void reject_model_alone(const std::string& path, const char* missing, const char* set) {
   throw UserError(
       fmt::format("{0}: the configuration of this model has no `{1}`; add one ({2}), or train another "
                   "configuration that starts with its weights (model: {{weights: {{from: {0}}}}})",
@@ -22,11 +22,11 @@ namespace {
 }  // namespace
 
 void RunConfig::require_train(const std::string& path) const {
-  if (!has_training()) refuse_model_alone(path, "train", "--set train.loss=mse --set train.optimizer=adam");
+  if (!has_training()) reject_model_alone(path, "train", "--set train.loss=mse --set train.optimizer=adam");
 }
 
 void RunConfig::require_dataset(const std::string& path) const {
-  if (!has_dataset()) refuse_model_alone(path, "dataset", "--set dataset=FILE.yaml");
+  if (!has_dataset()) reject_model_alone(path, "dataset", "--set dataset=FILE.yaml");
 }
 
 std::vector<TensorSpec> RunConfig::targets() const {

@@ -300,13 +300,13 @@ Json run_config_json_schema() {
                           .set("description", "the path of a YAML file that holds it");
     Json either = Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
     for (const char* keyword : {"description", "default"})
-      if (const Json* said = schema.at("properties").at(key).find(keyword)) either.set(keyword, *said);
+      if (const Json* entry = schema.at("properties").at(key).find(keyword)) either.set(keyword, *entry);
     return either;
   };
   Json train = train_schema().json_schema();
   Json train_properties = *train.find("properties");
   const auto describe = [&train_properties](const char* key, Json part) {
-    if (const Json* said = train_properties.at(key).find("description")) part.set("description", *said);
+    if (const Json* entry = train_properties.at(key).find("description")) part.set("description", *entry);
     train_properties.set(key, std::move(part));
   };
   describe("loss", heads_json_schema());

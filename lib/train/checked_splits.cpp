@@ -44,7 +44,7 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
-  std::set<std::string> failed, said;  // splits that are read alike repeat the same messages
+  std::set<std::string> failed, reported;  // splits that are read alike repeat the same messages
   CheckedData checked;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
@@ -53,14 +53,14 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
       for (const std::string& warning : data->warnings())
-        if (said.insert(warning).second) warn(warning);
+        if (reported.insert(warning).second) warn(warning);
       if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       if (split == config.dataset.find("train"))
         for (const std::string& warning : class_warnings(config, data->facts())) warn(warning);
       checked.splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
-      if (said.insert(error.what()).second) mistakes.push_back(error.what());
+      if (reported.insert(error.what()).second) mistakes.push_back(error.what());
       failed.insert(name);
     }
   }

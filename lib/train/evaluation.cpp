@@ -166,11 +166,11 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
 }
 
 std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
-                                       const std::function<bool()>& is_to_end) {
+                                       const std::function<bool()>& should_stop) {
   std::vector<double> sums(count_totals(config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
-    if (is_to_end && is_to_end()) return std::nullopt;
+    if (should_stop && should_stop()) return std::nullopt;
     const BatchTotals& totals = engine.evaluate(*batch);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }

@@ -62,9 +62,9 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
 /// Computes the loss only.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 
-/// Computes loss and metrics over a whole split. Returns nullopt as soon as `is_to_end` (called before each
+/// Computes loss and metrics over a whole split. Returns nullopt as soon as `should_stop` (called before each
 /// batch; null: never) returns true.
 std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
-                                       const std::function<bool()>& is_to_end);
+                                       const std::function<bool()>& should_stop);
 
 }  // namespace dtrain

@@ -77,7 +77,7 @@ class HeadArrays {
 
 bool visit_predictions(const RunConfig& config, Engine& engine, const std::shared_ptr<const Dataset>& data,
                        int64_t batch_size, std::span<PredictionVisitor* const> visitors,
-                       const std::function<bool()>& is_to_end) {
+                       const std::function<bool()>& should_stop) {
   std::vector<HeadArrays> heads;
   for (size_t head = 0; head < config.heads.size(); ++head) heads.emplace_back(config, head, batch_size);
   Loader loader(std::make_shared<InputsOf>(data, config.graph.inputs.size()),
@@ -85,7 +85,7 @@ bool visit_predictions(const RunConfig& config, Engine& engine, const std::share
   int64_t first = 0;
   loader.begin(0, 0);
   while (const auto batch = loader.next()) {
-    if (is_to_end()) return false;
+    if (should_stop()) return false;
     const std::vector<int64_t> rows = row_numbers(first, batch->size());
     first += batch->size();
     std::vector<View> views;

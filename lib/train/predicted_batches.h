@@ -35,10 +35,10 @@ class PredictionVisitor {
 
 /// Runs every sample through the model once, in order, and passes each batch to all visitors. `engine`:
 /// allocated for prediction with batches of `batch_size`. `data`: columns of inputs, targets and, if the
-/// run's rows have weights, the weights. Returns false if `is_to_end`, which is called before each batch, has
-/// returned true.
+/// run's rows have weights, the weights. Returns false if `should_stop`, which is called before each batch,
+/// has returned true.
 bool visit_predictions(const RunConfig& config, Engine& engine, const std::shared_ptr<const Dataset>& data,
                        int64_t batch_size, std::span<PredictionVisitor* const> visitors,
-                       const std::function<bool()>& is_to_end);
+                       const std::function<bool()>& should_stop);
 
 }  // namespace dtrain

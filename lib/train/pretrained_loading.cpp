@@ -134,7 +134,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     diagnostics.error(options.mark, fmt::format("weights: {}: {}", options.from, message));
   };
   const std::vector<Wanted> wanted = weights_of(graph);
-  std::vector<std::string> of_model, anew, missing, unused;
+  std::vector<std::string> of_model, initial, missing, unused;
   for (const Wanted& weight : wanted) of_model.push_back(weight.name);
   check_patterns(options, file_names(result.file.weights()), of_model, diagnostics);
 
@@ -149,7 +149,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
     if (matched(options.skip, weight.name))
-      anew.push_back(weight.name);
+      initial.push_back(weight.name);
     else if (offer == offered.end())
       missing.push_back(weight.name);
     else if (!offer->second->data)
@@ -177,7 +177,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
                     list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
-  if (!anew.empty()) result.description += "; with initial values: " + list_some(anew);
+  if (!initial.empty()) result.description += "; with initial values: " + list_some(initial);
 }
 
 }  // namespace

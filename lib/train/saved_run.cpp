@@ -106,7 +106,7 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
       try {
         return Checkpoint::load(paths[i]);
       } catch (const UserError& error) {
-        gone = look_at(paths[i]) == Standing::nothing;
+        gone = file_type(paths[i]) == FileType::nothing;
         if (gone) continue;
         damaged.insert(paths[i]);
         warn(std::string(error.what()) + (i > 0 ? "; using the previous one" : ""));
@@ -144,7 +144,7 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                                   directory.path(), why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
-    if (look_at(path) != Standing::nothing || tries == 0) return Checkpoint::load(path);
+    if (file_type(path) != FileType::nothing || tries == 0) return Checkpoint::load(path);
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
       throw UserError(
@@ -159,14 +159,14 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 
 std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn) {
   if (auto imported = imported_model_at(path)) return *std::move(imported);
-  if (look_at(path) != Standing::directory) return path;
+  if (file_type(path) != FileType::directory) return path;
   const RunDirectory directory = *run_directory_of(path);
   const std::optional<Checkpoint> newest = load_newest(directory, warn);
   if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
   const TrainingState state = saved_state(*newest);
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
-  if (look_at(best) != Standing::nothing) return best;
+  if (file_type(best) != FileType::nothing) return best;
   warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the latter", best,
                    newest->path()));
   return newest->path();
@@ -174,19 +174,19 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
 
 std::optional<std::string> imported_model_at(const std::string& path) {
   std::string file = (fs::path(path) / kImportedWeights).string();
-  if (look_at(path) != Standing::directory || look_at(file) != Standing::file) return std::nullopt;
+  if (file_type(path) != FileType::directory || file_type(file) != FileType::file) return std::nullopt;
   if (RunDirectory(path).is_run()) return std::nullopt;
   return file;
 }
 
 std::optional<RunDirectory> run_directory_of(const std::string& path) {
-  const Standing standing = look_at(path);
-  if (standing == Standing::nothing)
+  const FileType type = file_type(path);
+  if (standing == FileType::nothing)
     throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
-  if (standing != Standing::directory) return RunDirectory::around(path);
+  if (standing != FileType::directory) return RunDirectory::around(path);
   const fs::path given = real_path(path);
   const bool inside =
-      given.filename() == "checkpoints" && look_at((given / "checkpoints").string()) == Standing::nothing;
+      given.filename() == "checkpoints" && file_type((given / "checkpoints").string()) == FileType::nothing;
   return RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
 }
 
@@ -211,7 +211,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
                         const std::function<void(const std::string&)>& warn, Which which) {
   const std::string path = imported_model_at(given).value_or(given);
   std::optional<RunDirectory> directory = run_directory_of(path);
-  if (look_at(path) != Standing::directory) {
+  if (file_type(path) != FileType::directory) {
     if (which == Which::best)
       throw UserError(fmt::format("{}: is a single checkpoint; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
@@ -288,11 +288,11 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       if (is_trained(engine.layout(), slice)) state.slots_since[slice.path()] = state.step;
     return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
   }
-  std::vector<std::string> anew;
+  std::vector<std::string> reset;
   for (const ParameterSlice& slice : engine.layout().slices()) {
     if (wanted.empty() || !is_trained(engine.layout(), slice)) continue;
     if (was_not_trained(checkpoint, slice)) {
-      anew.push_back(slice.path());
+      reset.push_back(slice.path());
       state.slots_since[slice.path()] = state.step;
       continue;
     }
@@ -300,10 +300,10 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
     for (const Optimizer::Slot& slot : wanted)
       restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, engine);
   }
-  if (anew.empty()) return "";
+  if (reset.empty()) return "";
   return fmt::format(
       "the checkpoint has no optimizer state for {}, not trained before: {} with initial values",
-      list_some(anew), anew.size() == 1 ? "it starts" : "they start");
+      list_some(reset), reset.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace
@@ -317,12 +317,12 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
                                  TrainingState& state) {
   engine.allocate(Plan::Purpose::training, config.train.batch_size);
   restore_weights(checkpoint, engine);
-  std::string anew = restore_slots(checkpoint, config, engine, state);
+  std::string reset = restore_slots(checkpoint, config, engine, state);
   engine.set_slots_since(state.slots_since);
   const std::string average = restore_average(checkpoint, engine);
-  if (!average.empty()) anew += (anew.empty() ? "" : "; ") + average;
+  if (!average.empty()) reset += (reset.empty() ? "" : "; ") + average;
   engine.state().finish_writing();
-  return anew;
+  return reset;
 }
 
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,

@@ -30,13 +30,13 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
-  std::set<std::string> said;  // splits of the same files have the same warnings
+  std::set<std::string> reported;  // splits of the same files have the same warnings
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
     samples = std::max(samples, loader->samples());
     for (const std::string& warning : loader->dataset().warnings())
-      if (said.insert(warning).second) observer_.on_warning(warning);
+      if (reported.insert(warning).second) observer_.on_warning(warning);
     ahead += loader->read_ahead_memory();
   }
   for (const std::string& warning : class_warnings(config_, config_.dataset.facts))
@@ -97,7 +97,7 @@ bool Trainer::train() {
 /// rejected) or no step was finished, only writes a best epoch that was not saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
-    if (!sound_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
+    if (!is_valid_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
     finish_steps(0);
     checkpointing_->end();
     observer_.on_warning(fmt::format("the run fails at step {}; saved {}", state_.step,
@@ -112,7 +112,7 @@ bool Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
   clock_.begin_epoch();
   while (const auto batch = next_batch()) {
-    if (is_to_end()) return false;
+    if (should_stop()) return false;
     const int64_t step = state_.step + engine_->pending();
     launch(*batch, step);
     finish_steps(engine_->most_pending());
@@ -120,7 +120,7 @@ bool Trainer::train_epoch() {
     if (world_.any(checkpointing_->due_after_step(step + 1))) save_async(false);
   }
   finish_steps(0);
-  return !is_to_end();
+  return !should_stop();
 }
 
 std::shared_ptr<const Batch> Trainer::next_batch() {
@@ -152,7 +152,7 @@ void Trainer::save_async(bool announce) {
 
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
 /// applies to all.
-bool Trainer::is_to_end(bool may_save) {
+bool Trainer::should_stop(bool may_save) {
   if (may_save && world_.any(requests_.save.exchange(false))) save_async(true);
   stop_ = static_cast<int>(world_.all_reduce_max(requests_.stop));
   if (stop_ != 0) return true;
@@ -179,12 +179,12 @@ void Trainer::finish_step() {
   const double step_loss = loss_of(config_, totals.sums, totals.samples);
   ++state_.step;
   ++state_.step_in_epoch;
-  sound_ = false;  // until all checks have passed
+  is_valid_ = false;  // until all checks have passed
   if (is_suspect(config_, step_loss) && !std::exchange(samples_checked_, true))
     check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
-  sound_ = true;
+  is_valid_ = true;
   const double seconds = clock_.end_step();
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;

@@ -68,7 +68,7 @@ class Trainer {
 
  private:
   void take_pretrained();
-  void check_data_goes_on(const std::string& path);
+  void check_data_unchanged(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
   bool train();
@@ -101,7 +101,7 @@ class Trainer {
   void launch(const Batch& batch, int64_t step);
   double run_seconds_left(double epoch_seconds_left) const;
   void save_async(bool announce);
-  bool is_to_end(bool may_save = true);
+  bool should_stop(bool may_save = true);
   void save_after_failure(int64_t first_step);
 
   RunPlan plan_;  // with the facts of the training split
@@ -118,7 +118,7 @@ class Trainer {
   /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.
   std::set<std::string> warned_;
   bool restored_ = false;
-  bool sound_ = true;  // false if the loss or the weights were rejected
+  bool is_valid_ = true;  // false if the loss or the weights were rejected
   RunClock clock_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the engine's memory
 };

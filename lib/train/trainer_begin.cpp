@@ -22,7 +22,7 @@ std::string written_in(const ConfigNode& part, std::string_view key) {
 
 /// Throws UserError for changes because of which an unfinished epoch would use samples twice or never, or mix
 /// different kinds of sums.
-void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
+void check_epoch_continues(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
   const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
     throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
@@ -38,7 +38,7 @@ void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const
 
 /// If the data changed within an epoch, samples would be used twice or never: throws UserError. Between
 /// epochs, a change may be intended, and is only a warning.
-void Trainer::check_data_goes_on(const std::string& path) {
+void Trainer::check_data_unchanged(const std::string& path) {
   for (const auto& [split, before] : std::exchange(state_.data, data_)) {
     const auto now = data_.find(split);
     const std::string change = now == data_.end() ? "" : describe_change(before, now->second);
@@ -89,10 +89,11 @@ void Trainer::take_pretrained() {
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = saved_state(checkpoint);
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
-  if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
-  check_data_goes_on(checkpoint.path());
-  if (const std::string anew = restore_for_training(checkpoint, config_, *engine_, state_); !anew.empty())
-    observer_.on_warning(anew);
+  if (state_.step_in_epoch > 0) check_epoch_continues(checkpoint.path(), saved, config_.resolved);
+  check_data_unchanged(checkpoint.path());
+  if (const std::string warning = restore_for_training(checkpoint, config_, *engine_, state_);
+      !warning.empty())
+    observer_.on_warning(warning);
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     engine_->state().set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});

@@ -19,12 +19,12 @@ std::optional<Measures> Trainer::validate() {
   // While the average replaces the weights, a checkpoint would save the wrong ones.
   const bool may_save = !engine_->state().has_average();
   int64_t step = 0;
-  const auto is_to_end_before_batch = [&] {
+  const auto should_stop_before_batch = [&] {
     observer_.on_validation(state_.epoch + 1, config_.train.epochs, ++step, validation_->steps_per_epoch());
-    return is_to_end(may_save);
+    return should_stop(may_save);
   };
   const auto evaluate = [&] {
-    return evaluate_split(config_, *engine_, *validation_, is_to_end_before_batch);
+    return evaluate_split(config_, *engine_, *validation_, should_stop_before_batch);
   };
   if (may_save) return evaluate();
   engine_->state().swap_average();
@@ -43,7 +43,7 @@ void Trainer::check_weights() {
   if (!wants_finite_weights(config_.train.callbacks)) return;
   const std::string weight = engine_->state().first_weight_not_finite();
   if (weight.empty()) return;
-  sound_ = false;
+  is_valid_ = false;
   throw Error(
       fmt::format("the weight '{}' has elements that are not finite at step {} (epoch {}); earlier "
                   "checkpoints are unchanged",

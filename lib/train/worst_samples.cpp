@@ -121,10 +121,10 @@ void WorstSamples::visit(const PredictedBatch& batch) {
 std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Engine& engine,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,
-                                                      const std::function<bool()>& is_to_end) {
+                                                      const std::function<bool()>& should_stop) {
   WorstSamples worst(config, *data, count);
   PredictionVisitor* const visitors[] = {&worst};
-  if (!visit_predictions(config, engine, data, batch_size, visitors, is_to_end)) return std::nullopt;
+  if (!visit_predictions(config, engine, data, batch_size, visitors, should_stop)) return std::nullopt;
   return worst.take();
 }
 

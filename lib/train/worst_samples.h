@@ -42,11 +42,11 @@ class WorstSamples final : public PredictionVisitor {
   std::vector<WorstSample> samples_;
 };
 
-/// Returns the worst samples of a split; nullopt if `is_to_end`, which is called before each batch, has
+/// Returns the worst samples of a split; nullopt if `should_stop`, which is called before each batch, has
 /// returned true. `engine`: allocated for prediction with batches of `batch_size`.
 std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Engine& engine,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,
-                                                      const std::function<bool()>& is_to_end);
+                                                      const std::function<bool()>& should_stop);
 
 }  // namespace dtrain

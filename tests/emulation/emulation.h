@@ -96,7 +96,7 @@ void block_graph_launches(int device);
 
 /// Makes this device capture `after` calls and reject the next, like a tool that does not support a call; -1:
 /// no device.
-void refuse_capture(int device, size_t after = 0);
+void reject_capture(int device, size_t after = 0);
 
 /// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: that of the header.
 void set_nccl_version(int version);

@@ -103,7 +103,7 @@ bool is_captured(cudaStream_t stream) {
   return stream && stream != cudaStreamLegacy && stream->capture;
 }
 
-void refuse_capture(int device, size_t after) {
+void reject_capture(int device, size_t after) {
   const auto lock = lock_machine();
   refusing_device = device;
   captured_calls = after;

@@ -43,10 +43,10 @@ TEST_CASE("plans are added up by memory: all CPUs have the host's, each GPU has 
   CHECK(demands[2].total() == 6 * kMega);
   CHECK(demands[2].excess() == doctest::Approx(-1e6));
   CHECK(scarcest(demands).name() == "gpu:0");
-  CHECK(
-      shortage(demands[1], 64) ==
-      "gpu:0: batches of 64 need 9.0 MB (4.0 MB of parameters, 5.0 MB of activations), but 8.0 MB is available (its "
-      "free memory)");
+  CHECK(shortage(demands[1], 64) ==
+        "gpu:0: batches of 64 need 9.0 MB (4.0 MB of parameters, 5.0 MB of activations), but 8.0 MB is "
+        "available (its "
+        "free memory)");
 }
 
 TEST_CASE("each part of a demand is named, and parts without bytes are left out") {
@@ -58,11 +58,12 @@ TEST_CASE("each part of a demand is named, and parts without bytes are left out"
   plan.metrics = 7 * kMega;
   CHECK(plan.total() == 28 * kMega);
   const HostNeeds needs{.metrics = kMega, .data = 2 * kMega, .read_ahead = 8 * kMega, .copies = 9 * kMega};
-  CHECK(
-      sum_demands({&plan, 1}, needs, {}, {})[0].parts() ==
-      "1.0 MB of parameters, 3.0 MB of the optimizer's slots, 4.0 MB of gradients, 2.0 MB of activations, 5.0 MB of "
-      "batches in transfer, 8.0 MB of samples, 8.0 MB of metrics, 8.0 MB of batches read ahead, 9.0 MB of copies on "
-      "the host");
+  CHECK(sum_demands({&plan, 1}, needs, {}, {})[0].parts() ==
+        "1.0 MB of parameters, 3.0 MB of the optimizer's slots, 4.0 MB of gradients, 2.0 MB of activations, "
+        "5.0 MB of "
+        "batches in transfer, 8.0 MB of samples, 8.0 MB of metrics, 8.0 MB of batches read ahead, 9.0 MB of "
+        "copies on "
+        "the host");
   CHECK(sum_demands({}, {.copies = kMega}, {}, {})[0].parts() == "1.0 MB of copies on the host");
 }
 
@@ -74,7 +75,8 @@ TEST_CASE("the host's plan may fit only if others give up memory") {
   CHECK(host_advice(demand_with(30), 25 * kMega) == "");
   CHECK(host_advice(demand_with(30), 20 * kMega) == "");
   CHECK(host_advice(demand_with(30), 15 * kMega) ==
-        "cpu: 20.0 MB are needed (10.0 MB of parameters, 10.0 MB of activations), but 15.0 MB are free now: the run "
+        "cpu: 20.0 MB are needed (10.0 MB of parameters, 10.0 MB of activations), but 15.0 MB are free now: "
+        "the run "
         "may "
         "be slow, or the system may end it");
   CHECK(host_advice(demand_with(18), 15 * kMega) == "");  // an error, not a warning

@@ -130,7 +130,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
                               spec.bias ? diff_bias.data() : nullptr, scratch.data());
   check_close(diff_kernel.read(), expected.diff_kernel, device.tolerance(error_of(device)));
   if (spec.bias) {
-    if (!convolution.gives_bias_gradient())
+    if (!convolution.computes_bias_gradient())
       device.ops().column_sum(diff_bias.data(), own_diff.data(), dst_shape.elements() / spec.filters,
                               spec.filters);
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);

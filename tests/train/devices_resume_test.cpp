@@ -54,7 +54,7 @@ struct Seen {
   double loss = 0;
 };
 
-Seen look_at(const std::string& run, const std::string& strategy) {
+Seen file_type(const std::string& run, const std::string& strategy) {
   SavedRun saved = load_saved_run(run, {strategy}, [](const std::string&) {});
   Recorder recorder;
   Trainer trainer(plan_of(std::move(saved.config)), *saved.directory, recorder, recorder.requests);
@@ -92,10 +92,10 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
         trainer.start();
         CHECK_THROWS_AS(trainer.run(), Interrupted);
       }
-      const Seen expected = look_at(run.path(), kStrategies[0]);
+      const Seen expected = file_type(run.path(), kStrategies[0]);
       for (size_t j = 0; j < kStrategies.size(); ++j) {
         CAPTURE(kStrategies[j]);
-        const Seen seen = look_at(run.path(), kStrategies[j]);
+        const Seen seen = file_type(run.path(), kStrategies[j]);
         CHECK(largest_difference_of(seen.predictions, expected.predictions) < 1e-5);
         CHECK(seen.loss == doctest::Approx(expected.loss).epsilon(1e-6));
 

@@ -9,20 +9,20 @@ namespace dtrain {
 
 namespace fs = std::filesystem;
 
-Standing look_at(const std::string& path) {
+FileType file_type(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   switch (status.type()) {
     case fs::file_type::not_found:
-      return Standing::nothing;
+      return FileType::nothing;
     case fs::file_type::none:
       throw UserError(path + ": could not be read: " + error.message());
     case fs::file_type::regular:
-      return Standing::file;
+      return FileType::file;
     case fs::file_type::directory:
-      return Standing::directory;
+      return FileType::directory;
     default:
-      return Standing::other;
+      return FileType::other;
   }
 }
 

@@ -5,17 +5,17 @@
 
 namespace dtrain {
 
-enum class Standing { nothing, file, directory, other };
+enum class FileType { nothing, file, directory, other };
 
 /// Returns the type of the file at `path`, following symbolic links. Throws UserError if it cannot be
 /// determined (a folder without search permission, a cycle of links, a name that is too long).
-Standing look_at(const std::string& path);
+FileType file_type(const std::string& path);
 
 /// Returns true if an empty file is at `path`, following symbolic links.
 bool is_empty_file(const std::string& path);
 
 /// Returns the absolute path with links, "." and ".." resolved as far as it exists. Throws UserError as
-/// look_at does.
+/// file_type() does.
 std::string real_path(const std::string& path);
 /// Returns the path without "." and ".." if it still leads to the same place, else unchanged: ".." after a
 /// symbolic link may lead elsewhere.

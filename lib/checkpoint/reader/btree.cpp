@@ -53,23 +53,23 @@ class Tree {
 
   void settle_widths(size_t levels) {
     const size_t size = record_bytes(kind_);
-    const auto refuse_size = [&] {
+    const auto reject_size = [&] {
       refuse("HDF5: a B-tree", "nodes of a sensible size", fmt::format("{}", node_bytes_));
     };
     if (levels > kMostLevels)
       refuse("HDF5: a B-tree", fmt::format("at most {} levels", kMostLevels), fmt::format("{}", levels));
-    if (node_bytes_ < kNodeFrame + size || node_bytes_ > image_.size()) refuse_size();
+    if (node_bytes_ < kNodeFrame + size || node_bytes_ > image_.size()) reject_size();
     const uint64_t in_leaf = (node_bytes_ - kNodeFrame) / size;
     levels_.push_back({in_leaf, in_leaf, 0});
     count_bytes_ = bytes_for(in_leaf);
     for (size_t level = 1; level <= levels; ++level) {
       const Level below = levels_.back();
       const size_t pointer = 8 + count_bytes_ + (level > 1 ? bytes_for(below.most_below) : 0);
-      if (node_bytes_ < kNodeFrame + pointer + size + pointer) refuse_size();
+      if (node_bytes_ < kNodeFrame + pointer + size + pointer) reject_size();
       const uint64_t most = (node_bytes_ - kNodeFrame - pointer) / (size + pointer);
       uint64_t in_subtrees = 0;
       if (__builtin_mul_overflow(most + 1, below.most_below, &in_subtrees) || in_subtrees > kNoAddress - most)
-        refuse_size();
+        reject_size();
       levels_.push_back({most, in_subtrees + most, pointer});
     }
   }

@@ -39,7 +39,7 @@ std::string suggested_file(const fs::path& path) {
 
 /// Describes file types that cannot be read to an end. Returns "" for regular files, and for pipes, whose
 /// writer ends them.
-std::string_view refused_kind(mode_t mode) {
+std::string_view rejected_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return "";
   return S_ISDIR(mode) ? "it is a directory" : S_ISSOCK(mode) ? "it is a socket" : "it is a device";
 }
@@ -90,7 +90,7 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
   struct stat status {};
   std::string bytes(kMaxConfigBytes + 1, '\0');
   std::string why =
-      ::fstat(file, &status) == 0 ? std::string(refused_kind(status.st_mode)) : std::strerror(errno);
+      ::fstat(file, &status) == 0 ? std::string(rejected_kind(status.st_mode)) : std::strerror(errno);
   if (why.empty()) why = read_all(file, bytes);
   ::close(file);
   if (!why.empty()) return fail(why);

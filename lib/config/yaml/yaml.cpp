@@ -89,7 +89,7 @@ class Builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     found_ = true;
-    if (tag != "?" && tag != "!") refuse_tag(mark, tag);
+    if (tag != "?" && tag != "!") reject_tag(mark, tag);
     if (tag == "!") check_quotes(mark);
     add({ConfigNode::scalar(escapes_.restore(value), tag != "?", place(mark))}, mark, anchor);
   }
@@ -129,7 +129,7 @@ class Builder final : public YAML::EventHandler {
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
             YAML::EmitterStyle::value style, bool is_mapping) {
     found_ = true;
-    if (!tag.empty() && tag != "?") refuse_tag(mark, tag);
+    if (!tag.empty() && tag != "?") reject_tag(mark, tag);
     if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, too_deep());
     if (!stack_.empty() && stack_.back().is_mapping && !stack_.back().key)
       throw YAML::ParserException(mark, "expected a scalar key, found a collection or an unclosed bracket");
@@ -231,7 +231,7 @@ class Builder final : public YAML::EventHandler {
     quote_end_line_ = lines > 0 ? mark.line + static_cast<int>(lines) : -1;
   }
 
-  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+  void reject_tag(const YAML::Mark& mark, const std::string& tag) {
     diagnostics_.error(place(mark), fmt::format("tags are not supported, found '{}'", tag));
   }
 

@@ -168,13 +168,13 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
   return {line_at(a, x), line_at(b, y)};
 }
 
-/// Throws UserError if the file holds another data set than the key's and `is_refused(file)` is true.
-template <class IsRefused>
-void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused is_refused) {
+/// Throws UserError if the file holds another data set than the key's and `is_rejected(file)` is true.
+template <class IsRejected>
+void reject_other_data(const std::string& path, const CacheKey& key, IsRejected is_rejected) {
   std::string source = key.source;
   try {
     const InputFile file(path);
-    if (!is_refused(file)) return;
+    if (!is_rejected(file)) return;
     if (const auto header = read_header(file)) source = header->json.at("source").as_string();
   } catch (const Error&) {  // missing, damaged
     return;
@@ -228,12 +228,12 @@ void check_cache_file(const std::string& path) {
 
 void check_cache_file(const std::string& path, const CacheKey& key) {
   check_cache_file(path);
-  refuse_other_data(path, key, [](const InputFile& file) { return file.is_in_use(); });
+  reject_other_data(path, key, [](const InputFile& file) { return file.is_in_use(); });
 }
 
 CachedColumns map_written_file(const std::string& path, const CacheKey& key) {
   if (auto cached = map_cache_file(path, key)) return *std::move(cached);
-  refuse_other_data(path, key, [](const InputFile&) { return true; });
+  reject_other_data(path, key, [](const InputFile&) { return true; });
   throw Error(fmt::format("{}: the cache file was changed while it was written", path));
 }
 

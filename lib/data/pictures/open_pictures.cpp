@@ -86,7 +86,7 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input) {
   const std::string& path = paths.front();
-  if (paths.size() == 1 && look_at(path) == Standing::directory)
+  if (paths.size() == 1 && file_type(path) == FileType::directory)
     return open_pictures(picture_set(list_pictures(path)), options, input);
   PictureSet set = picture_set(FileListing{"", list_files(paths)});
   set.where = path;

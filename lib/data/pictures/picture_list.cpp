@@ -54,7 +54,7 @@ std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
   if (DIR* open = opendir(folder.c_str())) {
     while (const dirent* entry = readdir(open))
-      if (entry->d_name[0] != '.' && look_at(path_in(folder, entry->d_name)) == Standing::directory)
+      if (entry->d_name[0] != '.' && file_type(path_in(folder, entry->d_name)) == FileType::directory)
         names.emplace_back(entry->d_name);
     closedir(open);
   }

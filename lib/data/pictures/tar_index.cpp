@@ -65,8 +65,8 @@ bool has_right_sum(std::string_view header) {
     sum += static_cast<unsigned char>(c);
     of_signed += static_cast<signed char>(c);
   }
-  const auto said = tar_number(field_of(header, kTarSum));
-  return said && (*said == sum || *said == of_signed);
+  const auto stored = tar_number(field_of(header, kTarSum));
+  return stored && (*stored == sum || *stored == of_signed);
 }
 
 /// Returns the program that decompresses a file with these first bytes; null if it is not compressed.
@@ -88,7 +88,7 @@ class TarWalk {
   explicit TarWalk(const InputFile& file) : file_(file) {}
 
   std::vector<TarMember> run() {
-    refuse_packed();
+    reject_packed();
     std::vector<TarMember> members;
     for (int64_t at = 0; at >= 0;) at = step(at, members);
     return members;
@@ -99,7 +99,7 @@ class TarWalk {
     throw UserError(fmt::format("{}: expected {} at byte {}, found {}", file_.path(), expected, at, found));
   }
 
-  void refuse_packed() {
+  void reject_packed() {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
           fmt::format("{}: expected an uncompressed tar archive, found one compressed with {}, whose samples "

@@ -32,9 +32,9 @@ std::string ReadRequest::find(const std::string& file_name) const {
   std::string path = find_file(file_name, folder());
   if (is_empty_file(path)) fail(fmt::format("{}: expected data, found an empty file", path));
   if (root.empty()) return path;
-  if (!file_name.starts_with('/') && look_at(path) == Standing::nothing)
+  if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
     fail(fmt::format("{}: there is no such file{}; set the folder of the data with --set dataset.root=DIR",
-                     path, look_at(root) == Standing::nothing ? ", nor the folder " + root : ""));
+                     path, file_type(root) == FileType::nothing ? ", nor the folder " + root : ""));
   return path;
 }
 

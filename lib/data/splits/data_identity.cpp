@@ -84,7 +84,7 @@ DataIdentity DataIdentity::from_json(const Json& json) {
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths) {
   std::vector<DataIdentity::File> files;
   for (const std::string& path : paths) {
-    if (look_at(path) == Standing::directory) {
+    if (file_type(path) == FileType::directory) {
       files.push_back(
           identify_listing(std::filesystem::path(path).filename().string(), {path, list_folder(path)}));
       continue;

@@ -57,8 +57,8 @@ Graph capture(cudaStream_t stream, const std::function<void()>& work) {
 }  // namespace
 
 bool graphs_wanted() {
-  const char* said = std::getenv("DTRAIN_CUDA_GRAPHS");
-  return !said || std::string_view(said) != "0";
+  const char* value = std::getenv("DTRAIN_CUDA_GRAPHS");
+  return !value || std::string_view(value) != "0";
 }
 
 CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<void()>& work)

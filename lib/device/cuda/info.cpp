@@ -29,7 +29,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// GPUs whose memory GPU `index` can access directly; empty if the query fails.
+/// GPUs prefix memory GPU `index` can access directly; empty if the query fails.
 std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {
@@ -114,8 +114,8 @@ std::vector<GpuInfo> list_gpus() {
     try {
       describe(info, count, nvml);
     } catch (const Error& error) {
-      const std::string said = error.what(), whose = fmt::format("gpu:{}: ", index);
-      if (info.problem.empty()) info.problem = said.starts_with(whose) ? said.substr(whose.size()) : said;
+      const std::string text = error.what(), prefix = fmt::format("gpu:{}: ", index);
+      if (info.problem.empty()) info.problem = text.starts_with(prefix) ? text.substr(prefix.size()) : text;
     }
   }
   return gpus;

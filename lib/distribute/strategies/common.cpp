@@ -69,10 +69,10 @@ std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagn
   return good ? all : std::vector<DeviceId>();
 }
 
-void refuse_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics) {
-  std::set<std::string> said;
+void reject_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics) {
+  std::set<std::string> reported;
   for (const GraphNode& node : graph.nodes)
-    if (node.device && said.insert(node.device->mark.str()).second)
+    if (node.device && reported.insert(node.device->mark.str()).second)
       diagnostics.error(node.device->mark, fmt::format("device: '{}' is assigned to {}, but the strategy "
                                                        "'{}' does not place layers; use `strategy: placed`",
                                                        node.name, node.device->id.str(), strategy));

@@ -24,7 +24,7 @@ std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagn
 
 /// Reports an error at each `device:` of a layer (once per source location), for strategies that do not
 /// support it.
-void refuse_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics);
+void reject_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics);
 
 /// Returns the graph nodes of user-visible layers, in graph order, and their names. Inputs and activations
 /// made for an `activation:` option are left out.

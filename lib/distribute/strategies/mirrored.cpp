@@ -18,7 +18,7 @@ class Mirrored final : public Strategy {
 
   using Strategy::place;
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(work.graph, "mirrored", diagnostics);
+    reject_layers_devices(work.graph, "mirrored", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
     if (devices.empty()) return {};
     const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));

@@ -98,7 +98,7 @@ class Pipeline final : public Strategy {
   using Strategy::place;
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
     const size_t before = diagnostics.count();
-    refuse_layers_devices(work.graph, "pipeline", diagnostics);
+    reject_layers_devices(work.graph, "pipeline", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
     const size_t stages = count_stages(devices.size(), diagnostics);
     Placement placement;

@@ -123,7 +123,7 @@ class Placed final : public Strategy {
   /// that disagree about a layer once.
   Places said_places(const Graph& graph, Diagnostics& diagnostics) const {
     Places places(graph.nodes.size());
-    std::set<std::pair<size_t, size_t>> said;
+    std::set<std::pair<size_t, size_t>> reported;
     for (const int number : layer_nodes(graph)) {
       const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
       std::optional<DeviceId>& place = places[static_cast<size_t>(number)];
@@ -139,7 +139,7 @@ class Placed final : public Strategy {
         if (!place) {
           place = device.id;
           first = i;
-        } else if (*place != device.id && said.emplace(first, i).second) {
+        } else if (*place != device.id && reported.emplace(first, i).second) {
           diagnostics.error(
               pattern,
               fmt::format(
@@ -163,8 +163,8 @@ class Placed final : public Strategy {
       if (const auto& inputs = graph.nodes[i].inputs; !places[i] && !inputs.empty())
         places[i] = places[static_cast<size_t>(inputs[0].node)];
     for (size_t i = places.size(); i-- > 0;) follow_reader(i);
-    const auto said = std::find_if(places.begin(), places.end(), [](const auto& one) { return one; });
-    const std::optional<DeviceId> first = *said;
+    const auto known = std::find_if(places.begin(), places.end(), [](const auto& one) { return one; });
+    const std::optional<DeviceId> first = *known;
     for (std::optional<DeviceId>& place : places)
       if (!place) place = first;
   }

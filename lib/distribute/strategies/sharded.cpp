@@ -23,7 +23,7 @@ class Sharded final : public Strategy {
 
   using Strategy::place;
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(work.graph, "sharded", diagnostics);
+    reject_layers_devices(work.graph, "sharded", diagnostics);
     if (!check_kinds(diagnostics)) return {};
     Placement placement;
     for (const DeviceId& device : present_devices(options_.devices, diagnostics))

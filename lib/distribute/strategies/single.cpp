@@ -16,7 +16,7 @@ class Single final : public Strategy {
 
   using Strategy::place;
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(work.graph, "single", diagnostics);
+    reject_layers_devices(work.graph, "single", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.device, diagnostics);
     Placement placement;
     if (!devices.empty()) placement.replicas = {{devices[0]}};

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kGrain = math::kSquaresGrain;
 
 /// A term as exchanged between ranks: kNumbers doubles, which represent these integers exactly.
-struct ToldTerm {
+struct ExchangedTerm {
   int64_t array, first;
   int level;
   double sum;
@@ -49,25 +49,25 @@ void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, in
 
 std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
                                      std::span<const double> sums, size_t most, size_t arrays) {
-  std::vector<double> told(most * kNumbers, -1.0);  // array -1: unused entry
+  std::vector<double> mine(most * kNumbers, -1.0);  // array -1: unused entry
   for (size_t i = 0; i < terms.size(); ++i) {
     const double numbers[] = {static_cast<double>(terms[i].array), static_cast<double>(terms[i].first),
                               static_cast<double>(terms[i].level), sums[i]};
-    std::copy_n(numbers, kNumbers, told.begin() + static_cast<std::ptrdiff_t>(kNumbers * i));
+    std::copy_n(numbers, kNumbers, mine.begin() + static_cast<std::ptrdiff_t>(kNumbers * i));
   }
-  std::vector<double> heard(told.size() * static_cast<size_t>(everyone.size()));
-  everyone.all_gather(told, heard);
+  std::vector<double> gathered(mine.size() * static_cast<size_t>(everyone.size()));
+  everyone.all_gather(mine, gathered);
 
-  std::vector<ToldTerm> all;
-  for (size_t i = 0; i < heard.size(); i += kNumbers)
-    if (heard[i] >= 0)
-      all.push_back({static_cast<int64_t>(heard[i]), static_cast<int64_t>(heard[i + 1]),
-                     static_cast<int>(heard[i + 2]), heard[i + 3]});
-  std::sort(all.begin(), all.end(), [](const ToldTerm& a, const ToldTerm& b) {
+  std::vector<ExchangedTerm> all;
+  for (size_t i = 0; i < gathered.size(); i += kNumbers)
+    if (gathered[i] >= 0)
+      all.push_back({static_cast<int64_t>(gathered[i]), static_cast<int64_t>(gathered[i + 1]),
+                     static_cast<int>(gathered[i + 2]), gathered[i + 3]});
+  std::sort(all.begin(), all.end(), [](const ExchangedTerm& a, const ExchangedTerm& b) {
     return std::tie(a.array, a.first) < std::tie(b.array, b.first);
   });
   std::vector<math::PairwiseSum> totals(arrays);
-  for (const ToldTerm& term : all) {
+  for (const ExchangedTerm& term : all) {
     math::PairwiseSum& total = totals[static_cast<size_t>(term.array)];
     if (term.first != total.count())
       throw std::logic_error("each part of a summed array must belong to exactly one rank");

@@ -187,7 +187,7 @@ class CpuConvolution final : public Convolution {
     data_.call.run(engine_, {diff_dst, own, diff_src}, data_.rest(scratch));
   }
 
-  bool gives_bias_gradient() const override { return true; }
+  bool computes_bias_gradient() const override { return true; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     void* const own = filter_.reorder ? scratch : diff_kernel;

@@ -40,16 +40,16 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
   }
 
   void moments(const TrainingArguments& args, double* mine) override {
-    auto* const said = static_cast<double*>(args.scratch);
+    auto* const partial = static_cast<double*>(args.scratch);
     const int64_t channels = spec_.channels;
-    for (int thread = 0; thread < threads_; ++thread) said[thread * stride()] = 0.0;  // no rows yet
+    for (int thread = 0; thread < threads_; ++thread) partial[thread * stride()] = 0.0;  // no rows yet
     share([&](int64_t begin, int64_t end, int thread) {
-      double* const own = said + thread * stride();
+      double* const own = partial + thread * stride();
       kernels_.channel_moments(layout_, f32(args.src), own, own + math::moments_size(channels), begin, end);
     });
     mine[0] = static_cast<double>(pixels());
     for (int64_t c = 0; c < channels; ++c) {
-      const math::Moments own = math::moments_of(said, threads_, stride(), channels, c);
+      const math::Moments own = math::moments_of(partial, threads_, stride(), channels, c);
       mine[1 + c] = own.mean;
       mine[1 + channels + c] = own.squares;
     }

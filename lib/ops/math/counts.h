@@ -138,16 +138,16 @@ DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Group&
   if (spec.by_threshold)
     return after_softmax(spec, group, score, columns, [&](const auto& compared) {
       for (int64_t c = group.rank(); c < columns; c += group.size()) {
-        const bool said = compared(c) > spec.threshold, is = target.is(c);
-        if (said && is) add(c, 1.0);
-        if (said) add(columns + c, 1.0);
+        const bool predicted = compared(c) > spec.threshold, is = target.is(c);
+        if (predicted && is) add(c, 1.0);
+        if (predicted) add(columns + c, 1.0);
         if (is) add(2 * columns + c, 1.0);
       }
     });
-  const int64_t said = argmax(group, score, columns), is = class_of(group, target, columns);
+  const int64_t predicted = argmax(group, score, columns), is = class_of(group, target, columns);
   if (is < 0 || group.rank() != 0) return;  // the loss reports a class that does not exist
-  if (said == is) add(is, 1.0);
-  add(columns + said, 1.0);
+  if (predicted == is) add(is, 1.0);
+  add(columns + predicted, 1.0);
   add(2 * columns + is, 1.0);
 }
 
@@ -166,16 +166,16 @@ DTRAIN_HOST_DEVICE inline void count_answers(const CountSpec& spec, const Group&
 template <class Group, class Score, class AddTo>
 DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Group& group, const Score& score,
                                                const RowTarget& target, int64_t columns, const AddTo& add) {
-  int64_t is = 0, said = 0, classes = columns;
+  int64_t is = 0, predicted = 0, classes = columns;
   if (columns == 1) {
     classes = 2;
     is = target.is(0) ? 1 : 0;
-    said = score(0) > spec.threshold ? 1 : 0;
+    predicted = score(0) > spec.threshold ? 1 : 0;
   } else {
     is = class_of(group, target, columns);
-    said = argmax(group, score, columns);
+    predicted = argmax(group, score, columns);
   }
-  if (is >= 0 && group.rank() == 0) add(is * classes + said, 1.0);
+  if (is >= 0 && group.rank() == 0) add(is * classes + predicted, 1.0);
 }
 
 template <class Group, class Score, class AddTo>

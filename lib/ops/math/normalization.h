@@ -36,13 +36,13 @@ struct Moments {
   }
 };
 
-/// Returns a channel's moments over all parts, added in order. `said` holds the statistics of the parts;
+/// Returns a channel's moments over all parts, added in order. `partial` holds the statistics of the parts;
 /// consecutive parts are `stride` doubles apart.
-DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, int64_t stride,
+DTRAIN_HOST_DEVICE inline Moments moments_of(const double* partial, int64_t parts, int64_t stride,
                                              int64_t channels, int64_t channel) {
   Moments all;
   for (int64_t part = 0; part < parts; ++part) {
-    const double* one = said + part * stride;
+    const double* one = partial + part * stride;
     all.add({one[0], one[1 + channel], one[1 + channels + channel]});
   }
   return all;

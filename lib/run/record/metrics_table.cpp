@@ -38,16 +38,16 @@ std::string MetricsTable::row_of(const Json& record) const {
 }
 
 void MetricsTable::update(const History& history) {
-  anew_ = false;
+  header_changed_ = false;
   appended_ = text_.size();
   const std::string_view all = history.text();
   std::vector<Json> records;
   for (size_t end; taken_ < all.size(); taken_ = end + 1) {
     end = all.find('\n', taken_);
     records.push_back(Json::parse(all.substr(taken_, end - taken_)));
-    anew_ = add_columns(records.back()) || anew_;
+    header_changed_ = add_columns(records.back()) || header_changed_;
   }
-  if (anew_) {
+  if (header_changed_) {
     records.clear();
     for (size_t at = 0, end; at < all.size(); at = end + 1) {
       end = all.find('\n', at);
@@ -61,7 +61,7 @@ void MetricsTable::update(const History& history) {
 }
 
 std::optional<std::string_view> MetricsTable::appended() const {
-  if (anew_) return std::nullopt;
+  if (header_changed_) return std::nullopt;
   return std::string_view(text_).substr(appended_);
 }
 

@@ -28,9 +28,9 @@ class MetricsTable {
 
   std::vector<std::string> columns_;
   std::string text_;
-  size_t taken_ = 0;     // bytes of the history read so far
-  size_t appended_ = 0;  // offset of the rows that the last update() appended
-  bool anew_ = false;    // whether the last update() changed the header
+  size_t taken_ = 0;             // bytes of the history read so far
+  size_t appended_ = 0;          // offset of the rows that the last update() appended
+  bool header_changed_ = false;  // whether the last update() changed the header
 };
 
 }  // namespace dtrain

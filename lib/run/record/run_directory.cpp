@@ -239,13 +239,13 @@ bool RunDirectory::try_hold() {
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
   held_->missing_tensorboard = !exists(at(kTensorboard));
-  refuse_foreign_files();
+  reject_foreign_files();
   remove_leftovers(at(kConfig));
   remove_leftovers(checkpoint_at(0));
   return true;
 }
 
-void RunDirectory::refuse_foreign_files() {
+void RunDirectory::reject_foreign_files() {
   if (is_run()) return;
   std::vector<std::string> in_the_way;
   for (const char* name : kOwn)

@@ -93,7 +93,7 @@ class RunDirectory {
   struct Held;
 
   /// Throws UserError, after discard(), if a run would replace files that no run wrote.
-  void refuse_foreign_files();
+  void reject_foreign_files();
   void remove_event_files() const;
   Location at(const std::string& name) const;
   Location checkpoint_at(int64_t step) const;

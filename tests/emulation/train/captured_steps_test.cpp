@@ -38,8 +38,8 @@ Run run_on_two_gpus(const std::string& set) {
 
 /// Makes GPU 1 reject capturing after `after` calls of a step.
 struct Refusing {
-  explicit Refusing(size_t after) { emulation::refuse_capture(1, after); }
-  ~Refusing() { emulation::refuse_capture(-1); }
+  explicit Refusing(size_t after) { emulation::reject_capture(1, after); }
+  ~Refusing() { emulation::reject_capture(-1); }
   Refusing(const Refusing&) = delete;
   Refusing& operator=(const Refusing&) = delete;
 };

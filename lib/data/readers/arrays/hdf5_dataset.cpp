@@ -79,7 +79,7 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
     : input(std::make_shared<const InputFile>(path)), file(open_file(*input)) {
   if (name.empty()) name = only_dataset(file, path);
   where = path + ":" + name;
-  refuse_links(file, path, name);
+  reject_links(file, path, name);
   if (const auto part = missing_part(file, name))
     throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, *part));
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
@@ -92,7 +92,7 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
 }
 
 void Hdf5Dataset::check_storage(int element_bytes) const {
-  refuse_foreign_storage(dataset, where);
+  reject_foreign_storage(dataset, where);
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
   check_chunk_index(dataset, where);

@@ -8,16 +8,16 @@
 
 namespace dtrain {
 
-CsvFiller::CsvFiller(const CsvRefusal& refusal, const std::multimap<size_t, CsvDestination>& destinations,
+CsvFiller::CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
                      const std::map<size_t, CsvCategory>& doubtful)
-    : refusal_(refusal),
+    : rejection_(refusal),
       text_(refusal.text),
       values_(refusal.values),
       destinations_(destinations),
       doubtful_(doubtful) {}
 
 std::vector<CsvFiller::Field> CsvFiller::fields_for(std::map<size_t, DigitLoss>& losses) const {
-  std::vector<Field> fields(refusal_.start.width());
+  std::vector<Field> fields(rejection_.start.width());
   for (const auto& [i, to] : destinations_) {
     fields[i].to.push_back(to);
     if (to.can_lose_digits()) fields[i].to.back().loss = &losses[i];
@@ -67,7 +67,7 @@ void CsvFiller::fill_row(const char*& p, size_t row, const std::vector<Field>& f
         continue;
       }
     p = reader.read(p, field);
-    if (field.last != last) refusal_.refuse_width(line);
+    if (field.last != last) rejection_.reject_width(line);
     for (const CsvDestination& to : of.to)
       if (!to.store(field.text, row)) refuse(line, field, i, to);
   }
@@ -89,9 +89,9 @@ const char* CsvFiller::read_plain_number(const char* p, bool last, double& value
 
 void CsvFiller::refuse(const char* line, const CsvField& field, size_t index,
                        const CsvDestination& to) const {
-  if (CsvFields(text_).count(line) != refusal_.start.width()) refusal_.refuse_width(line);
+  if (CsvFields(text_).count(line) != rejection_.start.width()) rejection_.reject_width(line);
   if (doubtful_.contains(index)) throw CsvTextAmongNumbers{index};
-  refusal_.refuse_value(line, field, index, to);
+  rejection_.reject_value(line, field, index, to);
 }
 
 /// The rows were counted before, and the columns have no room for others.

@@ -19,7 +19,7 @@ class CsvFiller {
  public:
   /// Keeps the references that `refusal` holds. `destinations`: by field. `doubtful`: fields that count as
   /// numbers until text is found in them.
-  CsvFiller(const CsvRefusal& refusal, const std::multimap<size_t, CsvDestination>& destinations,
+  CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
   /// Reads the rows of a block. Returns the digits that each field's numbers lose as float32. Throws
   /// UserError for a row of another width and for a value that is not valid in its column, Error if the file
@@ -40,7 +40,7 @@ class CsvFiller {
                            const CsvDestination& to) const;
   [[noreturn]] void fail_changed() const;
 
-  const CsvRefusal refusal_;
+  const CsvRejection rejection_;
   const CsvText& text_;
   const CsvValues& values_;
   const std::multimap<size_t, CsvDestination>& destinations_;

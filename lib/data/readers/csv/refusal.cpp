@@ -25,13 +25,13 @@ bool is_punctuation(std::string_view text) {
 
 }  // namespace
 
-void CsvRefusal::refuse_width(const char* line) const {
+void CsvRejection::reject_width(const char* line) const {
   text.fail_line(line, fmt::format("expected {} values as in the first line, found {}", start.width(),
                                    CsvFields(text).count(line)));
 }
 
-void CsvRefusal::refuse_value(const char* line, const CsvField& field, size_t index,
-                              const CsvDestination& to) const {
+void CsvRejection::reject_value(const char* line, const CsvField& field, size_t index,
+                                const CsvDestination& to) const {
   const std::string_view found = field.text.substr(0, 40);
   const std::string called =
       start.names.empty() ? "" : fmt::format(" in the column '{}'", start.names[index]);
@@ -46,8 +46,8 @@ void CsvRefusal::refuse_value(const char* line, const CsvField& field, size_t in
             fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, index, to)));
 }
 
-std::string CsvRefusal::advice(const char* line, std::string_view found, size_t index,
-                               const CsvDestination& to) const {
+std::string CsvRejection::advice(const char* line, std::string_view found, size_t index,
+                                 const CsvDestination& to) const {
   if (line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found))
     return "; if the first line is a header, set the option 'header'";
   if (to.table || values.is_gap(found)) return after_semicolon(to.advice_for_gap);
@@ -55,7 +55,7 @@ std::string CsvRefusal::advice(const char* line, std::string_view found, size_t 
   return plan.advice.empty() ? "" : advice_for_text(found, index);
 }
 
-std::string CsvRefusal::advice_for_text(std::string_view found, size_t index) const {
+std::string CsvRejection::advice_for_text(std::string_view found, size_t index) const {
   const std::string column = start.names.empty() ? std::to_string(index) : start.names[index];
   if (is_csv_date(found))
     return fmt::format(

@@ -12,16 +12,16 @@ namespace dtrain {
 
 /// Reports where an error is, what was expected and found, and which option would help. Holds only
 /// references.
-struct CsvRefusal {
+struct CsvRejection {
   const CsvText& text;
   const CsvValues& values;
   const CsvStart& start;
   const CsvPlan& plan;
 
   /// Throws UserError for the row at `line`, whose number of values differs from the first row's.
-  [[noreturn]] void refuse_width(const char* line) const;
+  [[noreturn]] void reject_width(const char* line) const;
   /// Throws UserError for the value of field `index`, which is not valid for `to`.
-  [[noreturn]] void refuse_value(const char* line, const CsvField& field, size_t index,
+  [[noreturn]] void reject_value(const char* line, const CsvField& field, size_t index,
                                  const CsvDestination& to) const;
 
  private:

@@ -58,7 +58,7 @@ std::string unpack(InputStream& stream) {
 
 }  // namespace
 
-void refuse_parquet(const std::string& path, std::string_view start) {
+void reject_parquet(const std::string& path, std::string_view start) {
   if (start.starts_with("PAR1"))
     throw UserError(
         fmt::format("{}: expected delimited text, found Parquet, which dtrain does not read; "
@@ -80,7 +80,7 @@ CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> co
     end_ = begin_ + mapped_->size();
   }
   const std::string_view start(begin_, static_cast<size_t>(std::min<ptrdiff_t>(end_ - begin_, 4)));
-  refuse_parquet(path, start);
+  reject_parquet(path, start);
   const size_t mark = start.starts_with("\xef\xbb\xbf") ? 3 : 0;
   if (comment || delimiter == kBlanksDelimit) {
     if (mapped_) unpacked_.assign(begin_, end_);

@@ -13,7 +13,7 @@
 namespace dtrain {
 
 /// Throws UserError if a file with this beginning is Parquet; the message says how to convert it.
-void refuse_parquet(const std::string& path, std::string_view start);
+void reject_parquet(const std::string& path, std::string_view start);
 
 /// Consecutive rows. Blank lines between them do not count.
 struct CsvBlock {

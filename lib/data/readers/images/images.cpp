@@ -57,7 +57,7 @@ class ImagesReader final : public Reader {
     if (options_.hdf5 && format == FileFormat::hdf5)
       return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
     if (!options_.csv && !options_.hdf5 && !request.targets.empty() && format == FileFormat::picture &&
-        look_at(path) == Standing::directory)
+        file_type(path) == FileType::directory)
       return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
     // Paths in another table are first searched in its own folder, because the run's may have images of these
@@ -114,7 +114,7 @@ class ImagesReader final : public Reader {
   std::string folder_if_there(const ReadRequest& request) const {
     if (!options_.directory) return "";
     const std::string folder = find_file(*options_.directory, request.folder());
-    return look_at(folder) == Standing::directory ? folder : "";
+    return file_type(folder) == FileType::directory ? folder : "";
   }
 
   PictureTable table(const ReadRequest& request) const {

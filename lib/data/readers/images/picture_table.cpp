@@ -103,7 +103,7 @@ std::string advice_for(const PictureTable& table, const std::string& path) {
   return table.folder.empty() ? "; set 'directory' to the folder of the images" : "";
 }
 
-void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
+void reject_duplicates(const PictureTable& table, const ReadTable& read) {
   std::unordered_map<std::string, size_t> met;
   for (size_t i = 0; i < read.files.size(); ++i) {
     const std::string& path = read.files[i].path;
@@ -115,7 +115,7 @@ void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
   }
 }
 
-void refuse_missing(const PictureTable& table, const ReadTable& read, bool can_skip) {
+void reject_missing(const PictureTable& table, const ReadTable& read, bool can_skip) {
   const auto is_missing = [](const ListedFile& file) { return !file.problem.empty(); };
   const auto first = std::find_if(read.files.begin(), read.files.end(), is_missing);
   if (first == read.files.end()) return;
@@ -174,8 +174,8 @@ PictureSet list_table(const PictureTable& table, OnError on_error, const ReadReq
   ReadRequest of_targets = request;
   of_targets.inputs.clear();  // images are not columns of the table
   ReadTable read = read_table(table, of_targets);
-  if (request.use == FileUse::split) refuse_duplicates(table, read);
-  if (on_error == OnError::error) refuse_missing(table, read, request.use == FileUse::split);
+  if (request.use == FileUse::split) reject_duplicates(table, read);
+  if (on_error == OnError::error) reject_missing(table, read, request.use == FileUse::split);
   PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
   set.known.columns = std::move(read.columns.parts);
   set.known.weights = std::move(read.columns.weights);

@@ -68,7 +68,7 @@ class ArrayLister {
                                   path_, kMostLinks, kMostDepth));
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       const std::string name = name_of_link(group, i);
-      refuse_links(group, path_, name);
+      reject_links(group, path_, name);
       const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), "open " + prefix + name);
       const H5I_type_t type = H5Iget_type(object);
       if (type == H5I_DATASET) arrays_.push_back(array_of(object, prefix + name));
@@ -111,7 +111,7 @@ class KerasFileReader {
       for (const std::string& layer : NamesAttribute(root, path_, heap_).read("layer_names"))
         entry(layer, result).arrays = arrays_of_layer(root, layer);
       if (H5Lexists(file_, "optimizer_weights", H5P_DEFAULT) > 0) {
-        refuse_links(file_, path_, "optimizer_weights");
+        reject_links(file_, path_, "optimizer_weights");
         const Hdf5Handle optimizer(H5Gopen2(file_, "optimizer_weights", H5P_DEFAULT), "read " + path_);
         result.optimizer = ArrayLister(path_).list(optimizer);
       }
@@ -148,13 +148,13 @@ class KerasFileReader {
   }
 
   std::vector<KerasArray> arrays_of_layer(hid_t root, const std::string& layer) {
-    refuse_links(root, path_, layer);
+    reject_links(root, path_, layer);
     const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
     if (!group)
       throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path_, layer));
     std::vector<KerasArray> arrays;
     for (const std::string& name : NamesAttribute(group, path_, heap_).read("weight_names")) {
-      refuse_links(group, path_, name);
+      reject_links(group, path_, name);
       const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
       if (!dataset) throw UserError(fmt::format("{}: expected the array '{}', found none", path_, name));
       arrays.push_back(array_of(dataset, name));

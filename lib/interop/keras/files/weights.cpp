@@ -20,7 +20,7 @@ namespace dtrain {
 namespace {
 
 /// Throws UserError if a name occurs twice. `where` describes the list in the message.
-void refuse_twice(const std::vector<std::string>& names, const std::string& where) {
+void reject_twice(const std::vector<std::string>& names, const std::string& where) {
   std::set<std::string> seen;
   for (const std::string& name : names)
     if (!seen.insert(name).second)
@@ -71,12 +71,12 @@ std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hi
 }
 
 KerasWeight read_array(const Source& source, hid_t group, const std::string& name, const std::string& where) {
-  refuse_links(group, where, name);
+  reject_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
   const std::string doing = "read " + where;
   const Hdf5Handle type(H5Dget_type(dataset), doing), space(H5Dget_space(dataset), doing);
-  refuse_foreign_storage(dataset, where);
+  reject_foreign_storage(dataset, where);
   const int rank = checked(H5Sget_simple_extent_ndims(space), doing);
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
   checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), doing);
@@ -124,7 +124,7 @@ std::vector<std::string> names_of_links(hid_t group, const std::string& path) {
 std::vector<KerasWeight> read_listed(const Source& source, hid_t group, const std::string& what) {
   const OpenKerasFile& file = source.file;
   const std::vector<std::string> names = NamesAttribute(group, file.path(), file.heap()).read("weight_names");
-  refuse_twice(names, fmt::format("{}: weight_names of '{}'", file.path(), what));
+  reject_twice(names, fmt::format("{}: weight_names of '{}'", file.path(), what));
   std::vector<KerasWeight> weights;
   for (const std::string& name : names)
     weights.push_back(
@@ -138,16 +138,16 @@ KerasWeights read_layers(const Source& source) {
   const std::string& path = file.path();
   const Hdf5Handle root = file.open_weights();
   const std::vector<std::string> names = NamesAttribute(root, path, file.heap()).read("layer_names");
-  refuse_twice(names, path + ": layer_names");
+  reject_twice(names, path + ": layer_names");
   for (const std::string& name : names) {
-    refuse_links(root, path, name);
+    reject_links(root, path, name);
     const Hdf5Handle group(H5Gopen2(root, name.c_str(), H5P_DEFAULT));
     if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, name));
     result.groups.push_back({name, name, read_listed(source, group, name)});
   }
   constexpr const char* kOptimizer = "optimizer_weights";
   if (H5Lexists(file.file(), kOptimizer, H5P_DEFAULT) <= 0) return result;
-  refuse_links(file.file(), path, kOptimizer);
+  reject_links(file.file(), path, kOptimizer);
   const Hdf5Handle optimizer(H5Gopen2(file.file(), kOptimizer, H5P_DEFAULT), "read " + path);
   result.optimizer = read_listed(source, optimizer, kOptimizer);
   return result;
@@ -175,7 +175,7 @@ class VarsReader {
       throw UserError(fmt::format("{}: expected at most {} groups and arrays, in {} levels, found more",
                                   file_.path(), kMostLinks, kMostDepth));
     for (const std::string& name : names) {
-      refuse_links(group, file_.path(), name);
+      reject_links(group, file_.path(), name);
       const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), "open " + path + name);
       if (H5Iget_type(object) != H5I_GROUP) continue;
       if (name == "vars") {

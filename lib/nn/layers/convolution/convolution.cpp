@@ -39,7 +39,7 @@ PreparedConvolution::PreparedConvolution(const LayerRequest& request, const Conv
   requirements_.saved_bytes = convolution_->saved_bytes();
   requirements_.remarks = convolution_->remarks();
   requirements_.backward_reads_inputs = by_filter_;
-  if (by_filter_ && use_bias_ && !convolution_->gives_bias_gradient()) requirements_.bias = 1;
+  if (by_filter_ && use_bias_ && !convolution_->computes_bias_gradient()) requirements_.bias = 1;
 }
 
 void PreparedConvolution::forward(const LayerArguments& args) {
@@ -48,7 +48,7 @@ void PreparedConvolution::forward(const LayerArguments& args) {
 }
 
 void PreparedConvolution::backward(const LayerArguments& args) {
-  const bool gives_bias = use_bias_ && convolution_->gives_bias_gradient();
+  const bool gives_bias = use_bias_ && convolution_->computes_bias_gradient();
   if (by_filter_)
     convolution_->backward_filter(args.input(), args.diff_output(), args.diff_parameters[0],
                                   gives_bias ? args.diff_parameters[1] : nullptr, args.scratch);

@@ -97,7 +97,7 @@ class PreparedSeparable : public PreparedLayer {
     requirements_.saved_bytes = request.training ? saved.size() : 0;
     requirements_.remarks = depthwise_->remarks();
     requirements_.backward_reads_inputs = by_filter_;
-    if (by_filter_ && use_bias_ && !pointwise_->gives_bias_gradient()) requirements_.bias = 2;
+    if (by_filter_ && use_bias_ && !pointwise_->computes_bias_gradient()) requirements_.bias = 2;
   }
 
   void forward(const LayerArguments& args) override {
@@ -116,7 +116,7 @@ class PreparedSeparable : public PreparedLayer {
     if (by_filter_)
       pointwise_->backward_filter(
           part_of(args.saved, kept_), args.diff_output(), args.diff_parameters[1],
-          use_bias_ && pointwise_->gives_bias_gradient() ? args.diff_parameters[2] : nullptr, scratch);
+          use_bias_ && pointwise_->computes_bias_gradient() ? args.diff_parameters[2] : nullptr, scratch);
     if (!by_filter_ && !by_data_) return;
     pointwise_->backward_data(args.diff_output(), args.weights[1], gradient, saved(args, pointwise_saved_),
                               scratch);

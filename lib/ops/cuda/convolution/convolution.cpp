@@ -63,7 +63,7 @@ class ProductConvolution final : public Convolution {
                      void* scratch) override {
     data_->run(diff_dst, kernel, nullptr, diff_src, scratch);
   }
-  bool gives_bias_gradient() const override { return false; }
+  bool computes_bias_gradient() const override { return false; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* /*diff_bias*/,
                        void* scratch) override {
     filter_->run(src, diff_dst, nullptr, diff_kernel, scratch);
@@ -154,7 +154,7 @@ class DnnBackedConvolution final : public Convolution {
     data_->run(ops_.context().dnn(), diff_src, own, diff_dst, workspace(scratch));
   }
 
-  bool gives_bias_gradient() const override { return false; }
+  bool computes_bias_gradient() const override { return false; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);

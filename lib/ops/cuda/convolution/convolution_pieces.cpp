@@ -49,7 +49,7 @@ class ConvolutionInPieces final : public Convolution {
     if (remarks.warning.empty() && rest_) remarks.warning = rest_->remarks().warning;
     return remarks;
   }
-  bool gives_bias_gradient() const override { return false; }
+  bool computes_bias_gradient() const override { return false; }
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
                void* scratch) override {

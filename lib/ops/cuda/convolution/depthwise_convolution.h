@@ -31,7 +31,7 @@ class DepthwiseConvolution final : public Convolution {
                void* scratch) override;
   void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                      void* scratch) override;
-  bool gives_bias_gradient() const override { return false; }
+  bool computes_bias_gradient() const override { return false; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override;
 

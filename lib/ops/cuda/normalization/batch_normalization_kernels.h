@@ -296,9 +296,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   if (c >= channels) return;
   double sum = 0, product = 0;
   for (int replica = 0; replica < replicas; ++replica) {
-    const double* said = all + replica * math::gradient_sums_size(channels);
-    sum += said[c];
-    product += said[channels + c];
+    const double* sums = all + replica * math::gradient_sums_size(channels);
+    sum += sums[c];
+    product += sums[channels + c];
   }
   line.set(arrays, c, sum, product, *rows);
 }
