@@ -68,6 +68,8 @@ struct OptimizerFormats {
   bool swaps_last_slots = false;
   /// Number of slots per weight with those that Keras 2 stores but does not read; 0: it has none.
   size_t slots_with_unread = 0;
+  /// What Keras 3 does not save of the optimizer's state; "" if it saves everything.
+  std::string unsaved = "";
 };
 
 struct LossFormats {

@@ -30,6 +30,9 @@ const Registry<Optimizer>& registry<Optimizer>() {
     add_adagrad(table);
     add_adam(table);
     add_adamw(table);
+    add_adamax(table);
+    add_nadam(table);
+    add_adadelta(table);
     add_lion(table);
     add_lamb(table);
     return table;

@@ -21,6 +21,9 @@ void add_rmsprop(Registry<Optimizer>& table);
 void add_adagrad(Registry<Optimizer>& table);
 void add_adam(Registry<Optimizer>& table);
 void add_adamw(Registry<Optimizer>& table);
+void add_adamax(Registry<Optimizer>& table);
+void add_nadam(Registry<Optimizer>& table);
+void add_adadelta(Registry<Optimizer>& table);
 void add_lion(Registry<Optimizer>& table);
 void add_lamb(Registry<Optimizer>& table);
 

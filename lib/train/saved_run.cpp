@@ -269,7 +269,7 @@ std::string optimizer_of(const Checkpoint& checkpoint) {
 /// meaning.
 bool same_slots(std::string a, std::string b) {
   for (std::string* name : {&a, &b})
-    if (*name == "adamw" || *name == "lamb") *name = "adam";
+    if (*name == "adamw" || *name == "lamb" || *name == "nadam") *name = "adam";
   return a == b;
 }
 

@@ -222,6 +222,7 @@ class Training(Import):
                           {"rmsprop": {"centered": True, "momentum": 0.5, "rho": 0.8}}, "rmsprop",
                           {"adagrad": {"learning_rate": {"exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}},
                           {"lion": {"learning_rate": {"piecewise_constant": {"boundaries": [3], "values": [0.1, 0.01]}}}},
+                          {"adamax": {"beta_1": 0.8}}, "nadam", {"adadelta": {"learning_rate": 1, "rho": 0.9}},
                           {"lamb": {"learning_rate": {"inverse_time_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5}}}}):
             with self.subTest(optimizer=optimizer):
                 self.check(self.ONE, {"out": {"classes": 3}}, loss="sparse_categorical_crossentropy", optimizer=optimizer)

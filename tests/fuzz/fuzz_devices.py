@@ -28,6 +28,9 @@ OPTIMIZERS = [{"sgd": {"learning_rate": 0.05}},
               {"sgd": {"learning_rate": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}},
               {"adam": {"learning_rate": 0.003, "epsilon": 0.001}},
               {"adamw": {"learning_rate": 0.003, "epsilon": 0.001, "weight_decay": 0.01}},
+              {"adamax": {"learning_rate": 0.003, "epsilon": 0.001}},
+              {"nadam": {"learning_rate": 0.003, "epsilon": 0.001}},
+              {"adadelta": {"learning_rate": 0.5, "epsilon": 0.001}},
               {"rmsprop": {"learning_rate": 0.002, "epsilon": 0.001}},
               {"lamb": {"learning_rate": 0.005, "epsilon": 0.001, "weight_decay": 0.01}}]
 

@@ -219,6 +219,10 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
         "{rmsprop: {learning_rate: 0.5, epsilon: 0.125}}");
   CHECK(optimizer_of(R"({"class_name": "Adagrad", "config": {"lr": 0.5}})", "2.2.4") ==
         "{adagrad: {learning_rate: 0.5, initial_accumulator_value: 0}}");
+  CHECK(optimizer_of(R"({"class_name": "Adadelta", "config": {"lr": 1.0, "rho": 0.95, "epsilon": 1e-08}})",
+                     "2.0.9") == "{adadelta: {learning_rate: 1, epsilon: 1e-08}}");
+  CHECK(optimizer_of(R"({"class_name": "Adamax", "config": {"lr": 0.5, "decay": 0.25}})", "2.2.4") ==
+        "{adamax: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}}}");
   const auto clipped = [](const std::string& version) {
     const std::string config =
         R"("loss": "mse", "optimizer_config": {"class_name": "SGD", "config": {"lr": 0.5,
@@ -238,6 +242,26 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
   CHECK(wrong.find("the optimizer has a schedule and decay: 0.5") != std::string::npos);
   CHECK(wrong.find(R"(dtrain has no schedule {"class_name": "Mine"})") != std::string::npos);
   CHECK(wrong.find("the optimizer Adam has amsgrad: true") != std::string::npos);
+}
+
+TEST_CASE("Nadam of Keras 1 to 2.10 is read only with Keras 3's schedule of the momentum") {
+  const auto problem = [](const std::string& optimizer, const std::string& version) {
+    return mistake(kOneOutput, R"("loss": "mse", "optimizer_config": )" + optimizer, version);
+  };
+  const std::string usual = "the optimizer Nadam has schedule_decay: 0.004";
+  CHECK(problem(R"({"class_name": "Nadam", "config": {"lr": 0.5, "schedule_decay": 0.004}})", "2.2.4")
+            .find(usual) != std::string::npos);
+  CHECK(problem(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5, "decay": 0.004}})", "2.10.0")
+            .find(usual) != std::string::npos);
+  CHECK(problem(R"({"class_name": "Nadam", "config": {"lr": 0.5}})", "2.2.4").find(usual) !=
+        std::string::npos);
+  for (const char* one : {"decay", "schedule_decay"})
+    CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"lr": 0.5, ")" + std::string(one) + R"(": 1.0}})",
+                       "2.10.0") == "{nadam: {learning_rate: 0.5}}");
+  CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5, "use_ema": false}})",
+                     "2.15.0") == "{nadam: {learning_rate: 0.5}}");
+  CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})", "3.5.0") ==
+        "{nadam: {learning_rate: 0.5}}");
 }
 
 TEST_CASE("the state of Keras's optimizers is read in the order of each version") {
@@ -272,6 +296,21 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(first_of(rms, "velocity", "kind/kernel") == 1);
   CHECK(first_of(rms, "momentum", "kind/kernel") == 3);
   CHECK(first_of(rms, "average_gradient", "kind/bias") == 6);
+
+  // Keras 2.10 stores the momenta's product of Nadam, too, which follows from the number of steps.
+  const ImportedTraining nadam = state(R"({"class_name": "Nadam", "config": {"lr": 0.5, "decay": 1.0}})",
+                                       {scalar, scalar, kernel, bias, kernel, bias}, "2.10.0");
+  CHECK(nadam.state.iteration == 7);
+  CHECK(first_of(nadam, "momentum", "kind/kernel") == 2);
+  CHECK(first_of(nadam, "velocity", "kind/bias") == 5);
+  const ImportedTraining adamax = state(R"({"class_name": "Adamax", "config": {"learning_rate": 0.5}})",
+                                        {scalar, scalar, kernel, kernel, bias, bias}, "3.5.0");
+  CHECK(first_of(adamax, "norm", "kind/kernel") == 3);
+  CHECK(first_of(adamax, "momentum", "kind/bias") == 4);
+  const ImportedTraining adadelta =
+      state(R"({"class_name": "Adadelta", "config": {"lr": 1.0}})", {kernel, bias, kernel, bias}, "2.2.4");
+  CHECK(first_of(adadelta, "accumulated_grad", "kind/bias") == 1);
+  CHECK(first_of(adadelta, "accumulated_delta_var", "kind/bias") == 3);
 
   const ImportedTraining old =
       state(R"({"class_name": "RMSprop", "config": {"lr": 0.5}})", {kernel, bias}, "2.2.4");

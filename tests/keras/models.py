@@ -306,7 +306,8 @@ def small_ones():
         "sgd": {}, "sgd with momentum": {"momentum": 0.9, "nesterov": True}, "rmsprop": {},
         "rmsprop centered": {"centered": True, "momentum": 0.5, "rho": 0.8}, "adagrad": {},
         "adam": {"beta_1": 0.8}, "adamw": {}, "adamw without decay": {"weight_decay": 0},
-        "sgd with decay": {"weight_decay": 0.01}, "lion": {}, "lamb": {},
+        "sgd with decay": {"weight_decay": 0.01}, "lion": {}, "lamb": {}, "adamax": {},
+        "nadam": {}, "adadelta": {},
     }
     for name in ("kl_divergence", "cosine_similarity", "hinge", "squared_hinge", "poisson", "log_cosh",
                  "mean_absolute_percentage_error", "mean_squared_logarithmic_error"):
@@ -324,7 +325,7 @@ def small_ones():
         "one_cycle": {"max": 0.1, "steps": 5},
         "linear_warmup": {"steps": 2, "then": 0.1},
     }
-    for optimizer in ("sgd", "adam", "rmsprop", "adagrad"):
+    for optimizer in ("sgd", "adam", "rmsprop", "adagrad", "adamax", "adadelta"):
         for name, options in schedules.items():
             runs[f"{optimizer}, {name}"] = run(optimizer={optimizer: {"learning_rate": {name.split()[0]: options}}})
     return runs

@@ -49,6 +49,26 @@ Case adam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
+/// The momenta count the steps since the slots were created.
+Case nadam(const char* name, int slots_since) {
+  return {.name = name,
+          .rule = math::Nadam{.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-4f},
+          .rate = 0.01f,
+          .slots = 2,
+          .reference =
+              [slots_since](Element& e, double g) {
+                const int steps = kSteps - slots_since;
+                const auto momentum = [](int step) { return 0.9 * (1 - 0.5 * std::pow(0.96, step)); };
+                double product = 1;
+                for (int step = 1; step <= steps; ++step) product *= momentum(step);
+                const double now = momentum(steps), next = momentum(steps + 1);
+                move_slots_of_adam(e, g);
+                const double mean = next * e.s[0] / (1 - product * next) + (1 - now) * g / (1 - product);
+                e.w -= 0.01 * mean / (std::sqrt(e.s[1] / (1 - std::pow(0.99, steps))) + 1e-4);
+              },
+          .slots_since = static_cast<uint64_t>(slots_since)};
+}
+
 /// The last slot holds the direction.
 Case lamb(const char* name, int slots_since) {
   return {.name = name,
@@ -140,6 +160,29 @@ const std::vector<Case> kCases = {
          }},
     adam("adam", 0),
     adam("adam whose slots began with step 5", 5),
+    nadam("nadam", 0),
+    nadam("nadam whose slots began with step 5", 5),
+    {.name = "adamax",
+     .rule = math::Adamax{.beta_1 = 0.9, .beta_2 = 0.5f, .epsilon = 1e-4f},
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+           e.s[1] = std::max(0.5 * e.s[1], std::abs(g));
+           e.w -= 0.01 / (1 - std::pow(0.9, kSteps)) * e.s[0] / (e.s[1] + 1e-4);
+         }},
+    {.name = "adadelta",
+     .rule = math::Adadelta{.rho = 0.9f, .epsilon = 1e-4f},
+     .rate = 0.5f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
+           const double step = std::sqrt(e.s[1] + 1e-4) * g / std::sqrt(e.s[0] + 1e-4);
+           e.s[1] = 0.9 * e.s[1] + 0.1 * step * step;
+           e.w -= 0.5 * step;
+         }},
     {.name = "lion",
      .rule = math::Lion{.beta_1 = 0.9f, .beta_2 = 0.99f},
      .rate = 0.01f,

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "config/load/load.h"
 #include "optim/optimizer.h"
@@ -36,7 +37,8 @@ TEST_CASE("defaults are Keras's") {
     return parse_kind<Optimizer>(yaml)->learning_rate().at(0, RunLength{}, Json());
   };
   CHECK(rate("sgd") == 0.01);
-  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) CHECK(rate(name) == 0.001);
+  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"})
+    CHECK(rate(name) == 0.001);
 
   CHECK(std::holds_alternative<math::Sgd>(parse_kind<Optimizer>("sgd")->rule()));
   const auto rmsprop = std::get<math::Rmsprop<false, false>>(parse_kind<Optimizer>("rmsprop")->rule());
@@ -50,6 +52,20 @@ TEST_CASE("defaults are Keras's") {
     CHECK(adam.beta_2 == 0.999);
     CHECK(adam.epsilon == 1e-7f);
   }
+}
+
+TEST_CASE("adamax's, nadam's and adadelta's defaults are Keras's") {
+  const auto adamax = std::get<math::Adamax>(parse_kind<Optimizer>("adamax")->rule());
+  CHECK(adamax.beta_1 == 0.9);
+  CHECK(adamax.beta_2 == 0.999f);
+  CHECK(adamax.epsilon == 1e-7f);
+  const auto nadam = std::get<math::Nadam>(parse_kind<Optimizer>("nadam")->rule());
+  CHECK(nadam.beta_1 == 0.9);
+  CHECK(nadam.beta_2 == 0.999);
+  CHECK(nadam.epsilon == 1e-7f);
+  const auto adadelta = std::get<math::Adadelta>(parse_kind<Optimizer>("adadelta")->rule());
+  CHECK(adadelta.rho == 0.95f);
+  CHECK(adadelta.epsilon == 1e-7f);
 }
 
 TEST_CASE("lion's and lamb's defaults are Keras's") {
@@ -73,6 +89,9 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(parse_kind<Optimizer>("adagrad")->slots()[0].initial == 0.1f);
   CHECK(slot_names("adam") == Names{"momentum", "velocity"});
   CHECK(slot_names("adamw") == Names{"momentum", "velocity"});
+  CHECK(slot_names("adamax") == Names{"momentum", "norm"});
+  CHECK(slot_names("nadam") == Names{"momentum", "velocity"});
+  CHECK(slot_names("adadelta") == Names{"accumulated_grad", "accumulated_delta_var"});
   CHECK(slot_names("lion") == Names{"momentum"});
   CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
 }
@@ -102,11 +121,37 @@ TEST_CASE("lamb's two bias corrections use step t of the slots") {
     }
 }
 
+TEST_CASE("nadam's momenta are Keras's, also after many steps") {
+  for (const double beta : {0.9, 0.9999}) {
+    const auto nadam = parse_kind<Optimizer>(fmt::format("{{nadam: {{beta_1: {}, beta_2: 0.99}}}}", beta));
+    const auto rule = std::get<math::Nadam>(nadam->rule());
+    const auto momentum = [&](int64_t t) {
+      return beta * (1 - 0.5 * std::pow(0.96, static_cast<double>(t)));
+    };
+    double product = 1;
+    for (int64_t t = 1; t <= 3000; ++t) {
+      CAPTURE(t);
+      product *= momentum(t);
+      const uint64_t since = t % 2 == 0 ? 5 : 0;
+      const StepState state{nadam->numbers(t - 1 + static_cast<int64_t>(since), 0.5), {}};
+      const auto step = rule.begin(state, {.learning_rate_factor = 0.5f, .slots_since = since});
+      CHECK(step.rate == 0.25f);
+      const auto is = [](float found, double expected) {
+        CHECK(static_cast<double>(found) == doctest::Approx(expected).epsilon(1e-6));
+      };
+      is(step.mean_scale, momentum(t + 1) / (1 - product * momentum(t + 1)));
+      is(step.gradient_scale, (1 - momentum(t)) / (1 - product));
+      is(step.square_scale, 1 / (1 - std::pow(0.99, static_cast<double>(t))));
+    }
+  }
+}
+
 TEST_CASE("a rule has the optimizer's slots and the direction") {
   for (const char* yaml :
        {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}", "rmsprop",
         "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
-        "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "lion", "lamb"}) {
+        "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta",
+        "lion", "lamb"}) {
     CAPTURE(yaml);
     const auto optimizer = parse_kind<Optimizer>(yaml);
     const RuleTraits traits = traits_of(optimizer->rule());
@@ -117,7 +162,7 @@ TEST_CASE("a rule has the optimizer's slots and the direction") {
 }
 
 TEST_CASE("every step has its learning rate and weight decay") {
-  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) {
+  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"}) {
     CAPTURE(name);
     const StepNumbers numbers =
         parse_kind<Optimizer>(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);

@@ -1,4 +1,5 @@
 // Weights after some steps of each optimizer, compared to Keras's rules in double precision.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -138,4 +139,33 @@ TEST_CASE("adam and adamw follow Keras's rules with a schedule") {
   const std::string options = "learning_rate: {piecewise_constant: {boundaries: [2], values: [0.1, 0.01]}}";
   check("{adam: {" + options + "}}", rule(0));
   check("{adamw: {" + options + "}}", rule(0.004));
+}
+
+TEST_CASE("adamax, nadam and adadelta follow Keras's rules") {
+  check("{adamax: {learning_rate: 0.1, beta_2: 0.6, weight_decay: 0.2}}",
+        [](double& w, double g, int t, auto& state) {
+          double &m = state["m"], &u = state["u"];
+          m += (g - m) * (1 - 0.9);
+          u = std::max(0.6 * u, std::abs(g));
+          w -= 0.1 * 0.2 * w;
+          w -= 0.1 * m / ((1 - std::pow(0.9, t)) * (u + 1e-7));
+        });
+  check("{nadam: {learning_rate: 0.1}}", [](double& w, double g, int t, auto& state) {
+    const auto momentum = [](int step) { return 0.9 * (1 - 0.5 * std::pow(0.96, step)); };
+    double &m = state["m"], &v = state["v"];
+    const double product = (t == 1 ? 1.0 : state["product"]) * momentum(t);
+    state["product"] = product;
+    m += (g - m) * (1 - 0.9);
+    v += (g * g - v) * (1 - 0.999);
+    const double mean =
+        momentum(t + 1) * m / (1 - product * momentum(t + 1)) + (1 - momentum(t)) * g / (1 - product);
+    w -= 0.1 * mean / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-7);
+  });
+  check("{adadelta: {learning_rate: 1, rho: 0.9, epsilon: 1e-3}}", [](double& w, double g, int, auto& state) {
+    double &gradients = state["gradients"], &steps = state["steps"];
+    gradients = 0.9 * gradients + 0.1 * g * g;
+    const double step = std::sqrt(steps + 1e-3) / std::sqrt(gradients + 1e-3) * g;
+    steps = 0.9 * steps + 0.1 * step * step;
+    w -= step;
+  });
 }

@@ -109,6 +109,12 @@ TEST_CASE("optimizers and schedules as both Kerases read them, and none where th
   CHECK(optimizer("adagrad") ==
         R"({"class_name": "Adagrad", "config": {"initial_accumulator_value": 0.1, "epsilon": 1e-07, )"
         R"("learning_rate": 0.001}})");
+  CHECK(optimizer("adamax") ==
+        R"({"class_name": "Adamax", "config": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, )"
+        R"("learning_rate": 0.001}})");
+  CHECK(optimizer("adadelta") ==
+        R"({"class_name": "Adadelta", "config": {"rho": 0.95, "epsilon": 1e-07, "learning_rate": 0.001}})");
+  CHECK(optimizer("nadam") == "null");
   CHECK(optimizer("adamw") == "null");
   CHECK(optimizer("{adamw: {weight_decay: 0}}") == optimizer("adam"));
   CHECK(optimizer("{sgd: {weight_decay: 0.1}}") == "null");

@@ -16,6 +16,13 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
        .is_by_weight = true,
        .slots_with_unread = 3},  // with vhat
       {.kind = "adamw", .keras_class = "AdamW", .common_class = "Adam", .is_by_weight = true},
+      {.kind = "adamax", .keras_class = "Adamax", .common_class = "Adamax", .is_by_weight = true},
+      // Nadam of Keras 2.10 has another schedule of the momentum.
+      {.kind = "nadam",
+       .keras_class = "Nadam",
+       .is_by_weight = true,
+       .unsaved = "the product of its momenta, which starts from 1 again"},
+      {.kind = "adadelta", .keras_class = "Adadelta", .common_class = "Adadelta", .is_by_weight = true},
       {.kind = "lion", .keras_class = "Lion"},
       {.kind = "lamb", .keras_class = "Lamb", .is_by_weight = true},
   };

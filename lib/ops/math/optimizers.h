@@ -147,6 +147,89 @@ struct Adam {
   }
 };
 
+/// Adam with the infinity norm (D. Kingma and J. Ba, section 7.1). Slots: m, and the norm u.
+struct Adamax {
+  double beta_1;
+  float beta_2, epsilon;
+  static constexpr RuleTraits kTraits{.slots = 2};
+  struct Step {
+    float rate, beta_1, beta_2, epsilon;  // the rate includes the bias correction
+    DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& u, float&) const {
+      m += (g - m) * (1.0f - beta_1);
+      const float decayed = beta_2 * u, size = ::fabsf(g);
+      u = decayed > size ? decayed : size;
+      w -= rate * m / (u + epsilon);
+    }
+  };
+  DTRAIN_HOST_DEVICE Step begin(const StepState& state, const GroupRule& group) const {
+    const double rate = state.now.learning_rate / (1 - ::pow(beta_1, steps_of_slots(state, group)));
+    return {group.learning_rate_factor * static_cast<float>(rate), static_cast<float>(beta_1), beta_2,
+            epsilon};
+  }
+};
+
+/// T. Dozat, "Incorporating Nesterov momentum into Adam", ICLR workshop 2016. The momentum of step t is
+/// beta_1 * (1 - 0.96^t / 2). Slots: m, v.
+struct Nadam {
+  double beta_1, beta_2;
+  float epsilon;
+  static constexpr RuleTraits kTraits{.slots = 2};
+  struct Step {
+    float rate, beta_1, beta_2, epsilon;
+    float mean_scale, gradient_scale, square_scale;  // momenta with their bias corrections
+    DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
+      m += (g - m) * (1.0f - beta_1);
+      v += (g * g - v) * (1.0f - beta_2);
+      w -= rate * (mean_scale * m + gradient_scale * g) / (::sqrtf(square_scale * v) + epsilon);
+    }
+  };
+  DTRAIN_HOST_DEVICE Step begin(const StepState& state, const GroupRule& group) const {
+    const double steps = steps_of_slots(state, group);
+    const double now = momentum(steps), next = momentum(steps + 1), product = product_of_momenta(steps);
+    return {rate_of(state, group),
+            static_cast<float>(beta_1),
+            static_cast<float>(beta_2),
+            epsilon,
+            static_cast<float>(next / (1 - product * next)),
+            static_cast<float>((1 - now) / (1 - product)),
+            static_cast<float>(1 / (1 - ::pow(beta_2, steps)))};
+  }
+
+ private:
+  DTRAIN_HOST_DEVICE double momentum(double step) const { return beta_1 * (1 - 0.5 * ::pow(0.96, step)); }
+  /// Returns the product of the momenta of the first `steps` steps (Keras's variable _u_product). The loop
+  /// has at most 565 iterations: later factors differ from beta_1 by less than 1e-10 of it.
+  DTRAIN_HOST_DEVICE double product_of_momenta(double steps) const {
+    const double power = ::pow(beta_1, steps);
+    if (power < 1e-12) return 0;  // 1 - product is rounded to 1
+    double product = power, decay = 1;
+    for (double step = 0; step < steps && decay > 1e-10; ++step) {
+      decay *= 0.96;
+      product *= 1 - 0.5 * decay;
+    }
+    return product;
+  }
+};
+
+/// M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Slots: running means of squared gradients
+/// and of squared steps (without the learning rate).
+struct Adadelta {
+  float rho, epsilon;
+  static constexpr RuleTraits kTraits{.slots = 2};
+  struct Step {
+    float rate, rho, epsilon;
+    DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& gradients, float& steps, float&) const {
+      gradients = rho * gradients + (1.0f - rho) * g * g;
+      const float step = ::sqrtf(steps + epsilon) * g / ::sqrtf(gradients + epsilon);
+      steps = rho * steps + (1.0f - rho) * step * step;
+      w -= rate * step;
+    }
+  };
+  DTRAIN_HOST_DEVICE Step begin(const StepState& state, const GroupRule& group) const {
+    return {rate_of(state, group), rho, epsilon};
+  }
+};
+
 /// X. Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023.
 struct Lion {
   float beta_1, beta_2;
@@ -258,7 +341,8 @@ inline void with_rule(const std::variant<Rules...>& rule, Use&& use) {
 using OptimizerRule =
     std::variant<math::Sgd, math::Momentum, math::Nesterov, math::Rmsprop<false, false>,
                  math::Rmsprop<false, true>, math::Rmsprop<true, false>, math::Rmsprop<true, true>,
-                 math::Adagrad, math::Adam, math::Lion, math::Lamb, math::TrustRatio, math::MovingAverage>;
+                 math::Adagrad, math::Adam, math::Adamax, math::Nadam, math::Adadelta, math::Lion, math::Lamb,
+                 math::TrustRatio, math::MovingAverage>;
 
 inline RuleTraits traits_of(const OptimizerRule& rule) {
   RuleTraits traits;

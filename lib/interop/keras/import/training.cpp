@@ -143,9 +143,10 @@ class TrainingReader {
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw has another default
-      if (is_usual_of_optimizer(key, value) || key == "decay") continue;
+      if (is_usual_of_optimizer(key, value) || key == "decay" || key == "schedule_decay") continue;
       if (key == "learning_rate" || key == "lr")
-        options.add("learning_rate", read_rate(value, value_at(object.options, "decay")));
+        options.add("learning_rate",
+                    read_rate(value, kind == "nadam" ? nullptr : value_at(object.options, "decay")));
       else if (key == "global_clipnorm" || (key == "clipnorm" && writer_.is_alone))
         add("clip_norm", option_of_keras(value));
       else if (key == "clipvalue")
@@ -163,10 +164,24 @@ class TrainingReader {
         value_at(object.options, "clipvalue"))
       add_problem(fmt::format(
           "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
+    if (kind == "nadam" && !is_since_2_11_) check_nadam(object);
     // the default of Keras 1 to 2.2
     if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
       options.add("initial_accumulator_value", Json(0));
     return options.node();
+  }
+
+  /// In Keras 1 to 2.10, Nadam's momentum of step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2). Keras
+  /// 2.4 to 2.10 save schedule_decay as `decay`. dtrain and later versions of Keras have no such option: it
+  /// is 1.
+  void check_nadam(const KerasObject& object) {
+    constexpr double kUsual = 0.004;
+    const Json* decay = value_at(object.options, "schedule_decay");
+    if (!decay) decay = value_at(object.options, "decay");
+    if (decay && has_value(*decay, 1)) return;
+    add_problem(fmt::format(
+        "the optimizer {} has schedule_decay: {}, with which its momentum grows more slowly than in Keras 3",
+        object.name, decay ? decay->dump() : Json(kUsual).dump()));
   }
 
   /// Adds an option. Keras 1 to 2.10 divide by root + epsilon, dtrain by the root of (square + epsilon).

@@ -1,0 +1,37 @@
+#include "optim/options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct AdadeltaOptions : OptimizerOptions {
+  AdadeltaOptions() : OptimizerOptions(0.001) {}
+  double rho = 0.95;
+  double epsilon = 1e-7;
+};
+
+class Adadelta : public OptimizerWith<AdadeltaOptions> {
+ public:
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override { return {{"accumulated_grad"}, {"accumulated_delta_var"}}; }
+  OptimizerRule rule() const override {
+    return math::Adadelta{static_cast<float>(options_.rho), static_cast<float>(options_.epsilon)};
+  }
+};
+
+}  // namespace
+
+void add_adadelta(Registry<Optimizer>& table) {
+  using Options = AdadeltaOptions;
+  table.add<Adadelta>(
+      "adadelta",
+      optimizer_schema<Options>("Zeiler 2012: finds the length of each weight's steps from its recent gradients "
+                                "and steps. The paper's learning rate is 1; the default is Keras's.")
+          .example("{learning_rate: 1}")
+          .optional("rho", &Options::rho, "decay of the running means of squared gradients and steps",
+                    between_excluding_high(0.0, 1.0))
+          .optional("epsilon", &Options::epsilon, "keeps the first steps from 0", greater_than(0.0)));
+}
+
+}  // namespace dtrain

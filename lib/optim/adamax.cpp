@@ -1,0 +1,33 @@
+#include "optim/adam_options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+class Adamax : public OptimizerWith<AdamOptions> {
+ public:
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override { return {{"momentum"}, {"norm"}}; }
+  OptimizerRule rule() const override {
+    return math::Adamax{options_.beta_1, static_cast<float>(options_.beta_2),
+                        static_cast<float>(options_.epsilon)};
+  }
+};
+
+}  // namespace
+
+void add_adamax(Registry<Optimizer>& table) {
+  using Options = AdamOptions;
+  table.add<Adamax>(
+      "adamax",
+      optimizer_schema<Options>("Kingma and Ba 2015: Adam that divides by the largest recent gradient of each "
+                                "weight. Suits embeddings and other sparse gradients.")
+          .example("{learning_rate: 0.002}")
+          .optional("beta_1", &Options::beta_1, "decay of the gradients' running mean",
+                    between_excluding_high(0.0, 1.0))
+          .optional("beta_2", &Options::beta_2, "decay of the largest gradient", between_excluding_high(0.0, 1.0))
+          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
+}
+
+}  // namespace dtrain
