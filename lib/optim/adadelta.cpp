@@ -26,8 +26,9 @@ void add_adadelta(Registry<Optimizer>& table) {
   using Options = AdadeltaOptions;
   table.add<Adadelta>(
       "adadelta",
-      optimizer_schema<Options>("Zeiler 2012: finds the length of each weight's steps from its recent gradients "
-                                "and steps. The paper's learning rate is 1; the default is Keras's.")
+      optimizer_schema<Options>(
+          "Zeiler 2012: finds the length of each weight's steps from its recent gradients "
+          "and steps. The paper's learning rate is 1; the default is Keras's.")
           .example("{learning_rate: 1}")
           .optional("rho", &Options::rho, "decay of the running means of squared gradients and steps",
                     between_excluding_high(0.0, 1.0))

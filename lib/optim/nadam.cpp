@@ -16,10 +16,10 @@ class Nadam : public AdamWith<AdamOptions> {
 }  // namespace
 
 void add_nadam(Registry<Optimizer>& table) {
-  table.add<Nadam>("nadam",
-                   adam_schema<AdamOptions>("Dozat 2016: Adam with Nesterov momentum, which grows from half of "
-                                            "beta_1 to beta_1 over the first hundred steps.")
-                       .example("{learning_rate: 0.001}"));
+  table.add<Nadam>(
+      "nadam", adam_schema<AdamOptions>("Dozat 2016: Adam with Nesterov momentum, which grows from half of "
+                                        "beta_1 to beta_1 over the first hundred steps.")
+                   .example("{learning_rate: 0.001}"));
 }
 
 }  // namespace dtrain

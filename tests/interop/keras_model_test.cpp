@@ -307,6 +307,13 @@ TEST_CASE("losses and metrics that Keras computes differently are omitted") {
   CHECK(!is_written("precision", softmax_logits, four));
   CHECK(is_written("f1_score", softmax_logits, four));
   CHECK(is_written("accuracy", softmax_logits, four));
+  const std::string at_recall = "precision_at_recall: {recall: 0.75, class_id: 2, num_thresholds: 50}";
+  CHECK(
+      written(at_recall, "binary_crossentropy", four, four).dump() ==
+      R"({"class_name": "PrecisionAtRecall", "config": {"num_thresholds": 50, "recall": 0.75, "class_id": 2}})");
+  CHECK(is_written("precision_at_recall: 0.5", "categorical_crossentropy", four));
+  CHECK(!is_written("precision_at_recall: 0.5", logits, one));
+  CHECK(written("precision_at_recall: 0.5", "sparse_categorical_crossentropy", four, number).is_null());
   const Json f1 = written("f1_score", "binary_crossentropy", four, four);
   CHECK(f1.at("config").at("threshold").as_double() == 0.5);
 }

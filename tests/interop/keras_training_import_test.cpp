@@ -155,9 +155,12 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
     "summation_method": "interpolation", "multi_label": false, "num_labels": null, "from_logits": false}},
     {"class_name": "AUC", "config": {"name": "pr", "curve": "PR", "num_thresholds": 50}},
     {"class_name": "Precision", "config": {"name": "precision", "thresholds": null, "class_id": 1}},
-    {"class_name": "F1Score", "config": {"average": "macro", "threshold": null}}])",
+    {"class_name": "F1Score", "config": {"average": "macro", "threshold": null}},
+    {"class_name": "PrecisionAtRecall", "config": {"name": "p", "num_thresholds": 200, "class_id": null,
+    "recall": 0.75}}])",
                    "2.15.0", R"("categorical_crossentropy")") ==
-        Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}]",
+        Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}, "
+             "{precision_at_recall: {recall: 0.75}}]",
              "the metric Precision: it has class_id: 1\n"});
 }
 
@@ -256,8 +259,9 @@ TEST_CASE("Nadam of Keras 1 to 2.10 is read only with Keras 3's schedule of the 
   CHECK(problem(R"({"class_name": "Nadam", "config": {"lr": 0.5}})", "2.2.4").find(usual) !=
         std::string::npos);
   for (const char* one : {"decay", "schedule_decay"})
-    CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"lr": 0.5, ")" + std::string(one) + R"(": 1.0}})",
-                       "2.10.0") == "{nadam: {learning_rate: 0.5}}");
+    CHECK(
+        optimizer_of(R"({"class_name": "Nadam", "config": {"lr": 0.5, ")" + std::string(one) + R"(": 1.0}})",
+                     "2.10.0") == "{nadam: {learning_rate: 0.5}}");
   CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5, "use_ema": false}})",
                      "2.15.0") == "{nadam: {learning_rate: 0.5}}");
   CHECK(optimizer_of(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})", "3.5.0") ==

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "head_harness.h"
 #include "nn/loss.h"
@@ -80,12 +82,24 @@ TEST_CASE("metrics are computed from sums of counts") {
   CHECK(result_of("f1_score", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
   CHECK(result_of("confusion_matrix", {1, 2, 3, 4.5}, 9, 2).dump() == "[[1, 2], [3, 4.5]]");
   CHECK(result_of("mean_iou", {1, 2, 0, 4}, 7, 2).as_double() == doctest::Approx((1.0 / 3 + 4.0 / 6) / 2));
+  CHECK(result_of("perplexity", {3 * std::log(2.0)}, 3, 4).as_double() == doctest::Approx(2));
   const std::vector<double> buckets{4, 1, 0, 1, 2, 3};  // negatives, then positives
   CHECK(result_of("auc: {num_thresholds: 3}", buckets, 11, 1).as_double() ==
         doctest::Approx((4 * 5.5 + 1 * 4) / 30));
   CHECK(result_of("auc: {num_thresholds: 3, curve: PR}", buckets, 11, 1).as_double() ==
         doctest::Approx((3 * 1 + 2 * 5.0 / 6 + 1 * 6.0 / 11) / 6));
   CHECK(std::isnan(result_of("auc: {num_thresholds: 3}", {0, 0, 0, 1, 2, 3}, 6, 1).as_double()));
+  for (const auto& [recall, precision] : std::map<const char*, double>{
+           {"0.5", 1}, {"0.51", 5.0 / 6}, {"0.84", 6.0 / 11}, {"0", 1}, {"1", 6.0 / 11}})
+    CHECK(result_of(fmt::format("precision_at_recall: {{recall: {}, num_thresholds: 3}}", recall), buckets,
+                    11, 1)
+              .as_double() == doctest::Approx(precision));
+  CHECK(result_of("precision_at_recall: {recall: 0, num_thresholds: 2}", {1, 2, 0, 0}, 3, 1).as_double() ==
+        0);
+  // Of two columns, the second.
+  CHECK(result_of("precision_at_recall: {recall: 0.5, num_thresholds: 2, class_id: 1}",
+                  {1, 2, 3, 4, 2, 3, 4, 2}, 9, 2)
+            .as_double() == doctest::Approx(6.0 / 11));
   CHECK(result_of("r2_score", {6, 14, 0.5, 3}, 3, 1).as_double() == doctest::Approx(0.75));
   CHECK(result_of("r2_score: {class_aggregation: none}", {6, 6, 14, 12, 0.5, 1, 3}, 3, 2).dump() ==
         "[0.75, 0.0]");
@@ -94,6 +108,67 @@ TEST_CASE("metrics are computed from sums of counts") {
   CHECK(!parse_kind<Metric>("f1_score")->is_number({"y", {4}}));
   CHECK(parse_kind<Metric>("f1_score")->is_number({"y", {1}}));
   CHECK(parse_kind<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+}
+
+TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
+  const auto is = [](const std::string& metric, const std::vector<double>& matrix, double expected) {
+    CAPTURE(metric);
+    const auto n = static_cast<int64_t>(std::lround(std::sqrt(matrix.size())));
+    CHECK(result_of(metric, matrix, 1, n).as_double() == doctest::Approx(expected));
+  };
+  // Rows 50 of 85 agree; independent predictions would in (25 * 35 + 60 * 50) / 85.
+  const std::vector<double> two{20, 5, 15, 45};
+  is("cohen_kappa", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));
+  is("cohen_kappa: {weightage: linear}", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));
+  is("matthews_correlation", two, (45.0 * 20 - 15.0 * 5) / std::sqrt(60.0 * 50 * 35 * 25));
+  // An output of one column has two classes, too.
+  CHECK(result_of("matthews_correlation", two, 1, 1).as_double() ==
+        doctest::Approx((45.0 * 20 - 15.0 * 5) / std::sqrt(60.0 * 50 * 35 * 25)));
+  // Targets by class: 4, 3, 3; predictions: 4, 2, 4. Independent predictions would have, in tenths, the
+  // matrix 16 8 16, 12 6 12, 12 6 12.
+  const std::vector<double> three{3, 0, 1, 1, 2, 0, 0, 0, 3};
+  is("cohen_kappa", three, 1 - 2 / ((8 + 16 + 12 + 12 + 12 + 6) / 10.0));
+  is("cohen_kappa: {weightage: linear}", three, 1 - (2 + 1) / ((8 + 2 * 16 + 12 + 12 + 2 * 12 + 6) / 10.0));
+  is("cohen_kappa: {weightage: quadratic}", three,
+     1 - (4 + 1) / ((8 + 4 * 16 + 12 + 12 + 4 * 12 + 6) / 10.0));
+  is("matthews_correlation", three,
+     (8 * 10 - (16 + 6 + 12)) / std::sqrt((100.0 - (16 + 9 + 9)) * (100.0 - (16 + 4 + 16))));
+  // All targets and predictions are of one class; all predictions are.
+  CHECK(std::isnan(result_of("cohen_kappa", {3, 0, 0, 0}, 3, 2).as_double()));
+  is("matthews_correlation", {3, 0, 0, 0}, 0);
+  is("cohen_kappa", {3, 0, 2, 0}, 0);
+  is("matthews_correlation", {3, 0, 2, 0}, 0);
+  is("cohen_kappa", {0, 3, 3, 0}, -1);
+  is("matthews_correlation", {0, 3, 3, 0}, -1);
+}
+
+DEVICE_TEST_CASE(
+    "perplexity is the exponential of the mean cross-entropy, as the output's loss reads scores") {
+  Bench bench(device);
+  const auto of = [&](const std::string& yaml, const char* loss, const Values& scores) {
+    const std::shared_ptr<const Metric> parsed = parse_kind<Metric>(yaml).value;
+    const auto for_loss = parsed->for_loss(*parse_kind<Loss>(loss));
+    const Metric& metric = for_loss ? *for_loss : *parsed;
+    const auto own = device.typed(scores);
+    const auto sums = device.array(std::vector<double>{0});
+    metric.run(device.ops(), {.prediction = own.data(),
+                              .target = bench.sparse(),
+                              .sums = sums.data(),
+                              .rows = kRows,
+                              .columns = kColumns});
+    return metric.result(sums.read(), kRows, {"y", {kColumns}}).as_double();
+  };
+  // The classes are 2 0 1 1. Their probabilities are 1/2, 1/4, 1/8 and 1/2: their geometric mean is 2^-7/4.
+  const Values p{0.25f, 0.25f, 0.5f, 0.25f, 0.5f, 0.25f, 0.75f, 0.125f, 0.125f, 0.25f, 0.5f, 0.25f};
+  Values logits = p;
+  for (float& x : logits) x = std::log(x);
+  const double expected = std::pow(2, 7.0 / 4), tolerance = device.tolerance(1e-5);
+  const char* from_logits = "sparse_categorical_crossentropy: {from_logits: true}";
+  CHECK(of("perplexity", "sparse_categorical_crossentropy", p) ==
+        doctest::Approx(expected).epsilon(tolerance));
+  CHECK(of("perplexity", from_logits, device.kept(logits)) == doctest::Approx(expected).epsilon(tolerance));
+  CHECK(of("perplexity: {from_logits: false}", from_logits, p) ==
+        doctest::Approx(expected).epsilon(tolerance));
 }
 
 DEVICE_TEST_CASE("a threshold applies to probabilities, also if the loss takes logits") {
@@ -157,14 +232,15 @@ DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") 
   const Values logits{2, 1, 0, 0.5f, 0, -0.5f, 1, 1, 0, -1, 0, 0};
   same({"precision", "recall: {average: macro}", "precision: {thresholds: 0.4}", "f1_score: {average: macro}",
         "f1_score: {average: macro, threshold: 0.3}", "binary_accuracy", "binary_accuracy: {threshold: 0.3}",
-        "accuracy", "auc", "auc: {curve: PR}", "mean_iou"},
+        "accuracy", "auc", "auc: {curve: PR}", "mean_iou", "cohen_kappa", "matthews_correlation",
+        "precision_at_recall: 0.5", "precision_at_recall: {recall: 1, class_id: 2}"},
        "categorical_crossentropy", device.kept(softmaxes), logits, device.tolerance(1e-3));
   // The sigmoids are 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
   bench.dense = {1, 0, 1, 0, 0, 1, 1, 0};
   const Values sigmoids{0.6225f, 0.3775f, 0.7311f, 0.8808f, 0.2689f, 0.5469f, 0.4378f, 0.5622f};
   const Values each{0.5f, -0.5f, 1, 2, -1, 0.1875f, -0.25f, 0.25f};
   same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
-        "binary_accuracy: {threshold: 0.56}", "auc"},
+        "binary_accuracy: {threshold: 0.56}", "auc", "precision_at_recall: 0.8"},
        "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
   // For an output of one column, `accuracy` is binary accuracy.
   bench.dense = {1, 1, 0, 0};
@@ -265,6 +341,51 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value or gives its error boun
   check(logits, 5, 0.3, 0.3, true);
 }
 
+TEST_CASE("precision_at_recall is not more uncertain than the order of scores in its buckets") {
+  const std::vector<double> buckets{4, 1, 0, 1, 2, 3};
+  const auto uncertainty = [&](const char* recall) {
+    return parse_kind<Metric>(fmt::format("precision_at_recall: {{recall: {}, num_thresholds: 3}}", recall))
+        ->uncertainty(buckets, {"y", {1}});
+  };
+  CHECK(uncertainty("0.5") == 0);
+  CHECK(uncertainty("0.6") == doctest::Approx(1 - 5.0 / 6));
+  CHECK(uncertainty("0.9") == doctest::Approx(6.0 / 7 - 6.0 / 11));
+}
+
+DEVICE_TEST_CASE("precision_at_recall is the best precision of all thresholds that reach the recall") {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  std::vector<float> labels;
+  Values logits;
+  for (int i = 0; i < 300; ++i) {
+    labels.push_back(random() % 3 == 0 ? 1.0f : 0.0f);
+    logits.push_back(static_cast<float>(2 * static_cast<double>(labels.back()) - 1 + normal(random)));
+  }
+  logits = device.kept(logits);
+  const auto exact = [&](double recall) {
+    double best = 0;
+    for (const float threshold : logits) {
+      double hits = 0, predicted = 0, positives = 0;
+      for (size_t i = 0; i < logits.size(); ++i) {
+        const bool is_positive = labels[i] > 0.5f, is_predicted = logits[i] >= threshold;
+        hits += is_positive && is_predicted ? 1 : 0;
+        predicted += is_predicted ? 1 : 0;
+        positives += is_positive ? 1 : 0;
+      }
+      if (hits / positives >= recall) best = std::max(best, hits / predicted);
+    }
+    return best;
+  };
+  for (const double recall : {0.2, 0.5, 0.9, 1.0}) {
+    CAPTURE(recall);
+    const Area area = area_of(fmt::format("precision_at_recall: {}", recall),
+                              "binary_crossentropy: {from_logits: true}", device, logits, labels);
+    CHECK(area.value <= exact(recall) + 1e-12);
+    CHECK(area.value + area.uncertainty >= exact(recall) - 1e-12);
+    CHECK(area.uncertainty < 0.01);
+  }
+}
+
 DEVICE_TEST_CASE("auc of softmax logits distinguishes probabilities that round to 0 and 1") {
   const std::vector<int32_t> classes{0, 0, 1, 1};
   const Values scores{60, 0, 30, 0, 50, 0, 20, 0};
@@ -296,12 +417,14 @@ DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest v
 }
 
 TEST_CASE("every metric knows whether larger is better") {
-  for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
-                             "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
-                             "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
+  for (const char* larger :
+       {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k", "precision: {name: acc_loss}",
+        "recall: {name: misses}", "f1_score", "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity",
+        "cohen_kappa", "matthews_correlation", "precision_at_recall: 0.5"})
     CHECK(parse_kind<Metric>(larger)->larger_is_better());
-  for (const char* smaller : {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error",
-                              "log_cosh", "binary_crossentropy", "hinge", "poisson", "kl_divergence"})
+  for (const char* smaller :
+       {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "log_cosh",
+        "binary_crossentropy", "hinge", "poisson", "kl_divergence", "perplexity"})
     CHECK(!parse_kind<Metric>(smaller)->larger_is_better());
 }
 
@@ -344,6 +467,14 @@ TEST_CASE("metrics report an unsuitable output or target") {
   CHECK(errors("mean_absolute_error", output, dense) == "");
   CHECK(errors("mean_absolute_error", output, {"t", {5}}) != "");
   CHECK(errors("top_k: {k: 4}", output, sparse) == "");
+  CHECK(errors("perplexity", output, sparse) == "");
+  CHECK(errors("perplexity", output, dense) == "expected a target of int32 scalar, found 't' of float32 4");
+  CHECK(errors("cohen_kappa", output, dense) == "");
+  CHECK(errors("matthews_correlation", {"y", {1001}}, sparse) ==
+        "supports at most 1000 classes, found 1001 of 'y'");
+  CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 3}", output, sparse) == "");
+  CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 4}", output, sparse) ==
+        "class_id 4 is not one of the 4 columns of 'y', which are counted from 0");
   CHECK(errors("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
 }
 

@@ -37,7 +37,8 @@ TEST_CASE("defaults are Keras's") {
     return parse_kind<Optimizer>(yaml)->learning_rate().at(0, RunLength{}, Json());
   };
   CHECK(rate("sgd") == 0.01);
-  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"})
+  for (const char* name :
+       {"rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"})
     CHECK(rate(name) == 0.001);
 
   CHECK(std::holds_alternative<math::Sgd>(parse_kind<Optimizer>("sgd")->rule()));
@@ -147,11 +148,10 @@ TEST_CASE("nadam's momenta are Keras's, also after many steps") {
 }
 
 TEST_CASE("a rule has the optimizer's slots and the direction") {
-  for (const char* yaml :
-       {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}", "rmsprop",
-        "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
-        "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta",
-        "lion", "lamb"}) {
+  for (const char* yaml : {"sgd", "{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.9, nesterov: true}}",
+                           "rmsprop", "{rmsprop: {centered: true}}", "{rmsprop: {momentum: 0.9}}",
+                           "{rmsprop: {momentum: 0.9, centered: true}}", "adagrad", "adam", "adamw", "adamax",
+                           "nadam", "adadelta", "lion", "lamb"}) {
     CAPTURE(yaml);
     const auto optimizer = parse_kind<Optimizer>(yaml);
     const RuleTraits traits = traits_of(optimizer->rule());
@@ -162,7 +162,8 @@ TEST_CASE("a rule has the optimizer's slots and the direction") {
 }
 
 TEST_CASE("every step has its learning rate and weight decay") {
-  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"}) {
+  for (const char* name :
+       {"sgd", "rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"}) {
     CAPTURE(name);
     const StepNumbers numbers =
         parse_kind<Optimizer>(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);

@@ -164,6 +164,8 @@ TEST_CASE("slots of one name are another optimizer's") {
       "the checkpoint is of another optimizer: the optimizer state starts with its initial values"};
   CHECK(warnings("{sgd: {momentum: 0.9}}", "lion") == anew);
   CHECK(warnings("adam", "{adamw: {learning_rate: 0.01}}").empty());
+  CHECK(warnings("nadam", "adam").empty());
+  CHECK(warnings("adamax", "adam") == anew);
   CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
 }
 

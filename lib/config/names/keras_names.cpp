@@ -24,6 +24,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"kld", "kl_divergence"},
     {"logcosh", "log_cosh"},
     {"acc", "accuracy"},
+    {"meaniou", "mean_iou"},
     {"swish", "silu"},
     {"hardswish", "hard_silu"},
     {"uniform", "random_uniform"},

@@ -103,9 +103,11 @@ Json mean_iou(const MetricInUse& in) {
                                        .set("sparse_y_pred", false));
 }
 
+/// Keras's buckets have equal widths in the probability.
+constexpr int64_t kKerasThresholds = 4096;
+
 Json auc(const MetricInUse& in) {
-  constexpr int64_t kKerasThresholds = 4096;  // Keras's buckets have equal widths in the probability
-  if (has_class_numbers(in)) return {};       // Keras expects targets of 0 and 1 for each class
+  if (has_class_numbers(in)) return {};  // Keras expects targets of 0 and 1 for each class
   const int64_t columns = in.output.shape.columns();
   const ScoreReading reading = reading_of(in);
   const Json from_logits = in.settings.value("from_logits"), multi_label = in.settings.value("multi_label"),
@@ -121,6 +123,16 @@ Json auc(const MetricInUse& in) {
                     .set("from_logits", logits);
   if (has_labels) config.set("num_labels", columns);
   return in_keras_class("AUC", std::move(config));
+}
+
+Json precision_at_recall(const MetricInUse& in) {
+  if (!can_count_classes(in, true)) return {};
+  const Json thresholds = in.settings.value("num_thresholds"), class_id = in.settings.value("class_id");
+  Json config = Json::object()
+                    .set("num_thresholds", thresholds.is_null() ? kKerasThresholds : thresholds.as_int())
+                    .set("recall", in.settings.number("recall"));
+  if (!class_id.is_null()) config.set("class_id", class_id);
+  return in_keras_class("PrecisionAtRecall", std::move(config));
 }
 
 Json r2_score(const MetricInUse& in) {
@@ -145,7 +157,10 @@ const std::vector<MetricFormats>& all_metric_formats() {
       {"f1_score", f1_score},
       {"confusion_matrix", no_metric},
       {"mean_iou", mean_iou},
+      {"cohen_kappa", no_metric},
+      {"matthews_correlation", no_metric},
       {"auc", auc},
+      {"precision_at_recall", precision_at_recall},
       {"mean_absolute_error", plain_metric("MeanAbsoluteError")},
       {"mean_squared_error", plain_metric("MeanSquaredError")},
       {"root_mean_squared_error", plain_metric("RootMeanSquaredError")},
@@ -160,6 +175,7 @@ const std::vector<MetricFormats>& all_metric_formats() {
       {"binary_crossentropy", cross_entropy_metric("BinaryCrossentropy")},
       {"categorical_crossentropy", cross_entropy_metric("CategoricalCrossentropy")},
       {"sparse_categorical_crossentropy", cross_entropy_metric("SparseCategoricalCrossentropy", false)},
+      {"perplexity", no_metric},
       {"r2_score", r2_score},
   };
   return rows;

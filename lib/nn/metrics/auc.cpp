@@ -1,9 +1,9 @@
 // The area under the ROC or precision-recall curve, from counts of targets in buckets of scores.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "nn/metrics/counted.h"
+#include "nn/metrics/score_buckets.h"
 #include "nn/metrics/table.h"
 
 namespace dtrain {
@@ -21,42 +21,14 @@ struct AucOptions {
   std::optional<bool> multi_label, from_logits;
 };
 
-/// Returns the default number of buckets per column. Every step clears, copies and adds all buckets, so
-/// outputs with many columns get fewer buckets per column.
-int64_t default_buckets(int64_t columns) {
-  constexpr int64_t kAll = 131072, kMost = 32768, kLeast = 4096;
-  int64_t buckets = kMost;
-  while (buckets > kLeast && buckets * columns > kAll) buckets /= 2;
-  return buckets;
+bool has_area(const BucketCounts& counts, Curve curve) {
+  return BucketCounts::sum(counts.positives) != 0 &&
+         (curve == Curve::pr || BucketCounts::sum(counts.negatives) != 0);
 }
-
-/// The counts of one curve: negative and positive targets, in buckets of ascending scores.
-struct Counts {
-  std::span<const double> negatives, positives;
-
-  static double sum(std::span<const double> counts) {
-    return std::accumulate(counts.begin(), counts.end(), 0.0);
-  }
-  bool has_area(Curve curve) const {
-    return sum(positives) != 0 && (curve == Curve::pr || sum(negatives) != 0);
-  }
-  /// Calls visit(positives, negatives, hits, misses) for each non-empty bucket from the highest score down.
-  /// hits and misses are the positives and negatives of the buckets visited before.
-  template <class Visit>
-  void for_each_bucket(Visit&& visit) const {
-    double hits = 0, misses = 0;
-    for (size_t i = positives.size(); i-- > 0;) {
-      if (positives[i] == 0 && negatives[i] == 0) continue;
-      visit(positives[i], negatives[i], hits, misses);
-      hits += positives[i];
-      misses += negatives[i];
-    }
-  }
-};
 
 /// Returns the area under the curve. Within a bucket the ROC curve is a straight line; the precision-recall
 /// curve treats the scores of a bucket as equal, like scikit-learn's average_precision_score.
-double area(Curve curve, const Counts& counts) {
+double area(Curve curve, const BucketCounts& counts) {
   double area = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
     if (curve == Curve::roc) {
@@ -66,13 +38,13 @@ double area(Curve curve, const Counts& counts) {
       area += positives * found / (found + misses + negatives);
     }
   });
-  const double all = Counts::sum(counts.positives);
-  return area / (curve == Curve::roc ? Counts::sum(counts.negatives) * all : all);
+  const double all = BucketCounts::sum(counts.positives);
+  return area / (curve == Curve::roc ? BucketCounts::sum(counts.negatives) * all : all);
 }
 
 /// Returns how much the unknown order of scores within buckets can change the area. In the extreme cases all
 /// positives of a bucket are before its negatives, or after them.
-double area_uncertainty(Curve curve, const Counts& counts) {
+double area_uncertainty(Curve curve, const BucketCounts& counts) {
   double more = 0, less = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
     if (positives == 0 || negatives == 0) return;
@@ -86,8 +58,8 @@ double area_uncertainty(Curve curve, const Counts& counts) {
       less += positives * (precision - first / (first + misses + negatives));
     }
   });
-  const double all = Counts::sum(counts.positives);
-  return std::max(more, less) / (curve == Curve::roc ? Counts::sum(counts.negatives) * all : all);
+  const double all = BucketCounts::sum(counts.positives);
+  return std::max(more, less) / (curve == Curve::roc ? BucketCounts::sum(counts.negatives) * all : all);
 }
 
 class Auc : public ScoredMetric<Auc> {
@@ -103,10 +75,11 @@ class Auc : public ScoredMetric<Auc> {
     return mean == mean ? mean : 0;
   }
   Json curve(std::span<const double> sums, const TensorSpec& output) const override {
-    const std::vector<Counts> curves = curves_in(sums, output);
-    if (curves.size() != 1 || !curves[0].has_area(Curve::roc)) return {};
+    const std::vector<BucketCounts> curves = curves_in(sums, output);
+    if (curves.size() != 1 || !has_area(curves[0], Curve::roc)) return {};
     constexpr double kStep = 0.01;  // minimum distance of points; the curve gets about 200 of them
-    const double all_hits = Counts::sum(curves[0].positives), all_misses = Counts::sum(curves[0].negatives);
+    const double all_hits = BucketCounts::sum(curves[0].positives),
+                 all_misses = BucketCounts::sum(curves[0].negatives);
     Json hits = Json::array(), misses = Json::array();
     double last = 0;
     curves[0].for_each_bucket([&](double positives, double negatives, double before, double missed) {
@@ -137,19 +110,19 @@ class Auc : public ScoredMetric<Auc> {
   int64_t buckets(int64_t columns) const {
     return options_.num_thresholds.value_or(default_buckets(columns));
   }
-  std::vector<Counts> curves_in(std::span<const double> sums, const TensorSpec& output) const {
+  std::vector<BucketCounts> curves_in(std::span<const double> sums, const TensorSpec& output) const {
     const auto n = static_cast<size_t>(buckets(output.shape.columns()));
-    std::vector<Counts> curves;
+    std::vector<BucketCounts> curves;
     for (size_t at = 0; at < sums.size(); at += 2 * n)
       curves.push_back({sums.subspan(at, n), sums.subspan(at + n, n)});
     return curves;
   }
   /// Returns the mean of `of` over the curves that have an area; kNoValue if there are none.
-  double mean_of(double (*of)(Curve, const Counts&), std::span<const double> sums,
+  double mean_of(double (*of)(Curve, const BucketCounts&), std::span<const double> sums,
                  const TensorSpec& output) const {
     double sum = 0, count = 0;
-    for (const Counts& counts : curves_in(sums, output)) {
-      if (!counts.has_area(options_.curve)) continue;
+    for (const BucketCounts& counts : curves_in(sums, output)) {
+      if (!has_area(counts, options_.curve)) continue;
       sum += of(options_.curve, counts);
       ++count;
     }
@@ -180,11 +153,8 @@ void add_auc(Registry<Metric>& table) {
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
                     "ROC: recall over the false positive rate; PR: precision over recall")
-          .optional(
-              "num_thresholds", &AucOptions::num_thresholds,
-              "number of buckets in which scores are counted, about evenly spaced in the logarithm of their "
-              "size; default: 32768 per column, and fewer, at least 4096, for more than four columns",
-              between<std::optional<int64_t>>(2, 1048576))
+          .optional("num_thresholds", &AucOptions::num_thresholds, kNumThresholds,
+                    between<std::optional<int64_t>>(2, 1048576))
           .optional("multi_label", &AucOptions::multi_label,
                     "use one curve per column and their mean; otherwise one curve for all columns. Default: "
                     "true for targets that are class numbers (each class against all others)")

@@ -8,6 +8,12 @@
 #include "nn/no_options.h"
 
 namespace dtrain {
+
+enum class Weightage { none, linear, quadratic };
+template <>
+inline const EnumNames<Weightage> names_of<Weightage> = {
+    {Weightage::none, "none"}, {Weightage::linear, "linear"}, {Weightage::quadratic, "quadratic"}};
+
 namespace {
 
 /// Counts rows by [class of the target][class of the output]. An output of one column has two classes: no,
@@ -31,6 +37,25 @@ class ConfusionMetric : public ScoredMetric<Derived> {
             .sparse = target == DType::int32,
             .threshold = this->reading().threshold(0.5, columns)};
   }
+  static size_t classes(const TensorSpec& output) {
+    return static_cast<size_t>(std::max<int64_t>(output.shape.columns(), 2));
+  }
+};
+
+/// The sums of a confusion matrix of n classes by row (class of the target) and by column (of the output).
+struct ClassTotals {
+  std::vector<double> targets, predictions;
+  double all = 0;
+
+  ClassTotals(std::span<const double> matrix, size_t n) : targets(n), predictions(n) {
+    for (size_t row = 0; row < n; ++row)
+      for (size_t column = 0; column < n; ++column) {
+        const double count = matrix[row * n + column];
+        targets[row] += count;
+        predictions[column] += count;
+        all += count;
+      }
+  }
 };
 
 /// Returns the count as a JSON integer if it is a whole number.
@@ -44,7 +69,7 @@ class ConfusionMatrix : public ConfusionMetric<ConfusionMatrix> {
  public:
   bool is_number(const TensorSpec&) const override { return false; }
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    const auto n = static_cast<size_t>(std::max<int64_t>(output.shape.columns(), 2));
+    const size_t n = classes(output);
     Json matrix = Json::array();
     for (size_t row = 0; row < n; ++row) {
       Json counts = Json::array();
@@ -58,7 +83,7 @@ class ConfusionMatrix : public ConfusionMetric<ConfusionMatrix> {
 class MeanIou : public ConfusionMetric<MeanIou> {
  public:
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    const auto n = static_cast<size_t>(std::max<int64_t>(output.shape.columns(), 2));
+    const size_t n = classes(output);
     std::vector<double> counts(3 * n);
     for (size_t row = 0; row < n; ++row)
       for (size_t column = 0; column < n; ++column) {
@@ -68,6 +93,67 @@ class MeanIou : public ConfusionMetric<MeanIou> {
         counts[2 * n + row] += count;
       }
     return average_of(counts, &ClassCounts::iou, Average::macro);
+  }
+};
+
+struct KappaOptions {
+  Weightage weightage = Weightage::none;
+};
+
+/// 1 - (weighted disagreements) / (those of independent predictions with the same totals), as in
+/// scikit-learn.
+class CohenKappa : public ConfusionMetric<CohenKappa> {
+ public:
+  explicit CohenKappa(const KappaOptions& options) : weightage_(options.weightage) {}
+
+  Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
+    const size_t n = classes(output);
+    const ClassTotals totals(sums, n);
+    double found = 0, expected = 0;
+    for (size_t row = 0; row < n; ++row)
+      for (size_t column = 0; column < n; ++column) {
+        const double weight = disagreement(row, column);
+        found += weight * sums[row * n + column];
+        expected += weight * totals.targets[row] * totals.predictions[column];
+      }
+    return expected == 0 ? kNoValue : 1 - found * totals.all / expected;
+  }
+
+ private:
+  double disagreement(size_t target, size_t predicted) const {
+    const double distance = std::abs(static_cast<double>(target) - static_cast<double>(predicted));
+    switch (weightage_) {
+      case Weightage::linear:
+        return distance;
+      case Weightage::quadratic:
+        return distance * distance;
+      case Weightage::none:
+        break;
+    }
+    return distance == 0 ? 0 : 1;
+  }
+
+  Weightage weightage_;
+};
+
+/// The correlation of targets and predictions as 0 or 1 per class, in J. Gorodkin's form for any number of
+/// classes (2004); 0 if it is undefined, as in scikit-learn.
+class MatthewsCorrelation : public ConfusionMetric<MatthewsCorrelation> {
+ public:
+  explicit MatthewsCorrelation(const NoOptions&) {}
+
+  Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
+    const size_t n = classes(output);
+    const ClassTotals totals(sums, n);
+    double correct = 0, both = 0, of_targets = 0, of_predictions = 0;
+    for (size_t c = 0; c < n; ++c) {
+      correct += sums[c * n + c];
+      both += totals.targets[c] * totals.predictions[c];
+      of_targets += totals.targets[c] * totals.targets[c];
+      of_predictions += totals.predictions[c] * totals.predictions[c];
+    }
+    const double all = totals.all * totals.all;
+    return ratio(correct * totals.all - both, std::sqrt((all - of_targets) * (all - of_predictions)));
   }
 };
 
@@ -120,6 +206,21 @@ void add_confusion_metrics(Registry<Metric>& table) {
                  Schema<NoOptions>("Intersection over union of the rows of a class and the rows predicted as "
                                    "the class; mean over the classes."),
                  [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
+  table.add<CohenKappa>(
+      "cohen_kappa",
+      Schema<KappaOptions>(
+          "How much better than chance the predictions agree with the targets: 1 if they always "
+          "agree, 0 if as often as independent ones.")
+          .example("{weightage: quadratic}")
+          .optional(
+              "weightage", &KappaOptions::weightage,
+              "what a wrong class counts: 1 (none), or its distance from the target's class (linear) or "
+              "the square of the distance (quadratic), for classes that are in an order"));
+  table.add<MatthewsCorrelation>(
+      "matthews_correlation",
+      Schema<NoOptions>(
+          "The correlation of predicted and actual classes, from -1 to 1. Suits classes of different "
+          "sizes."));
 }
 
 }  // namespace dtrain

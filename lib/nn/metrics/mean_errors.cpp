@@ -73,17 +73,20 @@ double as_it_is(double mean) {
   return mean;
 }
 
-/// A cross-entropy. If `from_logits` is not given, it is taken from the output's loss.
+/// A cross-entropy, or its exponential. If `from_logits` is not given, it is taken from the output's loss.
 class CrossEntropyMetric : public MeanOfLoss {
  public:
-  CrossEntropyMetric(std::string loss, const CrossEntropyMetricOptions& options)
-      : MeanOfLoss(loss_of(loss, options), as_it_is), name_(std::move(loss)), options_(options) {}
+  CrossEntropyMetric(std::string loss, const CrossEntropyMetricOptions& options, Finish finish)
+      : MeanOfLoss(loss_of(loss, options), finish),
+        name_(std::move(loss)),
+        options_(options),
+        finish_(finish) {}
 
   std::shared_ptr<const Metric> for_loss(const Loss& loss) const override {
     if (options_.from_logits) return nullptr;
     CrossEntropyMetricOptions options = options_;
     options.from_logits = loss.takes() == Scores::sigmoid_logits || loss.takes() == Scores::softmax_logits;
-    return std::make_shared<const CrossEntropyMetric>(name_, options);
+    return std::make_shared<const CrossEntropyMetric>(name_, options, finish_);
   }
 
  private:
@@ -101,7 +104,14 @@ class CrossEntropyMetric : public MeanOfLoss {
 
   std::string name_;
   CrossEntropyMetricOptions options_;
+  Finish finish_;
 };
+
+struct PerplexityOptions {
+  std::optional<bool> from_logits;
+};
+
+constexpr auto kFromLogits = "the output is logits, not probabilities; default: as in the output's loss";
 
 }  // namespace
 
@@ -140,17 +150,26 @@ void add_mean_errors(Registry<Metric>& table) {
         name,
         Schema<CrossEntropyMetricOptions>(doc)
             .example("{from_logits: true}")
-            .optional("from_logits", &CrossEntropyMetricOptions::from_logits,
-                      "the output is logits, not probabilities; default: as in the output's loss")
+            .optional("from_logits", &CrossEntropyMetricOptions::from_logits, kFromLogits)
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
                       "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
-          return std::make_shared<const CrossEntropyMetric>(name, options);
+          return std::make_shared<const CrossEntropyMetric>(name, options, as_it_is);
         });
   };
   cross_entropy("binary_crossentropy", "The loss of this name, without weights.");
   cross_entropy("categorical_crossentropy", "The loss of this name, without weights.");
   cross_entropy("sparse_categorical_crossentropy", "The loss of this name, without weights.");
+  table.add_with("perplexity",
+                 Schema<PerplexityOptions>("exp(the mean of sparse_categorical_crossentropy): among how many "
+                                           "equally likely classes the output would be as uncertain.")
+                     .example("{from_logits: true}")
+                     .optional("from_logits", &PerplexityOptions::from_logits, kFromLogits),
+                 [](const PerplexityOptions& options, const ConfigNode&) {
+                   return std::make_shared<const CrossEntropyMetric>(
+                       "sparse_categorical_crossentropy", CrossEntropyMetricOptions{options.from_logits},
+                       [](double mean) { return std::exp(mean); });
+                 });
 }
 
 }  // namespace dtrain

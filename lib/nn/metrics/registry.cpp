@@ -10,6 +10,7 @@ const Registry<Metric>& registry<Metric>() {
     add_class_metrics(t);
     add_confusion_metrics(t);
     add_auc(t);
+    add_precision_at_recall(t);
     add_mean_errors(t);
     add_r2_score(t);
     return t;

@@ -7,9 +7,10 @@ namespace dtrain {
 
 void add_accuracy(Registry<Metric>& table);           // accuracy and its variants, top-k
 void add_class_metrics(Registry<Metric>& table);      // precision, recall, f1_score
-void add_confusion_metrics(Registry<Metric>& table);  // confusion_matrix, mean_iou
+void add_confusion_metrics(Registry<Metric>& table);  // from a confusion matrix: mean_iou, kappa
 void add_auc(Registry<Metric>& table);                // auc
-void add_mean_errors(Registry<Metric>& table);  // mean_*_error, root_mean_squared_error, losses as metrics
+void add_precision_at_recall(Registry<Metric>& table);
+void add_mean_errors(Registry<Metric>& table);  // mean_*_error, losses as metrics, perplexity
 void add_r2_score(Registry<Metric>& table);     // r2_score
 
 }  // namespace dtrain

@@ -70,10 +70,12 @@ class MetricReader {
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
       kind = "binary_accuracy";  // for any number of columns
-    const Configured<Metric> usual = registry<Metric>().make(kind);
-    const Json usual_config = in_keras(usual);
+    Diagnostics missing;         // options that are required
+    const Configured<Metric> usual = registry<Metric>().parse(ConfigNode::scalar(kind), missing);
+    const bool has_defaults = !missing.has_errors();
+    const Json usual_config = has_defaults ? in_keras(usual) : Json();
     const std::string name = own_name(object);
-    KindOptions options(registry<Metric>(), kind, usual.resolved);
+    KindOptions options(registry<Metric>(), kind, has_defaults ? usual.resolved : ConfigNode());
     if (options.has("name") && !name.empty() && name != kind) options.add("name", Json(name));
     std::vector<std::pair<std::string, Json>> others;
     for (const auto& [key, value] : object.options.entries()) {
