@@ -114,9 +114,13 @@ train:
       - {{precision: {{average: none, name: precision_each}}}}
       - confusion_matrix
       - mean_iou
+      - cohen_kappa
+      - matthews_correlation
+      - perplexity
+      - {{precision_at_recall: {{recall: 0.9, class_id: 2}}}}
       - auc
       - {{auc: {{curve: PR, name: auc_pr}}}}
-    yes: [f1_score, precision, recall, auc, {{auc: {{curve: PR, name: auc_pr}}}}]
+    yes: [f1_score, precision, recall, auc, {{auc: {{curve: PR, name: auc_pr}}}}, precision_at_recall: 0.5]
     amount: [r2_score, root_mean_squared_error, mean_absolute_error, mean_absolute_percentage_error]
 )";
 
@@ -176,6 +180,10 @@ const std::map<std::string, std::string> kPlain = {
     {"classes_precision_each", "[0.65, 0.6981132075471698, 0.7073170731707317, 0.7017543859649122]"},
     {"classes_confusion_matrix", "[[39, 8, 5, 3], [8, 37, 4, 8], [11, 6, 29, 6], [2, 2, 3, 40]]"},
     {"classes_mean_iou", "0.5245330524513339"},
+    {"classes_cohen_kappa", "0.5829165293959089"},
+    {"classes_matthews_correlation", "0.5852141084209791"},
+    {"classes_perplexity", "3.765077796641475"},
+    {"classes_precision_at_recall", "0.2524271844660194"},
     {"classes_auc", "0.7652556916507459"},
     {"classes_auc_pr", "0.5708942729383111"},
     {"yes_loss", "0.4099662414264195"},
@@ -184,6 +192,7 @@ const std::map<std::string, std::string> kPlain = {
     {"yes_recall", "0.9090909090909091"},
     {"yes_auc", "0.9229490022172949"},
     {"yes_auc_pr", "0.902845774859263"},
+    {"yes_precision_at_recall", "0.9387755102040817"},
     {"amount_r2_score", "0.8985102804058228"},
     {"amount_root_mean_squared_error", "0.5813553471771385"},
     {"amount_mean_absolute_error", "0.5140771823228995"},
@@ -206,6 +215,10 @@ const std::map<std::string, std::string> kWeighted = {
      "[14.521646082401276, 3.8987710499204695, 27.275890972465277, 7.6863380873110145], "
      "[2.0685750246047974, 3.113659977912903, 2.450089931488037, 40.312124133110046]]"},
     {"classes_mean_iou", "0.5088239106697392"},
+    {"classes_cohen_kappa", "0.5654332314630246"},
+    {"classes_matthews_correlation", "0.5690461383975647"},
+    {"classes_perplexity", "3.843378890709388"},
+    {"classes_precision_at_recall", "0.2582386270975872"},
     {"classes_auc", "0.7603823365554488"},
     {"classes_auc_pr", "0.5763799931713649"},
     {"yes_loss", "0.41267715860434345"},
@@ -214,6 +227,7 @@ const std::map<std::string, std::string> kWeighted = {
     {"yes_recall", "0.9116930009375793"},
     {"yes_auc", "0.9246848243006902"},
     {"yes_auc_pr", "0.908765602031051"},
+    {"yes_precision_at_recall", "0.9562939135893116"},
     {"amount_r2_score", "0.8904856920963811"},
     {"amount_root_mean_squared_error", "0.5797033728116642"},
     {"amount_mean_absolute_error", "0.5113239510879041"},
@@ -234,7 +248,8 @@ TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and
           const std::string& name = key;
           CAPTURE(name);
           REQUIRE(found.find(name));
-          const bool in_buckets = name.find("auc") != std::string::npos;
+          const bool in_buckets =
+              name.find("auc") != std::string::npos || name.find("at_recall") != std::string::npos;
           check_close(found.at(name), Json::parse(expected), in_buckets ? Measures::kStatedAccuracy : 1e-6);
         }
         CHECK(found.at("loss").as_double() ==
@@ -242,7 +257,8 @@ TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and
         if (weighted) continue;
         // Sums of integers are bitwise equal in any order.
         std::string counted;
-        for (const char* name : {"classes_f1_each", "classes_auc", "classes_confusion_matrix", "yes_auc_pr"})
+        for (const char* name : {"classes_f1_each", "classes_auc", "classes_confusion_matrix", "yes_auc_pr",
+                                 "classes_cohen_kappa", "yes_precision_at_recall"})
           counted += found.at(name).dump();
         if (first.empty()) first = counted;
         CHECK(counted == first);
