@@ -1,4 +1,4 @@
-"""Every kind of layer is in the models that the fuzzers and the comparisons with Keras use; needs no Keras."""
+"""Every layer and optimizer is in the models that the fuzzers and the comparisons with Keras use; needs no Keras."""
 import json
 import re
 import sys
@@ -10,6 +10,18 @@ sys.path[:0] = [str(PROJECT / "tests/keras"), str(PROJECT / "tests/fuzz")]
 import fuzz_config  # noqa: E402
 import models  # noqa: E402
 import read_from_keras  # noqa: E402
+import train_as_keras  # noqa: E402
+
+
+class AnyKeras:
+    """Stands in for the module keras: every name in it exists and may be called."""
+    __version__ = "3.0.0"
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *arguments, **options):
+        return self
 
 
 def kinds_in(text):
@@ -41,6 +53,14 @@ class LayerLists(Case):
 
     def has_parameters(self, kind):
         return '_initializer"' in json.dumps(self.maker.resolve(self.maker.kind("layer", kind)))
+
+    def test_optimizers_that_are_compared_with_keras(self):
+        optimizers = set(fuzz_config.kind_names(self.maker, "optimizer"))
+        self.assertIn("adam", optimizers)
+        trained = {re.search(r"optimizer: \{(\w+)", train)[1] for train, _ in train_as_keras.cases(AnyKeras()).values()}
+        self.assert_all(optimizers, trained, "cases() in tests/keras/train_as_keras.py")
+        opened = {kind for run in models.training_runs().values() for kind in run["train"].get("optimizer", {})}
+        self.assert_all(optimizers, opened, "training_runs() in tests/keras/models.py")
 
     def test_configurations_that_the_fuzzer_mutates(self):
         self.assert_all(self.kinds, kinds_in("\n".join(fuzz_config.EVERYTHING)), "EVERYTHING in tests/fuzz/fuzz_config.py")
