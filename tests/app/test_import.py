@@ -208,6 +208,7 @@ class Training(Import):
                                        "mean_iou", "mean_absolute_error"],
                    loss={"categorical_focal_crossentropy": {"gamma": 0, "alpha": 0.3, "label_smoothing": 0.1}}, clip_value=0.25)
         self.check(self.YES_OR_NO, {"out": {"shape": [2]}}, ["binary_accuracy", {"precision": {"thresholds": 0.75}}, "recall", "r2_score",
+                                                           {"precision_at_recall": {"recall": 0.75, "class_id": 1, "num_thresholds": 100}},
                                                            {"auc": {"curve": "PR", "name": "pr", "multi_label": True}}],
                    loss={"binary_crossentropy": {"label_smoothing": 0.1}}, weighted_metrics=["binary_accuracy"])
         self.check(self.TWO, {"kind": {"classes": 3}, "size": {"shape": [1]}},

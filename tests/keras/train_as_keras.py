@@ -46,7 +46,7 @@ def cases(keras):
         "adamw": ("optimizer: {adamw: {learning_rate: 0.01, weight_decay: 0.1}}", o.AdamW(0.01, weight_decay=0.1)),
         "adamax": ("optimizer: {adamax: {learning_rate: 0.01}}", o.Adamax(0.01)),
         "adadelta": ("optimizer: {adadelta: {learning_rate: 1, rho: 0.9, epsilon: 0.00001}}", o.Adadelta(1.0, rho=0.9, epsilon=1e-5)),
-        # Keras 2 multiplies the product of the momenta once for each variable, not once for each step.
+        # Keras 2 multiplies the product of the momenta several times in a step unless it runs eagerly.
         "nadam": ("optimizer: {nadam: {learning_rate: 0.005}}", keras.__version__.startswith("3") and o.Nadam(0.005)),
         "lion": ("optimizer: {lion: {learning_rate: 0.003}}", o.Lion(0.003)),
         "lamb": ("optimizer: {lamb: {learning_rate: 0.02}}", lamb and lamb(0.02)),
