@@ -68,8 +68,9 @@ struct OptimizerFormats {
   bool swaps_last_slots = false;
   /// Number of slots per weight with those that Keras 2 stores but does not read; 0: it has none.
   size_t slots_with_unread = 0;
-  /// What Keras 3 does not save of the optimizer's state; "" if it saves everything.
-  std::string unsaved = "";
+  /// Returns the number that Keras 3 stores after the slots, once `steps` steps are done; null (no function)
+  /// if it stores none. Import ignores the number, which follows from the steps.
+  std::function<double(const KindSettings&, int64_t steps)> number_after_slots = {};
 };
 
 struct LossFormats {

@@ -121,10 +121,6 @@ std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& wh
   const RunLength length = run_length(config, steps_per_epoch_of(config, state));
   const double rate = config.train.optimizer->learning_rate().at(state.step, length, state.schedule);
   KerasOptimizer optimizer = keras_3_optimizer(config, length, state.schedule, rate, warning);
-  const OptimizerFormats& formats = optimizer_formats(config.train.optimizer.name);
-  if (state.step > 0 && !formats.unsaved.empty())
-    warning += fmt::format("{}Keras does not save all of the state of {} ({}): its next steps differ",
-                           warning.empty() ? "" : "; ", formats.keras_class, formats.unsaved);
   const Json outputs = keras_outputs(config);
   KerasTraining training;
   training.compile_config =
@@ -140,6 +136,9 @@ std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& wh
   training.iteration = state.step;
   training.learning_rate = optimizer.learning_rate;
   training.slots = slots_in_kerass_order(run);
+  if (const auto& number = optimizer_formats(config.train.optimizer.name).number_after_slots)
+    training.last_number =
+        static_cast<float>(number(KindSettings(config.train.optimizer.resolved), state.step));
   return training;
 }
 

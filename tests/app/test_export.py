@@ -51,12 +51,6 @@ class Files(Exported):
         self.dtrain("export", "alone.h5", "--output", "model.onnx", "--format", "onnx", "--quiet")
         self.assertTrue((self.dir / "model.onnx").exists())
 
-    def test_state_of_nadam_that_keras_does_not_save_is_a_warning(self):
-        self.fit("--epochs", 1, "--set", "train.optimizer=nadam", output="nadam")
-        self.assertIn("warning: Keras does not save all of the state of Nadam (the product of its momenta, which starts from 1 again): "
-                      "its next steps differ", self.dtrain("export", "nadam", "--output", "a.keras").err)
-        self.assertNotIn("warning", self.dtrain("export", "run", "--output", "b.keras").err)
-
     def test_classes_and_transforms_are_metadata(self):
         self.dtrain("export", "run", "--output", "model.onnx")
         self.assertIn(b'{"dense_1": {"numbers": "logits"}}', (self.dir / "model.onnx").read_bytes())

@@ -307,6 +307,11 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(nadam.state.iteration == 7);
   CHECK(first_of(nadam, "momentum", "kind/kernel") == 2);
   CHECK(first_of(nadam, "velocity", "kind/bias") == 5);
+  // Keras 3 stores it after the slots.
+  const ImportedTraining nadam_3 = state(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})",
+                                         {scalar, scalar, kernel, kernel, bias, bias, scalar}, "3.5.0");
+  CHECK(nadam_3.left_out.empty());
+  CHECK(first_of(nadam_3, "velocity", "kind/bias") == 5);
   const ImportedTraining adamax = state(R"({"class_name": "Adamax", "config": {"learning_rate": 0.5}})",
                                         {scalar, scalar, kernel, kernel, bias, bias}, "3.5.0");
   CHECK(first_of(adamax, "norm", "kind/kernel") == 3);

@@ -38,22 +38,11 @@ def check(program, keras, folder, train):
     loaded = float(abs(model.predict(x, verbose=0) - begin).max() / largest)
     if not loaded < open_in_keras.TOLERANCE:
         raise open_in_keras.Mistake(f"the loaded model's predictions differ by {loaded:.1e}")
-    restore_unsaved_state(model.optimizer)
     model.fit(x, y, batch_size=BATCH, epochs=EPOCHS - EXPORTED, shuffle=False, verbose=0)
     found = model.predict(x, verbose=0)
     if not abs(found - begin).max() > 0.01:
         raise open_in_keras.Mistake("nothing moved")
     return float(abs(found - end).max() / largest)
-
-
-def restore_unsaved_state(optimizer):
-    """Sets the product of Nadam's momenta, which Keras does not save; dtrain's export warns of it."""
-    if type(optimizer).__name__ != "Nadam":
-        return
-    product = 1.0
-    for step in range(1, int(optimizer.iterations.numpy()) + 1):
-        product *= optimizer.beta_1 * (1 - 0.5 * 0.96**step)
-    optimizer._u_product.assign(product)
 
 
 DATA = """\

@@ -5,6 +5,12 @@ namespace dtrain {
 
 namespace {
 
+/// Returns Nadam's variable _u_product.
+double product_of_momenta(const KindSettings& settings, int64_t steps) {
+  return math::Nadam{.beta_1 = settings.number("beta_1"), .beta_2 = 0, .epsilon = 0}.product_of_momenta(
+      static_cast<double>(steps));
+}
+
 const std::vector<OptimizerFormats>& all_optimizer_formats() {
   static const std::vector<OptimizerFormats> rows{
       {.kind = "sgd", .keras_class = "SGD", .common_class = "SGD", .slots_with_unread = 1},
@@ -21,7 +27,7 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
       {.kind = "nadam",
        .keras_class = "Nadam",
        .is_by_weight = true,
-       .unsaved = "the product of its momenta, which starts from 1 again"},
+       .number_after_slots = product_of_momenta},
       {.kind = "adadelta", .keras_class = "Adadelta", .common_class = "Adadelta", .is_by_weight = true},
       {.kind = "lion", .keras_class = "Lion"},
       {.kind = "lamb", .keras_class = "Lamb", .is_by_weight = true},

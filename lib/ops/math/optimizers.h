@@ -194,9 +194,6 @@ struct Nadam {
             static_cast<float>((1 - now) / (1 - product)),
             static_cast<float>(1 / (1 - ::pow(beta_2, steps)))};
   }
-
- private:
-  DTRAIN_HOST_DEVICE double momentum(double step) const { return beta_1 * (1 - 0.5 * ::pow(0.96, step)); }
   /// Returns the product of the momenta of the first `steps` steps (Keras's variable _u_product). The loop
   /// has at most 565 iterations: later factors differ from beta_1 by less than 1e-10 of it.
   DTRAIN_HOST_DEVICE double product_of_momenta(double steps) const {
@@ -209,6 +206,9 @@ struct Nadam {
     }
     return product;
   }
+
+ private:
+  DTRAIN_HOST_DEVICE double momentum(double step) const { return beta_1 * (1 - 0.5 * ::pow(0.96, step)); }
 };
 
 /// M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Slots: running means of squared gradients

@@ -73,6 +73,9 @@ class WeightsWriter {
       image_.write_array(fmt::format("{}/{}", group, next++),
                          {"", {}, DType::float32, &*training.learning_rate});
     for (const ArrayRef& slot : training.slots) image_.write_array(fmt::format("{}/{}", group, next++), slot);
+    if (training.last_number)
+      image_.write_array(fmt::format("{}/{}", group, next++),
+                         {"", {}, DType::float32, &*training.last_number});
   }
 
   Hdf5Image image_;

@@ -17,6 +17,7 @@ struct KerasTraining {
   int64_t iteration = 0;
   std::optional<float> learning_rate;  ///< nullopt if a schedule sets it
   std::vector<ArrayRef> slots;         ///< optimizer state, in the order of Keras's variables
+  std::optional<float> last_number;    ///< OptimizerFormats::number_after_slots; nullopt if there is none
 };
 
 /// Writes the file, which appears complete or not at all; equal models give equal bytes. `training` is

@@ -72,7 +72,10 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
   const auto first = static_cast<size_t>(first_slot - arrays.begin());
   const OptimizerFormats& formats = optimizer_formats(optimizer.name);
   const std::vector<std::string> slots = keras_slots(optimizer);
-  if (arrays.empty() || first > 2 || !is_whole(arrays.size() - first, formats, slots.size(), trained.size()))
+  const bool has_last_number =
+      formats.number_after_slots && first < arrays.size() && arrays.back().shape.rank() == 0;
+  const size_t last = arrays.size() - (has_last_number ? 1 : 0);
+  if (arrays.empty() || first > 2 || !is_whole(last - first, formats, slots.size(), trained.size()))
     return std::nullopt;
   OptimizerState state;
   if (first > 0) {
