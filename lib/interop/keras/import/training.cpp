@@ -143,7 +143,8 @@ class TrainingReader {
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw has another default
-      if (is_usual_of_optimizer(key, value) || key == "decay" || key == "schedule_decay") continue;
+      if (is_usual_of_optimizer(key, value) || key == "decay") continue;
+      if (kind == "nadam" && key == "schedule_decay") continue;  // see check_nadam()
       if (key == "learning_rate" || key == "lr")
         options.add("learning_rate",
                     read_rate(value, kind == "nadam" ? nullptr : value_at(object.options, "decay")));
@@ -171,9 +172,8 @@ class TrainingReader {
     return options.node();
   }
 
-  /// In Keras 1 to 2.10, Nadam's momentum of step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2). Keras
-  /// 2.4 to 2.10 save schedule_decay as `decay`. dtrain and later versions of Keras have no such option: it
-  /// is 1.
+  /// In Keras 1 to 2.10, Nadam's momentum of step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
+  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option: it is 1.
   void check_nadam(const KerasObject& object) {
     constexpr double kUsual = 0.004;
     const Json* decay = value_at(object.options, "schedule_decay");
