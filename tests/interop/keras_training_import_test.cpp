@@ -160,7 +160,7 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
     "recall": 0.75}}])",
                    "2.15.0", R"("categorical_crossentropy")") ==
         Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}, "
-             "{precision_at_recall: {recall: 0.75}}]",
+             "{precision_at_recall: {name: p, recall: 0.75}}]",
              "the metric Precision: it has class_id: 1\n"});
 }
 

@@ -115,6 +115,8 @@ train:
       - confusion_matrix
       - mean_iou
       - cohen_kappa
+      - {{cohen_kappa: {{weightage: linear, name: linear_kappa}}}}
+      - {{cohen_kappa: {{weightage: quadratic, name: quadratic_kappa}}}}
       - matthews_correlation
       - perplexity
       - {{precision_at_recall: {{recall: 0.9, class_id: 2}}}}
@@ -181,6 +183,8 @@ const std::map<std::string, std::string> kPlain = {
     {"classes_confusion_matrix", "[[39, 8, 5, 3], [8, 37, 4, 8], [11, 6, 29, 6], [2, 2, 3, 40]]"},
     {"classes_mean_iou", "0.5245330524513339"},
     {"classes_cohen_kappa", "0.5829165293959089"},
+    {"classes_linear_kappa", "0.6184989541603148"},
+    {"classes_quadratic_kappa", "0.6605522234074177"},
     {"classes_matthews_correlation", "0.5852141084209791"},
     {"classes_perplexity", "3.765077796641475"},
     {"classes_precision_at_recall", "0.2524271844660194"},
@@ -216,6 +220,8 @@ const std::map<std::string, std::string> kWeighted = {
      "[2.0685750246047974, 3.113659977912903, 2.450089931488037, 40.312124133110046]]"},
     {"classes_mean_iou", "0.5088239106697392"},
     {"classes_cohen_kappa", "0.5654332314630246"},
+    {"classes_linear_kappa", "0.604764001146799"},
+    {"classes_quadratic_kappa", "0.655130881867123"},
     {"classes_matthews_correlation", "0.5690461383975647"},
     {"classes_perplexity", "3.843378890709388"},
     {"classes_precision_at_recall", "0.2582386270975872"},

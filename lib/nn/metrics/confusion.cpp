@@ -98,6 +98,7 @@ class MeanIou : public ConfusionMetric<MeanIou> {
 
 struct KappaOptions {
   Weightage weightage = Weightage::none;
+  std::optional<std::string> name;
 };
 
 /// 1 - (weighted disagreements) / (those of independent predictions with the same totals), as in
@@ -215,7 +216,8 @@ void add_confusion_metrics(Registry<Metric>& table) {
           .optional(
               "weightage", &KappaOptions::weightage,
               "what a wrong class counts: 1 (none), or its distance from the target's class (linear) or "
-              "the square of the distance (quadratic), for classes that are in an order"));
+              "the square of the distance (quadratic), for classes that are in an order")
+          .optional("name", &KappaOptions::name, kMetricName));
   table.add<MatthewsCorrelation>(
       "matthews_correlation",
       Schema<NoOptions>(

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@ namespace {
 struct PrecisionAtRecallOptions {
   double recall = 0;
   std::optional<int64_t> num_thresholds, class_id;
+  std::optional<std::string> name;
 };
 
 /// The greatest precision of all thresholds that reach the recall. The limits between buckets of scores are
@@ -91,7 +94,8 @@ void add_precision_at_recall(Registry<Metric>& table) {
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("class_id", &Options::class_id,
                     "the column whose yes/no predictions are counted; default: all columns together",
-                    at_least<std::optional<int64_t>>(0)));
+                    at_least<std::optional<int64_t>>(0))
+          .optional("name", &Options::name, kMetricName));
 }
 
 }  // namespace dtrain
