@@ -47,7 +47,7 @@ class WeightFile {
   static WeightFile of_keras(const std::string& path);
   static WeightFile of_safetensors(const std::string& path);
 
-  // The owner of the arrays: one of these three.
+  // One of the three members below owns the arrays; the other two are empty.
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::deque<std::vector<float>> arrays_;
   std::vector<std::shared_ptr<const float[]>> shared_;

@@ -193,7 +193,7 @@ struct ElementwiseLossSpec {
 struct RowLossSpec {
   enum class Kind : uint8_t { cosine_similarity, categorical_focal_crossentropy };
   Kind kind = Kind::cosine_similarity;
-  // of categorical_focal_crossentropy:
+  // The remaining options are those of categorical_focal_crossentropy.
   bool from_logits = false;
   float label_smoothing = 0, gamma = 2, alpha = 0.25f;
 };

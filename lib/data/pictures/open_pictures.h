@@ -35,7 +35,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 /// images as check_pictures() does.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Does the same for the path of a folder or an image, or for several paths of images, without known columns.
+/// Does the same for the path of a folder or an image, or for several paths of images; their classes are not
+/// known.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 
