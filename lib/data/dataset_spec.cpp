@@ -76,7 +76,7 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
 }
 
 Schema<DatasetSpec> make_schema() {
-  Schema<DatasetSpec> schema("Where samples come from and what is done to them.");
+  Schema<DatasetSpec> schema("Where samples come from and how they are transformed.");
   schema
       .optional("root", &DatasetSpec::root,
                 "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")

@@ -116,7 +116,7 @@ Engine::Engine(const RunPlan& plan)
 Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
-    if (watchdog_ && aborted_) deadline_.arm("the GPUs do not return after an error");
+    if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
   } catch (const Error&) {  // already reported, and the deadline is running
   }
 }

@@ -266,7 +266,7 @@ std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine
     throw UserError(located(
         config.place({"train", "precision"}),
         fmt::format(
-            "precision {} is for GPUs, and this machine has none; --memory assumes a machine that has some",
+            "precision {} is for GPUs, and this machine has none; --memory assumes a machine with GPUs",
             Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }
