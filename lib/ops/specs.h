@@ -145,8 +145,8 @@ struct BatchNormalizationSpec {
   int64_t batch = 0, height = 1, width = 1, channels = 0;
   float epsilon = 1e-3f;
   bool scale = true, center = true;
-  bool relu = false;  ///< relu after the normalisation (and addition)
-  /// Whether calls pass an addend, which is added to the normalised values before the relu. The caller must
+  bool relu = false;  ///< relu after the normalization (and addition)
+  /// Whether calls pass an addend, which is added to the normalized values before the relu. The caller must
   /// then apply the relu's gradient. Requires Ops::adds_in_normalization().
   bool adds = false;
   Layout layout = Layout::plain;

@@ -93,7 +93,7 @@ const Schema<TrainOptions>& train_schema() {
           .optional("batch_size", &TrainOptions::batch_size, "samples per step, over all replicas",
                     between<int64_t>(1, 2147483647))
           .required("loss", &TrainOptions::loss,
-                    "the loss to minimise: one for all outputs, or a mapping from outputs")
+                    "the loss to minimize: one for all outputs, or a mapping from outputs")
           .required("optimizer", &TrainOptions::optimizer, "how weights are updated from gradients")
           .optional(
               "metrics", &TrainOptions::metrics,

@@ -9,7 +9,7 @@ DEVICE_TEST_CASE(
   std::vector<std::pair<int64_t, Values>> ready;
   run.run({.seed = 1, .first_sample = 0, .global_batch = kBatch}, 1,
           [&](int64_t end, const Values& gradients) { ready.emplace_back(end, gradients); });
-  // At least the dense layers, the normalisations and the first convolution.
+  // At least the dense layers, the normalizations and the first convolution.
   CHECK(ready.size() >= 5);
   int64_t before = 0;
   for (const auto& [until, gradients] : ready) {

@@ -1,11 +1,11 @@
-// Batch normalisation of NHWC images, or rows.
+// Batch normalization of NHWC images, or rows.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
 
 namespace dtrain::cuda {
 namespace {
 
-/// Code shared by plain and synchronised batch normalisation: tilings, buffer layouts, and passes over all
+/// Code shared by plain and synchronized batch normalization: tilings, buffer layouts, and passes over all
 /// elements.
 template <class T>
 class Passes {
