@@ -1,7 +1,7 @@
 // Losses of whole rows, as in Keras; they read a row several times. The threads of a group
-// (ops/math/row_group.h) share a row: each returns a part of of the row loss, and the loss is the sum of the
-// parts. score(c) and target(c) return of the row elements. If has_gradient, the thread that works on column
-// c calls write(c, gradient * scale).
+// (ops/math/row_group.h) share a row: each returns a part of the row's loss, and the loss is the sum of the
+// parts. score(c) and target(c) return the row's elements. If has_gradient, the thread that works on column c
+// calls write(c, gradient * scale).
 #pragma once
 
 #include "base/host_device.h"
@@ -11,9 +11,9 @@
 
 namespace dtrain::math {
 
-/// A row's target with label smoothing: part of it is spread evenly over of the row classes.
+/// A row's target with label smoothing: part of it is spread evenly over the row's classes.
 struct SmoothedTarget {
-  const float* target;  // the row's
+  const float* target;  // of the row
   float kept, spread;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
@@ -48,7 +48,7 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
 }
 
 /// The sum over classes of alpha (1 - q)^gamma times the cross-entropy of the class. q is the class's
-/// probability: its score divided by of the row sum, or the softmax of logits.
+/// probability: its score divided by the row's sum, or the softmax of logits.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Group& group,
                                                         const Score& score, const Target& target, float scale,
