@@ -1,4 +1,4 @@
-// Makes columns from images and what is known about them, for the readers and for `dtrain predict`.
+// Makes columns from images and their known targets, for the readers and for `dtrain predict`.
 #pragma once
 
 #include <memory>
