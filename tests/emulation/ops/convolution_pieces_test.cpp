@@ -112,8 +112,7 @@ TEST_SUITE("gpu") {
     CHECK(warning(spec) == "");
     {
       const OtherMachine machine({.dnn_elements = 100});
-      CHECK(contains(warning(spec),
-                     "engine 0, its general and slowest, for forward, data gradient, filter gradient"));
+      CHECK(contains(warning(spec), "engine 0, its slowest, for forward, data gradient, filter gradient"));
     }
     ConvolutionSpec refused = spec_of(11, 3, 4, 3, 1, 1, {});
     refused.dilation_height = 2;

@@ -165,7 +165,7 @@ class DnnBackedConvolution final : public Convolution {
   std::string gradient_note() const {
     const bool rounded = filter_->weights_type() == ops_.compute_type();
     return fmt::format(
-        "cuDNN computes filter gradients of convolutions in {}; DTRAIN_FILTER_GRADIENT={} in the "
+        "cuDNN computes convolutions' filter gradients in {}; DTRAIN_FILTER_GRADIENT={} in the "
         "environment asks for {}",
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));
