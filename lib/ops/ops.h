@@ -170,7 +170,7 @@ struct LayerNormalizationArguments {
   float *mean, *inverse_deviation;  ///< [rows], written
   int64_t rows, columns;
 };
-/// Arguments of the backward pass of layer normalisation.
+/// Arguments of the backward pass of layer normalization.
 struct LayerNormalizationBackwardArguments {
   const void* src;
   const float* gamma;                     ///< null: 1
