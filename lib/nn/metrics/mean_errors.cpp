@@ -148,9 +148,9 @@ void add_mean_errors(Registry<Metric>& table) {
           return std::make_shared<const CrossEntropyMetric>(name, options);
         });
   };
-  cross_entropy("binary_crossentropy", "The loss of this name, without weights.");
-  cross_entropy("categorical_crossentropy", "The loss of this name, without weights.");
-  cross_entropy("sparse_categorical_crossentropy", "The loss of this name, without weights.");
+  cross_entropy("binary_crossentropy", "The mean of the loss of this name over all rows.");
+  cross_entropy("categorical_crossentropy", "The mean of the loss of this name over all rows.");
+  cross_entropy("sparse_categorical_crossentropy", "The mean of the loss of this name over all rows.");
 }
 
 }  // namespace dtrain
