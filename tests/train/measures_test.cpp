@@ -145,7 +145,7 @@ Json measure(const RunConfig& config, bool weighted) {
   engine.state().finish_writing();
   Loader loader(with_weights(std::make_shared<Table>(weighted), config, nullptr),
                 {.batch_size = config.train.batch_size});
-  const auto measures = evaluate_split(config, replicas, loader, nullptr);
+  const auto measures = evaluate_split(config, engine, loader, nullptr);
   REQUIRE(measures);
   Json record = Json::object();
   measures->add_to(record);
