@@ -136,7 +136,7 @@ TEST_CASE("class weights do not apply to validation") {
     engine.allocate(Plan::Purpose::evaluation, 8);
     engine.initialize();
     const auto loader = open_loader(config, *config.dataset.validation, false, false);
-    return evaluate_split(config, replicas, *loader, nullptr)->loss();
+    return evaluate_split(config, engine, *loader, nullptr)->loss();
   };
   CHECK(validated({"train.class_weight={0: 5, 2: 0}"}) == doctest::Approx(validated({})).epsilon(1e-12));
 }
