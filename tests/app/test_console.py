@@ -91,8 +91,9 @@ class CommandLine(Case):
             plan = self.json("check", "config.yaml", "--plan", *arguments)["plan"]
             return [(i["name"], i["phase"], i["runs"]) for i in plan["update"]]
 
-        self.assertEqual(update(), [("parameters update", "update", "device")])
-        self.assertEqual(update("--set", "train.clip_norm=1"),
+        single = ["--set", "strategy=single"]
+        self.assertEqual(update(*single), [("parameters update", "update", "device")])
+        self.assertEqual(update(*single, "--set", "train.clip_norm=1"),
                          [("gradient squares", "update", "device"), ("gradient scale", "update", "device"),
                           ("parameters update", "update", "device")])
         mirrored = ["--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"]

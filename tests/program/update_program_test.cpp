@@ -145,7 +145,7 @@ TEST_CASE("an update cannot run instructions that need a frame") {
 TEST_CASE("gradients that are ready are all-reduced in full buckets") {
   Compilation made(chain(dense(), dense(), dense()), {},
                    {.all_reduce_bucket = 1 << 20, .all_reduces_row_weights = true});
-  made.lower();
+  lower({&made});
   CHECK(made.text().find("gradients ready") != std::string::npos);
   reduce_gradients(made.step);
   CHECK(made.text().find("gradients ready") == std::string::npos);
