@@ -25,7 +25,7 @@ std::string directory_path(const std::string& name, int64_t number) {
   return number == 1 ? fmt::format("{}/{}", kRuns, name) : fmt::format("{}/{}-{}", kRuns, name, number);
 }
 
-/// Returns the number of a folder that directory_path() may have named, or nullopt for other folders.
+/// Returns the number in a folder name that directory_path() may have created, or nullopt for other names.
 std::optional<int64_t> number_of(const std::string& folder, const std::string& name) {
   int64_t number = 1;
   if (folder.starts_with(name + "-"))

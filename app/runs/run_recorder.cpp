@@ -114,8 +114,8 @@ void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
 
 void RunRecorder::add_histograms(int64_t epoch) {
   Engine& engine = trainer_->engine();
-  // A save may be in progress and write the memory that Engine::download() fills, so weights are read into
-  // other memory.
+  // A save may be in progress and write the memory that ModelState::download() fills, so weights are read
+  // into other memory.
   for (const ParameterSlice& slice : engine.layout().slices()) {
     const std::string tag = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Selects a model and changes to its configuration.
+/// Options that select a saved model and change its configuration.
 struct ModelOptions {
   std::string command;  // the command that uses the model
   std::string path;

@@ -37,8 +37,9 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   const bool is_variable = H5Tis_variable_str(type) > 0;
   const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
   if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
-    throw UserError(fmt::format(
-        "{}: expected as many names as fit into the file in the attribute {}, found {}", path_, name, count));
+    throw UserError(
+        fmt::format("{}: expected at most as many names as fit into the file in the attribute {}, found {}",
+                    path_, name, count));
   if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);

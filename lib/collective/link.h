@@ -42,7 +42,7 @@ class Link {
   void abort() noexcept;
 
  private:
-  /// An array in flight.
+  /// An array that was sent and has not been received yet.
   struct Entry {
     const void* data = nullptr;
     Buffer copy;  // used if the link keeps copies, or for GPU to CPU transfers

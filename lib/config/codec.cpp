@@ -150,7 +150,8 @@ bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& o
   return true;
 }
 
-/// One number for all of `extents`, or a list with one for each of them, which `form` shows.
+/// Parses one number for all of `extents`, or a list with one number for each. `form` describes such a list
+/// in messages.
 bool parse_extents(const ConfigNode& node, const std::string& where, std::string_view form,
                    std::initializer_list<int64_t*> extents, Diagnostics& diagnostics) {
   if (node.is_scalar()) {

@@ -119,7 +119,7 @@ std::string SchemaBase::bare_field() const {
   return (*std::find_if(fields_.begin(), fields_.end(), is_required))->name();
 }
 
-/// Returns `node` as a mapping of fields, with a bare value written out.
+/// Returns `node` as a mapping of fields; a bare value becomes the mapping {field: value}.
 ConfigNode SchemaBase::spelled_out(const ConfigNode& node) const {
   if (node.is_null()) return ConfigNode::mapping({}, node.mark());
   const std::string field = bare_field();

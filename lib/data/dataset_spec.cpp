@@ -76,7 +76,7 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
 }
 
 Schema<DatasetSpec> make_schema() {
-  Schema<DatasetSpec> schema("Where samples come from and what is done to them.");
+  Schema<DatasetSpec> schema("Where samples come from and how they are transformed.");
   schema
       .optional("root", &DatasetSpec::root,
                 "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")
@@ -138,8 +138,8 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
-/// Returns `data` with absolute paths for those of `files` that are named in a configuration file of another
-/// folder (a base), because they are relative to that folder.
+/// Returns `data` with absolute paths instead of relative ones for `files` that come from a base
+/// configuration in another folder: their paths are relative to that folder.
 ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
   const std::filesystem::path home = folder_of(data.mark());
   return data.with_scalars([&](const ConfigNode& scalar) {

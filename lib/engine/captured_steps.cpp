@@ -12,7 +12,8 @@ CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
   return mode;
 }
 
-/// Captures both turns at once, because no capture is possible later, when devices wait for each other.
+/// Captures the graphs of both turns now, because no capture is possible later, when devices wait for each
+/// other.
 void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
   if (rejected_) return;  // an earlier microbatch was rejected
   const size_t first = turn;

@@ -39,15 +39,15 @@ class CapturedSteps {
   /// Returns the mode for the next batch, which is of this kind. capture(), run() and drop() refer to this
   /// kind until the next call.
   Mode begin(const BatchKind& kind);
-  /// Captures the work of microbatch `index` twice, for both values of `turn` (0 and 1), which work() reads.
-  /// Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected() is true until
-  /// drop() or forget().
+  /// Captures the work of microbatch `index` twice, once for each value of `turn` (StepBuffers::turn()),
+  /// which work() reads. Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected()
+  /// is true until drop() or forget().
   void capture(int index, size_t& turn, const std::function<void()>& work);
   /// Replays the microbatch's graph for this turn; calls work() if there is no graph.
   void run(int index, size_t turn, const std::function<void()>& work);
 
   bool rejected() const { return rejected_; }
-  /// Destroys this kind's graphs; its batches run without graphs from now on.
+  /// Destroys the graphs of the current kind of batch, which runs without graphs from now on.
   void drop();
   /// Destroys all graphs; every kind is captured again.
   void forget();

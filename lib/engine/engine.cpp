@@ -116,7 +116,7 @@ Engine::Engine(const RunPlan& plan)
 Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
-    if (watchdog_ && aborted_) deadline_.arm("the GPUs do not return after an error");
+    if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
   } catch (const Error&) {  // already reported, and the deadline is running
   }
 }
@@ -162,8 +162,8 @@ std::string Engine::find_failure() {
   return "";
 }
 
-/// Names the slots that have not enqueued the step, because the others wait for them. If all have, any may be
-/// the cause.
+/// The message names the devices that have not enqueued the step, because the others wait for them. If all
+/// have enqueued it, any of them may be the cause, so it names all.
 std::string Engine::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
@@ -208,8 +208,9 @@ void Engine::run(const SlotWork& work) {
   if (watchdog_) watchdog_->check();
 }
 
-/// run(), which also updates intact_. If reading samples fails, no replica has updated its parameters, unless
-/// devices update without the host, after a reduction that was cut short.
+/// Runs a step and updates intact_. After a failure to read samples the state is intact, because no replica
+/// has updated its parameters. The exception: with several replicas, devices that update without waiting for
+/// the host may have used an incomplete reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   try {
     run(work);
@@ -274,7 +275,7 @@ const BatchTotals& Engine::collect(int64_t samples, int back) try {
 } catch (const std::exception& error) {
   intact_ = false;
   give_up(error.what());
-  if (watchdog_) watchdog_->ask();  // the error may be a consequence of a failure that the watchdog knows
+  if (watchdog_) watchdog_->ask();  // a device failure may be the cause
   throw;
 }
 

@@ -54,8 +54,8 @@ class Engine {
   MemoryPlanner& memory() { return memory_; }
   const MemoryPlanner& memory() const { return memory_; }
 
-  /// Allocates the parameters and, for training, the optimizer state, after MemoryPlanner::check(). To be
-  /// called once, before functions that use the state.
+  /// Checks the memory (MemoryPlanner::check()), then allocates the parameters and, for training, the
+  /// optimizer state. To be called once, before functions that use the state.
   void allocate(Plan::Purpose purpose, int64_t batch_size);
   /// Initializes the parameters by their initializers and the run's seed.
   void initialize();
@@ -66,7 +66,7 @@ class Engine {
   /// Starts a step. `step`: global index, from 0. Requires allocate() for training. At most most_pending() +
   /// 1 steps may be running.
   void launch(const Batch& batch, int64_t step, double learning_rate);
-  /// Waits for the oldest running step and returns its totals, valid until the next call.
+  /// Waits for the oldest running step and returns its totals, which are valid until the next call.
   const BatchTotals& finish();
   /// Number of running steps.
   int pending() const { return static_cast<int>(pending_.size()); }
@@ -86,7 +86,8 @@ class Engine {
   /// output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
-  /// The first slot's update in the first replica, and where it sums gradients.
+  /// The update program of the first replica's first slot, and where its gradients are summed, in words for
+  /// the user.
   const UpdateProgram& update_program() const { return slots_[0]->program(0); }
   std::string_view reduction_place() const { return slots_[0]->reducer().where(); }
   /// Advice for the user, before the run, about how gradients are summed.
@@ -110,18 +111,18 @@ class Engine {
   /// Runs work(rank, slot) on every slot's thread. If the watchdog knows of a failure, throws that in
   /// preference to any other error.
   void run(const SlotWork& work);
-  /// The same for a step; updates intact_.
+  /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
   const BatchTotals& collect(int64_t samples, int back);
   void watch_devices();
-  /// Returns the first failure that a GPU or NCCL reports; "" if there is none. Any thread.
+  /// Returns the first failure that a GPU or NCCL reports; "" if there is none. Thread-safe.
   std::string find_failure();
   /// Returns the error message for a run that stalls.
   std::string describe_stall() const;
-  /// Makes every thread that waits for another slot, replica or process throw Aborted. Any thread; returns at
-  /// once.
+  /// Makes every thread that waits for another slot, replica or process throw Aborted. Thread-safe; returns
+  /// at once.
   void abort_all() noexcept;
-  /// Like abort_all(), but ends the process with this error if GPUs do not return. Any thread.
+  /// Like abort_all(), but ends the process with this error if GPU calls do not return. Thread-safe.
   void give_up(const std::string& why) noexcept;
 
   ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others

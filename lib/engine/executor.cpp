@@ -186,8 +186,8 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   captured_.run(index, buffers_.turn(), work);
 }
 
-/// Repeats the schedule if gradients are accumulated over more microbatches than it takes at once, so that no
-/// more are ever in flight.
+/// Repeats the schedule if gradients are accumulated over more microbatches than one schedule takes, so that
+/// accumulation does not increase the number of microbatches in flight.
 void Executor::train_by_schedule(const StepRequest& request, const Microbatches& microbatches) {
   buffers_.send_numbers();
   buffers_.clear_totals();

@@ -35,9 +35,9 @@ struct StepSeconds {
 };
 
 /// Runs the plans of one slot. To be used by one thread, while the threads of the replica's other slots make
-/// the same calls. On a GPU, training and evaluation steps are captured and replayed (CapturedSteps), in the
-/// same steps on all replicas. Never captured: predict(), replicas with several slots, the shard levels
-/// `gradients` and `parameters`, and training with synchronised layers.
+/// the same calls. On a GPU, steps of training and evaluation are captured and replayed (CapturedSteps); all
+/// replicas capture the same steps. Never captured: predict(), replicas with several slots, the shard levels
+/// `gradients` and `parameters`, and training with synchronized layers.
 class Executor {
  public:
   /// `replicas`: communicator of this slot in all replicas. `everyone`: communicator of all slots. Keeps
@@ -49,8 +49,8 @@ class Executor {
   Worker& worker() { return worker_; }
   SlotState& state() { return state_; }
 
-  /// Computes totals() and the gradient of the mean loss over the whole batch, as far as this replica's
-  /// microbatches contribute to it, and updates the parameters. An empty microbatch contributes zeros.
+  /// Computes totals() and this replica's part of the gradient of the mean loss over the whole batch, and
+  /// updates the parameters. An empty microbatch contributes zeros.
   void train(const StepRequest& request, const Microbatches& microbatches);
   /// Computes totals() of this replica's part of the batch.
   void evaluate(const Batch& batch, const Microbatches& microbatches);
@@ -68,7 +68,7 @@ class Executor {
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
-  /// CapturedSteps::take_advice(). May be called on any thread while no other call runs.
+  /// See CapturedSteps::take_advice(). May be called on any thread while no other call runs.
   std::string take_advice() { return captured_.take_advice(); }
 
   /// Bytes of the slot's gradients.
@@ -102,7 +102,8 @@ class Executor {
   /// Returns a frame with all pointers bound and with the batch's samples in this slot's columns; null for an
   /// empty microbatch. `overlaps`: the backward pass starts the all-reduces of the gradients.
   Frame* load(const Batch& batch, Range samples, Plan::Purpose purpose, int index, bool overlaps = false);
-  /// Zeros the gradients, for a step whose first microbatch has no rows (and so neither have the later ones).
+  /// Zeros the gradients, for a step whose first microbatch has no rows; later microbatches then have none
+  /// either.
   void clear_gradients();
   /// Runs the frame's plan, which adds its gradients to those of earlier microbatches. Without a frame,
   /// contributes zeros and takes part in the collective calls of other replicas' layers.

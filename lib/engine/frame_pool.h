@@ -16,24 +16,24 @@
 
 namespace dtrain {
 
-/// Returns the memory that plans with these needs share: one memory for frames and one shared memory, and
-/// link buffers for each.
+/// Returns the memory for plans with these needs that use it in turn: the largest frame memory, the largest
+/// shared memory, and the sum of all link buffers, which each plan has for itself.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
-/// Returns the bytes of a device for these needs with `places` microbatches in flight.
+/// Returns the total bytes on a device for `places` microbatches in flight.
 size_t total_bytes(const ArenaBytes& bytes, size_t places);
 
-/// Creates frames for microbatches, and gives each a place: a part of the slot's memory, or the whole of it
-/// if one microbatch is in flight. To be used by the slot's thread.
+/// Creates frames for microbatches and assigns each a place: a part of the slot's memory, or all of it if
+/// only one microbatch is in flight. To be used by the slot's thread.
 class FramePool {
  public:
   FramePool(ReplicaPlans& plans, int slot, Context& context);
 
   /// Returns the number of microbatches that have memory at the same time.
   size_t places(Plan::Purpose purpose, int microbatches) const;
-  /// Returns the needs of plans for microbatches of these sizes.
+  /// Returns the memory needed for plans of microbatches of these sizes.
   ArenaBytes needs(Plan::Purpose purpose, const std::set<int64_t>& sizes);
 
-  /// Allocates memory for the plans of these microbatches, with as many in flight as the schedule allows.
+  /// Allocates memory for the plans of these microbatches, for the schedule's maximum number in flight.
   void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
   /// Whether memory was reallocated since the last call.
   bool take_moved() { return std::exchange(moved_, false); }

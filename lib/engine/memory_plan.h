@@ -1,5 +1,5 @@
-// What a run will hold in each memory, computed before anything is allocated. These functions depend on
-// nothing but their arguments.
+// Plans what a run will hold in each memory, before anything is allocated. These functions depend only on
+// their arguments.
 #pragma once
 
 #include <cstddef>
@@ -60,15 +60,15 @@ struct MemoryDemand {
   std::string parts() const;
 };
 
-/// Adds up the plans by memory. Returns the host first, then each GPU in `gpus` (free memory by index).
+/// Adds up the plans of each memory. Returns the host first, then each GPU in `gpus` (free memory by index).
 std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const HostNeeds& needs,
                                       const FreeMemory& host, const std::map<int, FreeMemory>& gpus);
 
 /// Returns the memory with the least bytes left after its planned use.
 const MemoryDemand& scarcest(std::span<const MemoryDemand> demands);
 
-/// Returns what is wrong if batches of this size do not fit: "gpu:0: batches of 64 need 3 GB (...), but 2 GB
-/// is available (...)".
+/// Returns the error message if batches of this size do not fit: "gpu:0: batches of 64 need 3 GB (...), but 2
+/// GB is available (...)".
 std::string shortage(const MemoryDemand& demand, int64_t batch_size);
 
 /// Returns a warning if the host's plan fits only by swapping or by displacing others' memory, because it

@@ -86,7 +86,7 @@ size_t MemoryPlanner::copy_bytes() const {
 HostNeeds MemoryPlanner::host_needs(Plan::Purpose purpose, int64_t batch_size) const {
   const bool training = purpose == Plan::Purpose::training;
   HostNeeds needs{.data = data_.on_host, .read_ahead = data_.read_ahead.bytes(limited(batch_size))};
-  // Sums of a batch, of the epoch and, when training with validation, of the validation split.
+  // Sums over a batch, over the epoch and, when training with validation, over the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
   needs.metrics = sums * count_totals(config_.heads) * sizeof(double);
   if (training) needs.metrics += table_bytes(config_).memory;

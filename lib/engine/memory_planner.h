@@ -28,7 +28,8 @@ struct DataMemory {
   ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
 };
 
-/// To be called by the thread that owns the engine, between steps. Allocates nothing.
+/// Computes the memory that an engine will need, without allocating it. To be called by the thread that owns
+/// the engine, between steps.
 class MemoryPlanner {
  public:
   /// Returns the microbatches of a replica for batches of this size.

@@ -34,7 +34,7 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
   return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-/// May take long: libraries may search, load and compile kernels for the plan.
+/// Creates a plan, which may take minutes, because libraries may search, load and compile kernels.
 std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
   const auto working = Watchdog::working(watchdog_);
   PlanOptions options;

@@ -15,7 +15,8 @@
 
 namespace dtrain {
 
-/// Used by the threads of all slots of the replica concurrently.
+/// Creates plans when they are first needed and keeps them. Used by the threads of all slots of the replica
+/// concurrently.
 class ReplicaPlans {
  public:
   struct Options {
@@ -34,9 +35,9 @@ class ReplicaPlans {
   const ModelLayout& layout() const { return layout_; }
   std::span<const Head> heads() const { return heads_; }
   PipelineSchedule schedule() const { return placement_.schedule; }
-  /// Upper bound of the microbatches that the schedule takes at a time.
+  /// Maximum number of microbatches in one run of the schedule.
   int microbatches() const { return microbatches_; }
-  /// Returns the plan; the first caller creates it. Any thread.
+  /// Returns the plan; the first caller creates it. Thread-safe.
   const Plan& plan(const PlanKey& key);
   /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
@@ -45,10 +46,10 @@ class ReplicaPlans {
   /// Whether plans reduce gradients during backward, because each replica stores only a part of the sum.
   /// Plans then contain collective calls.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
-  /// Wakes every thread that waits for another slot; they throw Aborted. Any thread; returns at once, even
-  /// while a plan is being made.
+  /// Makes every thread that waits for another slot throw Aborted. Thread-safe; returns at once, even while a
+  /// plan is being created.
   void abort() noexcept;
-  /// `watchdog` is notified while plans are being made.
+  /// `watchdog` is notified while plans are being created.
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
  private:
@@ -64,7 +65,7 @@ class ReplicaPlans {
   std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
   std::vector<int> in_flight_;       // by slot
   Watchdog* watchdog_ = nullptr;
-  std::mutex making_;  // held while a plan is made, which may take minutes
+  std::mutex making_;  // held while a plan is created, which may take minutes
   std::mutex mutex_;   // protects the members below; held briefly only
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;

@@ -14,8 +14,8 @@
 
 namespace dtrain {
 
-/// Owned by one thread, which is also the thread of replica 0's first slot. Ranks are those of the replicas
-/// of this process.
+/// Starts a thread for every slot of every replica, each with a Worker. Owned by one thread, which also
+/// serves as the thread of replica 0's first slot. Ranks are those of the replicas in this process.
 class SlotThreads {
  public:
   SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout);
@@ -28,16 +28,16 @@ class SlotThreads {
   bool spin() const { return spin_; }
 
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
-  /// The communicator of a slot in all replicas, and that of all slots of all replicas; the same one if there
-  /// is one slot.
+  /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas. They
+  /// are the same if there is one slot.
   Collective& replicas_of(int rank, int slot);
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
 
-  /// Runs work(rank, slot) on every slot's thread. The first exception aborts all and is rethrown.
+  /// Runs work(rank, slot) on every slot's thread. The first exception aborts all threads and is rethrown.
   void run(const std::function<void(int rank, int slot)>& work);
   /// Registers a hook that the failed thread calls (Team::on_abort).
   void on_abort(std::function<void()> hook) { team_.on_abort(std::move(hook)); }
-  /// Makes every thread that waits for another throw Aborted. Any thread; returns at once.
+  /// Makes every thread that waits for another throw Aborted. Thread-safe; returns at once.
   void abort() noexcept;
 
  private:

@@ -12,18 +12,20 @@
 
 namespace dtrain {
 
-/// Host buffers and events exist twice, so that one step can be prepared while the previous one computes.
-/// They alternate: turn() is 0 or 1, and a captured graph serves one turn.
+/// Sends a step's scalars to a device and fetches its totals. There are two sets of host buffers and events,
+/// which steps use alternately (turn() is 0 or 1), so that one step can be prepared while the previous one
+/// computes. A captured graph uses one set.
 class StepBuffers {
  public:
   /// `count`: number of totals, at least 1. Keeps a reference to the worker.
   StepBuffers(Worker& worker, size_t count);
 
-  /// Starts a step: waits for the step before the previous one, and takes over its buffers.
+  /// Starts a step: waits for the step before the previous one, whose buffers it uses.
   void begin(const StepNumbers& numbers);
   /// Undoes begin(): totals() refers to the previous step, which may still be running.
   void undo() { turn_ = 1 - turn_; }
-  /// Index of the buffers of the current step; a capture changes it to capture for both.
+  /// Index of the current step's buffers. CapturedSteps::capture() changes it temporarily, to capture a graph
+  /// for each.
   size_t& turn() { return turn_; }
 
   // Enqueued on the device, and part of a captured graph:

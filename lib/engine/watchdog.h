@@ -13,9 +13,9 @@ namespace dtrain {
 
 /// Watches the GPUs of a run with two threads. The first queries the GPUs for failures a few times per
 /// second, because a thread that waits for one GPU may never notice that another has failed. The second
-/// detects stalls without calling CUDA, because such a call might not return: NCCL's documentation warns that
-/// captured steps of several GPUs of one process can deadlock, and then no call returns although no device
-/// has failed.
+/// detects stalls, such as the deadlock of captured steps of several GPUs in one process that NCCL's
+/// documentation warns of. It does not call CUDA, because such a call might not return although no device has
+/// failed.
 class Watchdog {
  public:
   using Seconds = std::chrono::duration<double>;
@@ -34,7 +34,7 @@ class Watchdog {
 
   /// Throws Error if a failure or a stall has ended the run.
   void check();
-  /// Queries the devices now, on the calling thread, and then calls check().
+  /// Queries the devices at once, on the calling thread, and then calls check().
   void ask();
 
   /// Marks what the calling thread does during this object's lifetime. `watchdog` may be null.

@@ -8,8 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns an upper bound of partial sums in any range: two per trained parameter, plus the pieces cut at the
-/// range's ends.
+/// Returns an upper bound of the number of partial sums in any range: two per trained parameter, plus the
+/// pieces that are cut at the range's ends.
 size_t most_squares(const ParameterLayout& layout) {
   const auto& slices = layout.slices();
   const auto trained = std::count_if(slices.begin(), slices.end(), [&](const ParameterSlice& slice) {

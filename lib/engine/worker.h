@@ -29,7 +29,8 @@ class Worker {
   double* weights() { return squares() + 1; }
   /// Where the plan writes the sum of the weights of this worker's rows; null if rows have no weights.
   const double* row_weights() const { return row_weights_; }
-  /// Memory for Update::find_directions(): as many doubles as any range of the layout has terms at most.
+  /// Memory for Update::find_directions(): one double for each term, for the largest number of terms in any
+  /// range of the layout.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_row_weights(const double* weights) { row_weights_ = weights; }

@@ -18,7 +18,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a strategy for devices of the given type: those of the machine, or CPU devices in their place.
+/// Returns a strategy for devices of the given type: the type of the machine's devices, or CPU devices to
+/// plan with instead.
 using MakeStrategy = std::function<ConfigNode(DeviceId::Kind)>;
 
 ConfigNode device_names(DeviceId::Kind kind, int count) {
@@ -207,7 +208,7 @@ class Trials {
         Engine engine(plan);
         find_batch(candidate, engine);
       }
-      plan.config = config;  // in the run's own precision
+      plan.config = config;  // with the run's precision, not that of the CPU plan
       if (candidate.fits)
         candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {
@@ -265,7 +266,7 @@ std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine
     throw UserError(located(
         config.place({"train", "precision"}),
         fmt::format(
-            "precision {} is for GPUs, and this machine has none; --memory assumes a machine that has some",
+            "precision {} is for GPUs, and this machine has none; --memory assumes a machine with GPUs",
             Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }

@@ -43,7 +43,8 @@ Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// Returns the part of the form that a whole image of this size fills (centered, with its aspect ratio kept).
+/// Returns the part of the output image that an uncropped image of this size fills: centered, with its aspect
+/// ratio kept.
 Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   const double factor = std::min(static_cast<double>(form.height) / static_cast<double>(height),
                                  static_cast<double>(form.width) / static_cast<double>(width));

@@ -20,7 +20,7 @@ enum class WeightLayout { keras, torch, onnx };
 /// - Keras .h5: the layer is the group's name; the weight is the end of Keras's name ("kernel" of
 ///   "dense_1_2/kernel:0"), with preceding parts if names in the group would otherwise be equal, as in models
 ///   within models.
-/// - Keras .weights.h5 and .keras: names_of_vars() (keras/weight_names.h).
+/// - Keras .weights.h5 and .keras: names_of_vars() (interop/keras/files/weight_names.h).
 /// - safetensors: the weight is the part after the last dot ("layer1.0.conv1" and "weight"), or the file has
 ///   the names that dtrain writes.
 /// - ONNX: the initializers of floating types, with their own names.
@@ -47,7 +47,7 @@ class WeightFile {
   static WeightFile of_keras(const std::string& path);
   static WeightFile of_safetensors(const std::string& path);
 
-  // The owner of the arrays: one of these three.
+  // One of the three members below owns the arrays; the other two are empty.
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::deque<std::vector<float>> arrays_;
   std::vector<std::shared_ptr<const float[]>> shared_;

@@ -170,7 +170,7 @@ void ZipFile::check_entries() const {
   }
   std::sort(places.begin(), places.end());
   for (size_t i = 1; i < places.size(); ++i)
-    if (places[i].first < places[i - 1].second) refuse("entries apart from each other", "overlapping ones");
+    if (places[i].first < places[i - 1].second) refuse("entries that do not overlap", "overlapping ones");
 }
 
 const ZipEntry* ZipFile::find(std::string_view name) const {

@@ -228,7 +228,7 @@ bool GraphBuilder::infer(GraphNode& node) {
   node.outputs = node.layer->infer(inputs, report_error);
   if (diagnostics_.count() != before) return false;
   if (node.outputs.empty())
-    throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
+    throw std::logic_error(fmt::format("{} rejects its inputs without an error message", node.kind));
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
       report_error(fmt::format("its {} of {} has more than {} elements", what, shape.str(), most));

@@ -51,7 +51,7 @@ struct LayerRequest {
                       // add; the add layer's node handles the gradient); only if can_add() is true
   std::vector<bool> input_needs_gradient;
   uint32_t stream = 0;    // random stream of this node
-  bool trainable = true;  // false: parameters are constant, batch normalisation uses its moving statistics
+  bool trainable = true;  // false: parameters are constant, batch normalization uses its moving statistics
   Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
 
   const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
@@ -72,7 +72,7 @@ struct LayerRequirements {
   bool passes_gradient = false;
   bool forward_in_place = false;   // the first output may overwrite the first input
   bool backward_in_place = false;  // the first input's gradient may overwrite the first output's
-  /// backward differentiates the fused activation itself (batch normalisation). Otherwise it receives the
+  /// backward differentiates the fused activation itself (batch normalization). Otherwise it receives the
   /// gradient of the first output before the activation.
   bool undoes_activation = false;
   /// Index of the parameter that is a bias of the layer's only output; -1: none. The plan computes the bias

@@ -47,7 +47,7 @@ Json block_use_schema() {
   choices.push(std::move(name)).push(std::move(object));
   return Json::object()
       .set("title", "block")
-      .set("description", "The use of a block.")
+      .set("description", "A use of a block.")
       .set("anyOf", std::move(choices));
 }
 

@@ -35,7 +35,7 @@ bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorS
 
 /// Returns a metric whose result is the threshold that best meets `goal` (not `fixed`) on the counted rows:
 /// the probability of the second class above which that class is predicted. The threshold is the midpoint of
-/// two neighbouring scores, so rounding does not move it. Scores are counted in buckets narrower than 1 % of
+/// two neighboring scores, so rounding does not move it. Scores are counted in buckets narrower than 1 % of
 /// their logit. The result is NaN if only one class occurs.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);
 

@@ -86,7 +86,7 @@ class Pooling {
   virtual void backward(const void* diff_dst, void* diff_src, const void* saved, void* scratch) = 0;
 };
 
-/// Normalisation over all axes except the channels. gamma or beta (and their gradients) are null if the spec
+/// Normalization over all axes except the channels. gamma or beta (and their gradients) are null if the spec
 /// leaves them out.
 class BatchNormalization {
  public:
@@ -130,7 +130,7 @@ class BatchNormalization {
   virtual void backward(const BackwardArguments& args) = 0;
 };
 
-/// Batch normalisation in training over the rows of all replicas. Forward and backward take two calls each;
+/// Batch normalization in training over the rows of all replicas. Forward and backward take two calls each;
 /// between them, the replicas exchange their partial sums by all_gather (ops/math/normalization.h describes
 /// the sums), so that all normalise by the same bits. A call accesses only the arguments that its comment
 /// names.
@@ -170,7 +170,7 @@ struct LayerNormalizationArguments {
   float *mean, *inverse_deviation;  ///< [rows], written
   int64_t rows, columns;
 };
-/// Arguments of the backward pass of layer normalisation.
+/// Arguments of the backward pass of layer normalization.
 struct LayerNormalizationBackwardArguments {
   const void* src;
   const float* gamma;                     ///< null: 1

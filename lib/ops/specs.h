@@ -145,8 +145,8 @@ struct BatchNormalizationSpec {
   int64_t batch = 0, height = 1, width = 1, channels = 0;
   float epsilon = 1e-3f;
   bool scale = true, center = true;
-  bool relu = false;  ///< relu after the normalisation (and addition)
-  /// Whether calls pass an addend, which is added to the normalised values before the relu. The caller must
+  bool relu = false;  ///< relu after the normalization (and addition)
+  /// Whether calls pass an addend, which is added to the normalized values before the relu. The caller must
   /// then apply the relu's gradient. Requires Ops::adds_in_normalization().
   bool adds = false;
   Layout layout = Layout::plain;
@@ -193,7 +193,7 @@ struct ElementwiseLossSpec {
 struct RowLossSpec {
   enum class Kind : uint8_t { cosine_similarity, categorical_focal_crossentropy };
   Kind kind = Kind::cosine_similarity;
-  // of categorical_focal_crossentropy:
+  // The remaining options are those of categorical_focal_crossentropy.
   bool from_logits = false;
   float label_smoothing = 0, gamma = 2, alpha = 0.25f;
 };

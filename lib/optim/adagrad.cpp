@@ -30,7 +30,7 @@ void add_adagrad(Registry<Optimizer>& table) {
           .example("{learning_rate: 0.01}")
           .optional("initial_accumulator_value", &Options::initial_accumulator_value,
                     "initial value of the sum", at_least(0.0))
-          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
+          .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0)));
 }
 
 }  // namespace dtrain

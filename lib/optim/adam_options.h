@@ -30,7 +30,7 @@ Schema<Options> adam_schema(std::string doc) {
                                  between_excluding_high(0.0, 1.0))
       .template optional<double>("beta_2", &Options::beta_2, "decay of the running mean of squared gradients",
                                  between_excluding_high(0.0, 1.0))
-      .template optional<double>("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0));
+      .template optional<double>("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0));
 }
 
 }  // namespace dtrain

@@ -31,8 +31,9 @@ inline constexpr auto kMonitorMode =
 /// Returns `mode` with `automatic` replaced by min or max.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);
 
-/// Describes what a best value is the best of: "min val_loss". State with a best value also stores this text,
-/// because a resumed run may monitor another metric or direction. `mode` must be resolved.
+/// Returns a text that identifies the monitored metric and its direction: "min val_loss". The state of a run
+/// stores it with the best value, because a resumed run may monitor another metric or direction. `mode` must
+/// be resolved.
 std::string watched(MonitorMode mode, const std::string& monitor);
 
 /// Returns true if `value` is better than `best` by more than `min_delta`; any number is better than NaN.

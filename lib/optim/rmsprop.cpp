@@ -48,7 +48,7 @@ void add_rmsprop(Registry<Optimizer>& table) {
           .optional("rho", &Options::rho, "decay of the running means", between_excluding_high(0.0, 1.0))
           .optional("momentum", &Options::momentum, "fraction of the previous step that is added to a step",
                     between(0.0, 1.0))
-          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0))
+          .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0))
           .optional("centered", &Options::centered, "divide by the variance instead of the mean square"));
 }
 

@@ -125,7 +125,7 @@ std::string describe_named(const TableProfile& table, const NamedPictures& pictu
   const std::string column = called(table, pictures.column);
   if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
   return fmt::format(
-      "none of the {} that {} names exists and is an image (JPEG, PNG, BMP): the first was expected at {}; "
+      "none of the {} that {} names is an existing image (JPEG, PNG, BMP): the first was expected at {}; "
       "add the folder of the paths next to 'csv': 'directory: FOLDER', and correct the size, which is a "
       "guess",
       format_plural(look.files, "file"), column, look.first.front());

@@ -1,5 +1,5 @@
-// The state that the passes of the compiler share: the sources of the program, what earlier passes found out
-// about the graph's nodes, and the unfinished program.
+// The state that the compiler's passes share: the graph, what earlier passes found out about its nodes, and
+// the program so far.
 #pragma once
 
 #include <memory>
@@ -56,8 +56,8 @@ struct CompileState {
   bool training() const { return program.key.purpose == PlanKey::Purpose::training; }
   bool wants_losses() const { return program.key.purpose != PlanKey::Purpose::prediction; }
 
-  /// Returns the output that is computed for `ref`: for a fused activation, the output of the node that
-  /// computes it.
+  /// Returns the output that holds `ref`'s value: for a fused activation, the output of the node that
+  /// computes it; otherwise `ref`.
   ValueRef computed(ValueRef ref) const;
   /// Returns the value of a node's output on the node's slot, in the layout of its layer.
   ValueId value_of(ValueRef ref) const { return state(ref.node).values[static_cast<size_t>(ref.output)]; }

@@ -121,7 +121,7 @@ class Execution {
     arrays_.shards->reduce(work.range, frame_.floats(work.bucket));
   }
   void operator()(const GradientsReady&) const {}
-  /// Does nothing in frames whose gradients are reduced later, or not at all.
+  /// Does nothing in frames without SlotArrays::update, whose gradients are reduced later or not at all.
   void operator()(const UpdateWork auto& work) const {
     if (arrays_.update) arrays_.update->run(work);
   }

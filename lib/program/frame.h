@@ -39,9 +39,9 @@ struct SlotArrays {
   bool operator==(const SlotArrays&) const = default;
 };
 
-/// Holds the addresses of a plan's values for one microbatch, and the microbatch's part of the step. A plan
-/// may have several frames in flight, each with separate memory. If each slot has a thread, each slot also
-/// has its own frames. A frame belongs to one replica and must not outlive the plan.
+/// Holds the addresses of a plan's values for one microbatch, and the step's scalars. A plan may have several
+/// frames in flight, each with separate memory. If each slot has a thread, each slot also has its own frames.
+/// A frame belongs to one replica and must not outlive the plan.
 class Frame {
  public:
   explicit Frame(const Plan& plan);

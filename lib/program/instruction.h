@@ -27,8 +27,8 @@ struct ParameterPlace {
 /// The location where a parameter's gradient is written.
 struct GradientPlace {
   int64_t offset = -1;  // in the slot's gradients; -1: the gradient is not needed, or goes only to `value`
-  /// A separate array: the gradient from a further layer that shares the parameter, or a bucket. If `offset`
-  /// is set as well: the gradient that AccumulateGradient adds there in frames that accumulate.
+  /// A separate array: the gradient from another layer that shares the parameter, or a bucket. If `offset` is
+  /// set, too: the gradient that AccumulateGradient adds at `offset`, in frames that accumulate.
   ValueId value = ValueId::none;
   int64_t at = 0;  // index of the parameter's first element in `value`
   bool is_wanted() const { return offset >= 0 || value != ValueId::none; }
@@ -112,13 +112,13 @@ struct ReceiveValue {
   ValueId value = ValueId::none;
 };
 
-/// Starts to gather a range of sharded parameters from the replicas that hold them.
+/// Starts to gather a range of sharded parameters from the replicas that store them.
 struct GatherParameters {
   Range range;  // of the layout
   ValueId to = ValueId::none;
 };
 
-/// Later instructions can read the gathered values.
+/// Makes the device wait for gathers that have started, before later instructions read `gathered`.
 struct JoinGathered {
   std::vector<ValueId> gathered;
 };
@@ -174,7 +174,7 @@ struct ReduceBucket {
   ValueId bucket = ValueId::none;
 };
 
-/// Marks that the gradients in [0, end) of the trained parameters have been enqueued.
+/// Marks that all work that computes the gradients in [0, end) of the trained parameters has been enqueued.
 struct GradientsReady {
   int64_t end = 0;
 };
@@ -182,18 +182,18 @@ struct GradientsReady {
 // The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
 // gradient of the whole step.
 
-/// Starts to replace the gradients in a range by the sums over the replicas, on the devices.
+/// Starts an all-reduce of the gradients in a range, on the devices.
 struct AllReduceGradients {
   Range range;
 };
 
-/// Starts to sum the weights of all rows over the replicas, on the devices.
+/// Starts an all-reduce of the sum of row weights, on the devices.
 struct AllReduceRowWeights {};
 
-/// Later instructions can read what was all-reduced.
+/// Makes the device wait for all-reduces that have started, before later instructions read the sums.
 struct JoinReductions {};
 
-/// Sums the replicas' gradients in the host's memory or in one GPU's; this replica then has the sum of
+/// Sums the replicas' gradients in host memory or in the memory of one GPU; this replica gets the sum of
 /// `share`.
 struct ReduceScatterGradients {
   Range share;
@@ -204,8 +204,8 @@ struct SumSquares {
   Range range;
 };
 
-/// Sums the squares of the whole model's gradient over all slots and replicas; this one adds those of
-/// `range`. Waits for the device.
+/// Sums the squares of the whole model's gradient over all slots and replicas; this replica contributes those
+/// of `range`. Waits for the device.
 struct AllReduceSquares {
   Range range;
 };
@@ -213,7 +213,7 @@ struct AllReduceSquares {
 /// Sums the weights of all rows over all slots and replicas. Waits for the device.
 struct GatherRowWeights {};
 
-/// Computes the factor of the gradient, from its norm and the weights of the rows.
+/// Computes the factor that scales the gradient, from its norm and the weights of the rows.
 struct ScaleGradient {
   enum class RowWeights : uint8_t { none, own, summed };
   RowWeights weights = RowWeights::none;  // none: all rows count the same; own: those of this replica
@@ -225,7 +225,7 @@ struct FindDirections {
   Range range;
 };
 
-/// Sums these squares over the replicas. Waits for the device.
+/// Sums the squares that FindDirections computes over the replicas. Waits for the device.
 struct AllReduceDirections {
   Range range;
 };

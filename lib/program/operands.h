@@ -12,12 +12,12 @@ struct Operands {
   std::vector<ValueId> reads, writes;
 };
 
-/// The same operands as pointers, with which a pass can replace them.
+/// The same operands as pointers, so that a pass can replace them.
 struct OperandPlaces {
   std::vector<ValueId*> reads, writes;
 };
 
-/// Writes to vectors of the caller, whose memory is reused from one instruction to the next.
+/// Write to `found`, whose memory is reused if the same object is passed for each instruction.
 void find_operands(Program& program, Instruction& instruction, OperandPlaces& found);
 void find_operands(const Program& program, const Instruction& instruction, Operands& found);
 Operands operands_of(const Program& program, const Instruction& instruction);

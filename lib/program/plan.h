@@ -22,9 +22,9 @@
 
 namespace dtrain {
 
-/// Does not change after construction, except for the state of prepared layers and the arrays in transfer
-/// between slots; therefore each slot's instructions must be run by one thread at a time. Running them
-/// allocates nothing. Values that one slot computes and another reads are sent over a Link.
+/// A plan does not change after construction, except for the state of prepared layers and the arrays in
+/// transfer between slots; therefore each slot's instructions must be run by one thread at a time. Running
+/// them allocates nothing. Values that one slot computes and another reads are sent over a Link.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
@@ -48,8 +48,8 @@ class Plan {
     const bool backward = instruction.phase == Phase::backward;
     return instruction.slot == slot && backward == (part == Part::backward);
   }
-  /// Replaces running the part if this replica has no rows of a microbatch but others do: joins the slot's
-  /// collective calls, which are the same in a plan for any batch size.
+  /// To be called instead of running the part if this replica has no rows of a microbatch but other replicas
+  /// do. Joins the slot's collective calls, which are the same in a plan for any batch size.
   void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
   /// Makes every thread that waits for another slot (execute.h), now or later, throw Aborted.
   void abort() const noexcept;

@@ -21,17 +21,17 @@ struct PlanOptions {
   std::span<const int> in_flight = {};
   /// Whether each slot's thread has its own core, so that it may busy-wait for other slots.
   bool spin = false;
-  /// The slot holds only a shard of the parameters: a layer's are gathered before each use and freed after
-  /// it.
+  /// Whether the slot stores only a shard of the parameters. A layer's parameters are then gathered before
+  /// each use and freed after it.
   bool gathers_parameters = false;
-  /// The slot holds only a shard of the gradients: they are reduced during backward.
+  /// Whether the slot stores only a shard of the gradients. They are then reduced during backward.
   bool reduces_gradients = false;
   /// If positive: the replicas' gradients are all-reduced in buckets of this many floats as soon as backward
   /// has computed them, in frames with SlotArrays::update. For programs with one slot.
   int64_t all_reduce_bucket = 0;
-  /// These all-reduces end with that of the weights of the rows.
+  /// Whether these all-reduces are followed by one of the sum of row weights.
   bool all_reduces_row_weights = false;
-  /// Some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
+  /// Whether some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
   bool accumulates = false;
 };
 

@@ -16,7 +16,7 @@ class StateShards {
   /// Starts to gather the parameters in `range` to `to` from the replicas that hold them. If `to` is null,
   /// this replica only participates.
   virtual void gather(Range range, float* to) = 0;
-  /// Operations enqueued after this call can read what has been gathered.
+  /// Makes operations that are enqueued after this call wait for the gathered parameters.
   virtual void join() = 0;
   /// Sums the replicas' gradients in `range`; `gradient` is this replica's, null if it has none. Each replica
   /// adds its shard of the sum to its gradient of the step.

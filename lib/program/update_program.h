@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// How the gradients of a slot's replicas become one sum.
+/// How the gradients of one slot are summed over the replicas.
 enum class GradientReduction {
   none,            // there is one replica
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
@@ -37,15 +37,15 @@ struct UpdateRequest {
 
 /// The instructions of one slot in one replica after the gradients of the last microbatch were computed.
 struct UpdateProgram {
-  std::vector<Instruction> reduction;  // left out if the backward pass had them (PlanOptions::all_reduce)
+  std::vector<Instruction> reduction;  // skipped if backward has run it (all_reduce_bucket)
   std::vector<Instruction> on_device;  // only enqueues work, so it may be part of a captured graph
   std::vector<Instruction> on_host;    // waits for other slots and replicas on the host
 };
 
-/// Returns the update of a slot in one replica.
+/// Returns the update program of a slot in one replica.
 UpdateProgram lower_update(const UpdateRequest& request);
 
-/// Returns the ranges of [0, floats) that are all-reduced one by one: `bucket` floats each, but for the last.
+/// Returns the ranges of [0, floats) that are all-reduced one by one: `bucket` floats each, except the last.
 std::vector<Range> reduction_buckets(int64_t floats, int64_t bucket);
 
 }  // namespace dtrain

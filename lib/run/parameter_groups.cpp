@@ -29,7 +29,7 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (GraphNode& node : graph.nodes) {
-    if (node.shared_with >= 0) {  // shared parameters follow their owner's
+    if (node.shared_with >= 0) {  // the options of shared parameters are those of the owner
       node.parameters = graph.nodes[static_cast<size_t>(node.shared_with)].parameters;
       continue;
     }

@@ -104,7 +104,7 @@ struct RunConfig {
   std::vector<TensorSpec> targets() const;
 };
 
-/// Returns the arithmetic of GPUs in the run.
+/// Returns the compute type of GPUs, and whether they are deterministic, for a run with these options.
 GpuMath gpu_math(const TrainOptions& train);
 
 /// Returns whether a run with `epochs_left` more epochs saves before its end. It then needs host memory for a

@@ -93,7 +93,7 @@ const Schema<TrainOptions>& train_schema() {
           .optional("batch_size", &TrainOptions::batch_size, "samples per step, over all replicas",
                     between<int64_t>(1, 2147483647))
           .required("loss", &TrainOptions::loss,
-                    "the loss to minimise: one for all outputs, or a mapping from outputs")
+                    "the loss to minimize: one for all outputs, or a mapping from outputs")
           .required("optimizer", &TrainOptions::optimizer, "how weights are updated from gradients")
           .optional(
               "metrics", &TrainOptions::metrics,
@@ -111,7 +111,7 @@ const Schema<TrainOptions>& train_schema() {
                     "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) "
                     "or {recall: 0.9}; default: 0.5")
           .optional("precision", &TrainOptions::precision,
-                    "the arithmetic of the layers; all but float32 are for GPUs")
+                    "the number format in which layers compute; only GPUs support formats other than float32")
           .optional("deterministic", &TrainOptions::deterministic,
                     "use only algorithms that give bit-identical results in every run, also on GPUs, where "
                     "this is slower (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
@@ -144,7 +144,7 @@ const Schema<TrainOptions>& train_schema() {
 
 const Schema<BestOptions>& best_schema() {
   static const auto schema =
-      Schema<BestOptions>("Keep the best checkpoint, too.")
+      Schema<BestOptions>("Also keep the best checkpoint.")
           .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
           .optional("mode", &BestOptions::mode, kMonitorMode);
   return schema;

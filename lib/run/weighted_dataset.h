@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Another data set, with a column of weights after its targets: the sample weight, if that data set has a
+/// Wraps a data set and adds a column of weights after its targets: the sample weight, if that data set has a
 /// column of them, times the weight of each row's class, if classes have weights.
 class WeightedDataset final : public Dataset {
  public:

@@ -40,7 +40,7 @@ bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std
 
 CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
                          const std::function<void(const std::string&)>& warn) {
-  RunConfig config = given;  // takes the facts of the training split, by which the other splits are read
+  RunConfig config = given;  // receives the facts of the training split, with which the other splits are read
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;

@@ -22,7 +22,7 @@ namespace {
 /// takes a negligible part of it.
 constexpr double kSecondsBetween = 10;
 
-/// The weights to be saved contain non-finite elements.
+/// An error: weights that were to be saved have non-finite elements.
 class WeightsNotFinite : public Error {
  public:
   using Error::Error;

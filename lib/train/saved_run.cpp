@@ -181,9 +181,9 @@ std::optional<std::string> imported_model_at(const std::string& path) {
 
 std::optional<RunDirectory> run_directory_of(const std::string& path) {
   const FileType type = file_type(path);
-  if (standing == FileType::nothing)
+  if (type == FileType::nothing)
     throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
-  if (standing != FileType::directory) return RunDirectory::around(path);
+  if (type != FileType::directory) return RunDirectory::around(path);
   const fs::path given = real_path(path);
   const bool inside =
       given.filename() == "checkpoints" && file_type((given / "checkpoints").string()) == FileType::nothing;

@@ -116,7 +116,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                     "change the batch size or the data at the end of an epoch",
                     checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
-  // The previous run ended for its own reasons; a different end was requested now.
+  // Continues a run that a callback stopped if the number of epochs or the callbacks have changed since then.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
                                                    written_in(*config_.resolved.find("train"), "callbacks"))
     state_.stopped = false;

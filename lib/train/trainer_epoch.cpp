@@ -89,7 +89,7 @@ bool Trainer::validate_into(EpochReport& report) {
   return measures.has_value();
 }
 
-/// Asks the learning-rate schedule and the callbacks what follows from the epoch's numbers.
+/// Passes the epoch's numbers to the learning rate schedule and the callbacks, and returns their decisions.
 Trainer::EpochDecisions Trainer::decide(const MetricLookup& metric) const {
   EpochDecisions decisions;
   std::string message;

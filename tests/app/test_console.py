@@ -84,6 +84,24 @@ class CommandLine(Case):
             self.assertIn(instruction["name"], text)
         self.assertNotIn("plan", self.json("check", "config.yaml"))
 
+    def test_check_prints_the_plan_of_an_update(self):
+        self.write("config.yaml", CONFIG)
+
+        def update(*arguments):
+            plan = self.json("check", "config.yaml", "--plan", *arguments)["plan"]
+            return [(i["name"], i["phase"], i["runs"]) for i in plan["update"]]
+
+        single = ["--set", "strategy=single"]
+        self.assertEqual(update(*single), [("parameters update", "update", "device")])
+        self.assertEqual(update(*single, "--set", "train.clip_norm=1"),
+                         [("gradient squares", "update", "device"), ("gradient scale", "update", "device"),
+                          ("parameters update", "update", "device")])
+        mirrored = ["--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"]
+        self.assertEqual(update(*mirrored),
+                         [("gradients reduce-scatter", "reduce", "host"), ("parameters update", "update", "host"),
+                          ("device synchronize", "update", "host")])
+        self.assertIn("gradients reduce-scatter", self.dtrain("check", "config.yaml", "--plan", *mirrored).out)
+
     def test_gpus_watches_the_devices(self):
         look = self.json("gpus", "--watch", "--count", 1)
         self.assertTrue(look["cpu"]["busy"])

@@ -237,7 +237,7 @@ class Training(Import):
         self.assertEqual(report["left_out"],
                          ["the metric mine: dtrain has none of this name",
                           "the metric SpecificityAtSensitivity: dtrain has none of this name",
-                          "the optimizer's state: 2 arrays are not those of sgd for 2 weights"])
+                          "the optimizer's state: its 2 arrays do not match sgd for 2 weights"])
         self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
 
 

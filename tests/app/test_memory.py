@@ -147,7 +147,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
     def test_reaching_the_limit_of_mappings_is_an_error_that_names_it(self):
         """Beyond the limit of mappings, memory may still be free: the message says so."""
         if "sanitizers" in self.dtrain("--version").out:
-            self.skipTest("sanitizers have a malloc and a mmap of their own")
+            self.skipTest("sanitizers have their own malloc and mmap")
         process = self.fit(env=self.preloaded("tests/app/no_mappings.c"), expect=1)
         self.assertRegex(process.err, r"(?m)^error: out of memory: .*sysctl vm\.max_map_count")
 

@@ -297,7 +297,7 @@ class Pictures(Case):
                 path.rename(self.dir / folder / f"other-{path.name}")
         text, messages = self.new("labels.csv")
         for place in (text, messages):
-            self.assertIn("none of the 60 files that 'file' names exists and is an image (JPEG, PNG, BMP): the "
+            self.assertIn("none of the 60 files that 'file' names is an existing image (JPEG, PNG, BMP): the "
                           "first was expected at blue/00.png; add the folder of the paths", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)

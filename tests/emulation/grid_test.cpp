@@ -11,7 +11,7 @@
 
 namespace dtrain::emulation {
 
-TEST_CASE("emulated kernels: every thread of a grid runs once, wherever it stands") {
+TEST_CASE("emulated kernels: every thread of a grid runs once") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> numbers(2 * 3 * 2 * 4 * 5 * 3);
@@ -21,7 +21,7 @@ TEST_CASE("emulated kernels: every thread of a grid runs once, wherever it stand
   CHECK(numbers.read(stream) == expected);
 }
 
-TEST_CASE("emulated kernels: threads meet at barriers, whatever order they run in") {
+TEST_CASE("emulated kernels: threads wait at barriers in any order of execution") {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Fresh fresh({.seed = seed});
     const Stream stream;
@@ -36,7 +36,7 @@ TEST_CASE("emulated kernels: threads meet at barriers, whatever order they run i
   }
 }
 
-TEST_CASE("emulated kernels: shared memory holds nothing of the block before") {
+TEST_CASE("emulated kernels: shared memory has no data of the previous block") {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Fresh fresh({.seed = seed});
     const Stream stream;
@@ -46,7 +46,7 @@ TEST_CASE("emulated kernels: shared memory holds nothing of the block before") {
   }
 }
 
-TEST_CASE("emulated kernels: blocks may run one behind the other, and at once") {
+TEST_CASE("emulated kernels: blocks may run one after the other or interleaved") {
   bool in_turn = false, at_once = false;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Fresh fresh({.seed = seed});
@@ -77,7 +77,7 @@ TEST_CASE("emulated kernels: lanes of a warp exchange values") {
   CHECK(dst.read(stream) == expected);
 }
 
-TEST_CASE("emulated kernels: lanes find others with their number") {
+TEST_CASE("emulated kernels: __match_any_sync finds the lanes with the same value") {
   const Fresh fresh;
   const Stream stream;
   std::vector<int> values(32);
@@ -111,7 +111,7 @@ TEST_CASE("emulated kernels: barriers do not wait for threads that have ended") 
   }
 }
 
-TEST_CASE("emulated kernels: threads that wait forever are noticed") {
+TEST_CASE("emulated kernels: threads that wait forever are an error") {
   const Fresh fresh;
   {
     const Stream stream;
@@ -126,7 +126,7 @@ TEST_CASE("emulated kernels: threads that wait forever are noticed") {
   CHECK(dst.read(stream) == std::vector<int>(3, 3));
 }
 
-TEST_CASE("emulated kernels: lanes that meet for different things are noticed") {
+TEST_CASE("emulated kernels: lanes in different warp operations are an error") {
   const Fresh fresh;
   const Stream stream;
   disagree(stream);
@@ -134,7 +134,7 @@ TEST_CASE("emulated kernels: lanes that meet for different things are noticed") 
   CHECK(take_failure() == "lanes of a warp meet for different things");
 }
 
-TEST_CASE("emulated kernels: impossible grids are refused") {
+TEST_CASE("emulated kernels: impossible grids are errors") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> dst(size_t{1});

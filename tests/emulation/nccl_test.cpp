@@ -116,7 +116,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("emulated NCCL: no call outside of a graph while a graph's call is under way") {
+TEST_CASE("emulated NCCL: a call outside a graph while a graph's call runs is an error") {
   const Fresh fresh({.eagerness = 0});
   Two two;
   std::vector<cudaGraphExec_t> graphs(2);
@@ -140,7 +140,7 @@ TEST_CASE("emulated NCCL: no call outside of a graph while a graph's call is und
   two.each([&](size_t rank) { CHECK(cudaGraphExecDestroy(graphs[rank]) == cudaSuccess); });
 }
 
-TEST_CASE("emulated NCCL: no call that may wait for all devices while some members have summed") {
+TEST_CASE("emulated NCCL: a call that may wait for all devices between two members' reductions is an error") {
   const Fresh fresh;
   Two two;
   for (const int device : {0, 1}) {
@@ -167,7 +167,7 @@ TEST_CASE("emulated NCCL: no call that may wait for all devices while some membe
   }
 }
 
-TEST_CASE("emulated NCCL: the order of sums is the library's own, unless it is told") {
+TEST_CASE("emulated NCCL: the order of sums varies unless it is specified") {
   std::set<float> sums;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Fresh fresh({.devices = 3, .seed = seed});
@@ -182,8 +182,7 @@ TEST_CASE("emulated NCCL: the order of sums is the library's own, unless it is t
   unsetenv("NCCL_ALGO");
 }
 
-TEST_CASE(
-    "emulated NCCL: an abort ends once no graph holds the communicator, which a broken GPU never drops") {
+TEST_CASE("emulated NCCL: an abort ends once no graph uses the communicator, so never if a GPU has failed") {
   for (const bool breaks : {false, true}) {
     CAPTURE(breaks);
     const Fresh fresh;

@@ -21,7 +21,7 @@ Floats all(float value) {
 
 }  // namespace
 
-TEST_CASE("emulated streams: a stream's work is done in order, and not before somebody waits") {
+TEST_CASE("emulated streams: a stream's work runs in order, and not before a thread waits for it") {
   const Fresh fresh({.eagerness = 0});
   const Stream stream;
   const Array<float> data(zeros());
@@ -37,7 +37,7 @@ TEST_CASE("emulated streams: a stream's work is done in order, and not before so
   CHECK(cudaStreamQuery(stream) == cudaSuccess);
 }
 
-TEST_CASE("emulated streams: without an event the order of two streams is either") {
+TEST_CASE("emulated streams: two streams run in any order without an event") {
   bool first = false, second = false;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Fresh fresh({.seed = seed});
@@ -54,7 +54,7 @@ TEST_CASE("emulated streams: without an event the order of two streams is either
   CHECK(second);
 }
 
-TEST_CASE("emulated streams: an event makes one wait for the other") {
+TEST_CASE("emulated streams: a stream waits for another stream's event") {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Fresh fresh({.seed = seed});
     const Stream a, b;
@@ -70,7 +70,7 @@ TEST_CASE("emulated streams: an event makes one wait for the other") {
   }
 }
 
-TEST_CASE("emulated streams: the null stream waits for those that block, and they for it") {
+TEST_CASE("emulated streams: the null stream and blocking streams wait for each other") {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Fresh fresh({.seed = seed});
     const Stream a(cudaStreamDefault);
@@ -82,7 +82,7 @@ TEST_CASE("emulated streams: the null stream waits for those that block, and the
   }
 }
 
-TEST_CASE("emulated capture: nothing runs before the graph is launched, then all of it each time") {
+TEST_CASE("emulated capture: captured work runs only when the graph is launched, and then each time") {
   const Fresh fresh;
   const Stream stream;
   const Array<float> data(zeros());
@@ -126,7 +126,7 @@ TEST_CASE("emulated capture: streams fork and join by events") {
   }
 }
 
-TEST_CASE("emulated capture: what cannot be captured") {
+TEST_CASE("emulated capture: calls that cannot be captured are errors") {
   const Fresh fresh;
   const Stream a, b;
   const Event event;
@@ -165,7 +165,7 @@ TEST_CASE("emulated capture: what cannot be captured") {
   CHECK(data.read(a) == all(0));
 }
 
-TEST_CASE("emulated memory: what is wrong with it is found") {
+TEST_CASE("emulated memory: too large allocations, overruns and leaks are errors") {
   const Fresh fresh({.devices = 1, .memory_bytes = 1 << 20});
   void *memory = nullptr, *more = nullptr;
   CHECK(cudaMalloc(&memory, 700 << 10) == cudaSuccess);
@@ -180,7 +180,7 @@ TEST_CASE("emulated memory: what is wrong with it is found") {
   CHECK(restart({.devices = 1}) == "716800 bytes of device 0 were never freed\n");
 }
 
-TEST_CASE("emulated memory: what is freed twice") {
+TEST_CASE("emulated memory: freeing twice is an error") {
   const Fresh fresh({.eagerness = 0});
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 64) == cudaSuccess);
@@ -190,7 +190,7 @@ TEST_CASE("emulated memory: what is freed twice") {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer detects it itself
-TEST_CASE("emulated memory: writing behind the end is noticed") {
+TEST_CASE("emulated memory: writing past the end is an error") {
   const Fresh fresh;
   {
     const Stream stream;
@@ -208,7 +208,7 @@ TEST_CASE("emulated memory: writing behind the end is noticed") {
 }
 #endif
 
-TEST_CASE("emulated devices: none, and handles of another one") {
+TEST_CASE("emulated devices: missing devices, and handles of another device, are errors") {
   {
     const Fresh fresh({.devices = 0});
     int count = 5;
@@ -225,7 +225,7 @@ TEST_CASE("emulated devices: none, and handles of another one") {
   CHECK(cudaSetDevice(0) == cudaSuccess);
 }
 
-TEST_CASE("emulated devices: one fails, and what waits for it on another is never done") {
+TEST_CASE("emulated devices: work that waits for a failed device never finishes") {
   const Fresh fresh;
   const Stream healthy;
   CHECK(cudaSetDevice(1) == cudaSuccess);

@@ -26,7 +26,7 @@ MemoryPlan plan_on(DeviceId device, size_t parameters, size_t activations) {
 
 }  // namespace
 
-TEST_CASE("plans are added up by memory: all CPUs have the host's, each GPU has one for itself") {
+TEST_CASE("plans are added up by memory: all CPUs share the host's, each GPU has its own") {
   const std::vector<MemoryPlan> plans{plan_on(cpu(0), 4, 3), plan_on(cpu(1), 0, 2), plan_on(gpu(0), 4, 5),
                                       plan_on(gpu(1), 4, 1), plan_on(gpu(1), 0, 1)};
   const HostNeeds needs{.metrics = kMega, .data = 2 * kMega, .read_ahead = 3 * kMega, .copies = 4 * kMega};
@@ -67,7 +67,7 @@ TEST_CASE("each part of a demand is named, and parts without bytes are left out"
   CHECK(sum_demands({}, {.copies = kMega}, {}, {})[0].parts() == "1.0 MB of copies on the host");
 }
 
-TEST_CASE("the host's plan may fit only if others give up memory") {
+TEST_CASE("a plan that fits only by displacing others' memory is a warning") {
   const MemoryPlan plan = plan_on(cpu(0), 10, 10);
   const auto demand_with = [&](size_t left) {
     return sum_demands({&plan, 1}, {}, {left * kMega, "the machine"}, {})[0];

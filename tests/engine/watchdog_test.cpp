@@ -50,7 +50,7 @@ void stop_for(unsigned time) {
 
 }  // namespace
 
-TEST_CASE("what is waited for too long is ended") {
+TEST_CASE("a run that waits too long for a device is ended") {
   Watched watched(milliseconds(50));
   const auto waiting = Watchdog::waiting(watched.watchdog());
   REQUIRE(watched.ends_within(seconds(20)));
@@ -58,7 +58,7 @@ TEST_CASE("what is waited for too long is ended") {
   CHECK_THROWS_WITH_AS(watched.watchdog()->check(), "it stalls", Error);
 }
 
-TEST_CASE("nothing is ended that nobody waits for, nor while the host works") {
+TEST_CASE("a run is not ended while no thread waits, or while the host works") {
   Watched watched(milliseconds(20));
   CHECK_FALSE(watched.ends_within(milliseconds(200)));
   const auto waiting = Watchdog::waiting(watched.watchdog());
@@ -67,14 +67,14 @@ TEST_CASE("nothing is ended that nobody waits for, nor while the host works") {
   watched.watchdog()->check();
 }
 
-TEST_CASE("a process that was stopped goes on") {
+TEST_CASE("a process that was suspended continues") {
   Watched watched(seconds(2));
   const auto waiting = Watchdog::waiting(watched.watchdog());
   stop_for(3);
   CHECK_FALSE(watched.ends_within(milliseconds(300)));
 }
 
-TEST_CASE("a device that fails ends the run, once, whether or not anything waits for it") {
+TEST_CASE("a failed device ends the run once, even if no thread waits for it") {
   Watched watched(seconds(100));
   watched.watchdog()->ask();
   watched.fail();
@@ -84,7 +84,7 @@ TEST_CASE("a device that fails ends the run, once, whether or not anything waits
   CHECK_THROWS_WITH_AS(watched.watchdog()->ask(), "gpu:1: it failed", Error);
 }
 
-TEST_CASE("whoever asks hears of a failure at once") {
+TEST_CASE("ask() reports a failure at once") {
   Watched watched(seconds(100));
   watched.fail();
   CHECK_THROWS_WITH_AS(watched.watchdog()->ask(), "gpu:1: it failed", Error);

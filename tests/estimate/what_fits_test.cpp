@@ -48,7 +48,7 @@ const Candidate& named(const std::vector<Candidate>& candidates, const std::stri
 
 }  // namespace
 
-TEST_CASE("the largest batch that fits, by few questions") {
+TEST_CASE("the largest batch that fits is found with few plans") {
   for (const int64_t fits : {0, 1, 2, 7, 500, 99'999}) {
     CAPTURE(fits);
     int asked = 0;
@@ -65,7 +65,7 @@ TEST_CASE("the largest batch that fits, by few questions") {
   CHECK(largest_batch(steps, 1, 3) == 0);
 }
 
-TEST_CASE("a stage's time is that of its layers, and copies of what crosses") {
+TEST_CASE("a stage's time is the sum of its layers, plus copies to the next stage") {
   RunConfig config =
       blocks({"strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [wide_4], "
               "microbatches: 4}}"});
@@ -95,7 +95,7 @@ TEST_CASE("a stage's time is that of its layers, and copies of what crosses") {
   CHECK(more.stages[1].backward == doctest::Approx(times.stages[1].backward + 4));
 }
 
-TEST_CASE("estimated seconds of a step") {
+TEST_CASE("a step's estimated time includes computation, reduction and update") {
   const auto seconds = [](const char* strategy, double link, std::vector<std::string> sets = {}) {
     sets.push_back(std::string("strategy=") + strategy);
     const RunConfig config = blocks(sets);
@@ -125,7 +125,7 @@ TEST_CASE("estimated seconds of a step") {
   CHECK(seconds(pipeline.c_str(), kSlow) < seconds(mirrored.c_str(), kSlow));
 }
 
-TEST_CASE("what fits is ranked, and takes what training will plan") {
+TEST_CASE("strategies that fit are ranked by speed, with the memory that training plans") {
   const RunConfig config = blocks();
   Machine host{.kind = DeviceId::Kind::cpu, .devices = 4, .bytes = int64_t{1} << 40, .cores = 4, .link = 5e9};
   const std::vector<Candidate> candidates = what_fits(config, host);
@@ -147,7 +147,7 @@ TEST_CASE("what fits is ranked, and takes what training will plan") {
   }
 }
 
-TEST_CASE("on the host, what is saved from several pieces is copied, and that must fit, too") {
+TEST_CASE("on the host, the copy of a sharded state for saving must fit, too") {
   const RunConfig config = blocks();
   const std::string name = "sharded, parameters";
   Machine host{.kind = DeviceId::Kind::cpu, .devices = 2, .bytes = int64_t{1} << 40, .cores = 2, .link = 5e9};
@@ -162,7 +162,7 @@ TEST_CASE("on the host, what is saved from several pieces is copied, and that mu
   CHECK(named(what_fits(config, host), name).batch_size < all.batch_size);
 }
 
-TEST_CASE("where the batch does not fit, the largest that does, and blocks that are recomputed") {
+TEST_CASE("a batch that does not fit is reduced, or blocks are recomputed") {
   const RunConfig config = blocks({"train.batch_size=100000"});
   const std::vector<Candidate> some = what_fits(config, gpus(4, 100));
   const Candidate &single = named(some, "single"), &again = named(some, "single, recompute"),
@@ -186,7 +186,7 @@ TEST_CASE("where the batch does not fit, the largest that does, and blocks that 
   CHECK(one[0].samples_per_second() >= one[1].samples_per_second());
 }
 
-TEST_CASE("only blocks are recomputed: what an activation, or a name, says is none") {
+TEST_CASE("a separate activation, or a name with a slash, is not a block to recompute") {
   const RunConfig config = config_from(R"(
 model:
   inputs: {x: [64]}
@@ -198,7 +198,7 @@ train: {batch_size: 100000, loss: {sparse_categorical_crossentropy: {from_logits
   CHECK(what_fits(config, gpus(1, 1)).size() == 1);
 }
 
-TEST_CASE("branches that need nothing of each other are placed on devices of their own") {
+TEST_CASE("independent branches are placed on separate devices") {
   const RunConfig config = config_from(R"(
 model:
   inputs: {x: [512], y: [512]}

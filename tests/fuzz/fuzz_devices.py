@@ -244,10 +244,10 @@ class Fuzzer:
 
     def compare(self, what, found, expected):
         if len(found) != len(expected):
-            raise Found(f"{what}: {len(found)} in the place of {len(expected)}")
+            raise Found(f"{what}: {len(found)} instead of {len(expected)}")
         for number, (one, other) in enumerate(zip(found, expected), 1):
             if not close(one, other):
-                raise Found(f"{what} {number}: {one} in the place of {other}")
+                raise Found(f"{what} {number}: {one} instead of {other}")
 
     def try_config(self, config, chosen):
         """Checks a configuration under the two strategies `chosen`."""

@@ -210,7 +210,7 @@ def main():
     options = parser.parse_args()
     if "sanitizers" in subprocess.run([options.program, "--version"], capture_output=True, text=True,
                                       check=True).stdout:
-        print("skipped: sanitizers have a malloc of their own")
+        print("skipped: sanitizers have their own malloc")
         return
     with tempfile.TemporaryDirectory() as folder:
         fuzzer = Fuzzer(options.program, pathlib.Path(folder))

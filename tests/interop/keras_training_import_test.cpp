@@ -148,9 +148,9 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
         Pair{"[accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
              "the metric my_metric: dtrain has none of this name\n"
              "the metric other: dtrain has none of this name\n"
-             "the metric accuracy: it is there twice\n"
+             "the metric accuracy: it occurs twice\n"
              "the metric mae: expected a target of float32 3, found one of int32 scalar\n"
-             "the metric Precision: dtrain counts it in another way for such an output\n"});
+             "the metric Precision: dtrain computes it differently for such an output\n"});
   CHECK(metrics_of(R"([{"class_name": "AUC", "config": {"name": "auc", "num_thresholds": 200, "curve": "ROC",
     "summation_method": "interpolation", "multi_label": false, "num_labels": null, "from_logits": false}},
     {"class_name": "AUC", "config": {"name": "pr", "curve": "PR", "num_thresholds": 50}},
@@ -325,7 +325,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
       state(R"({"class_name": "RMSprop", "config": {"lr": 0.5}})", {kernel, bias}, "2.2.4");
   CHECK(first_of(old, "velocity", "kind/bias") == 1);
   CHECK_FALSE(old.state.iteration);
-  CHECK(old.left_out.back() == "the number of steps, which this Keras does not save with rmsprop");
+  CHECK(old.left_out.back() == "the number of steps, which this version of Keras does not save with rmsprop");
   // Keras 1 counts steps in float32, and its SGD has arrays even for a momentum of 0.
   const ImportedTraining plain = state(R"({"class_name": "SGD", "config": {"lr": 0.5, "momentum": 0.0}})",
                                        {scalar, kernel, bias}, "1.2.2");
@@ -339,7 +339,7 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
       R"("loss": "mse", "optimizer_config": {"class_name": "Adam", "config": {"lr": 0.5}})";
   const ImportedTraining short_of =
       read(kOneOutput, adam, "2.2.4", arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}}));
-  CHECK(short_of.left_out.back() == "the optimizer's state: 4 arrays are not those of adam for 2 weights");
+  CHECK(short_of.left_out.back() == "the optimizer's state: its 4 arrays do not match adam for 2 weights");
   CHECK(short_of.state.slots.empty());
   CHECK(mistake(kOneOutput, adam, "2.2.4",
                 arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==

@@ -1,4 +1,4 @@
-// Batch normalisation over the rows of one device, and of several replicas.
+// Batch normalization over the rows of one device, and of several replicas.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 namespace dtrain::test {
 namespace {
 
-/// Reference results of batch normalisation in double precision.
+/// Reference results of batch normalization in double precision.
 struct Normalized {
   Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
 };
@@ -293,7 +293,7 @@ void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   }
 }
 
-/// Returns the spec of a normalisation of rows with the same channels.
+/// Returns the spec of a normalization of rows with the same channels.
 BatchNormalizationSpec rows_like(BatchNormalizationSpec spec) {
   spec.batch = 40;
   spec.height = spec.width = 1;

@@ -81,7 +81,7 @@ DEVICE_TEST_CASE("softmax and its gradient match the reference") {
 
 namespace {
 
-/// Reference results of layer normalisation in double precision. Without gamma, there is neither scale nor
+/// Reference results of layer normalization in double precision. Without gamma, there is neither scale nor
 /// shift.
 struct Normalized {
   Doubles dst, diff_src, diff_gamma, diff_beta;

@@ -44,7 +44,7 @@ std::vector<size_t> lowest_places(const std::vector<LiveBuffer>& buffers) {
 
 }  // namespace
 
-TEST_CASE("buffers lie at the lowest place that is free while they live") {
+TEST_CASE("a buffer is placed at the lowest offset that is free during its lifetime") {
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 300; ++round) {
@@ -73,7 +73,7 @@ TEST_CASE("buffers lie at the lowest place that is free while they live") {
   }
 }
 
-TEST_CASE("a hundred thousand buffers, as of a deep network, are placed soon") {
+TEST_CASE("a hundred thousand buffers are placed quickly") {
   // The limit is far above the actual time, so that it holds under sanitizers, and far below the time of an
   // algorithm that compares every pair.
   const std::clock_t start = std::clock();  // CPU time, because other programs may run at the same time

@@ -3,7 +3,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("a layer gets its input in the layout that it wants") {
+TEST_CASE("an input is converted to the layout that its layer requires") {
   Compilation made(chain(dense(), in_blocks(), in_blocks()));
   lower({&made});
   CHECK(made.text() == R"(
@@ -41,7 +41,7 @@ instruction  slot  phase     call             reads                             
 )");
 }
 
-TEST_CASE("what another slot reads in another layout is converted before it is sent") {
+TEST_CASE("a value that another slot reads in another layout is converted before it is sent") {
   Compilation made(chain(dense(), in_blocks(), dense()), {0, 0, 1, 1});
   lower({&made});
   choose_layouts(made.step);
@@ -82,7 +82,7 @@ instruction  slot  phase     call                   reads                       
 )");
 }
 
-TEST_CASE("a segment's forward calls are made again ahead of its backward") {
+TEST_CASE("a segment's forward calls are repeated before its backward calls") {
   Graph graph = chain(dense(), dense(), dense());
   for (const size_t node : {1, 2}) graph.nodes[node].recompute = 0;
   Compilation made(graph);
@@ -119,7 +119,7 @@ instruction  slot  phase     call             reads                 writes
 )");
 }
 
-TEST_CASE("a parameter that layers on two slots share is sent, and its gradient comes back") {
+TEST_CASE("a parameter that two slots share is sent to the second, which sends its gradient back") {
   Graph graph = chain(dense(), dense(), dense());
   graph.nodes[3].shared_with = 1;
   Compilation made(graph, {0, 0, 0, 1});

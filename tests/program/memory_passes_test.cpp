@@ -3,7 +3,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("parameters in parts are gathered ahead of their readers") {
+TEST_CASE("sharded parameters are gathered before their readers") {
   Compilation made(chain(dense(), relu(), dense()), {}, {.gathers_parameters = true});
   lower({&made});
   CHECK(made.text() == R"(
@@ -43,7 +43,7 @@ instruction  slot  phase     call             reads                             
 )");
 }
 
-TEST_CASE("gradients in parts are reduced once a bucket is full") {
+TEST_CASE("sharded gradients are reduced once a bucket is full") {
   Compilation made(chain(dense(), relu(), dense()), {}, {.reduces_gradients = true});
   lower({&made});
   CHECK(made.text() == R"(
@@ -77,7 +77,7 @@ instruction  slot  phase     call              reads                  writes
 )");
 }
 
-TEST_CASE("values share buffers where one overwrites another") {
+TEST_CASE("a value shares the buffer of a value that it overwrites") {
   Compilation made(chain(dense(), relu(), dense()));
   lower({&made});
   CHECK(made.text() == R"(

@@ -3,7 +3,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("a loss reads logits where it has a form for them") {
+TEST_CASE("a loss reads logits if it has a form for logits") {
   Graph graph = chain(dense(), dense(), relu());
   Diagnostics diagnostics;
   graph.nodes[3].layer =
@@ -71,7 +71,7 @@ instruction  slot  phase     call               reads                 writes
 )");
 }
 
-TEST_CASE("a term of a sum is added by the other's layer") {
+TEST_CASE("a layer adds the other term of the sum that reads its output") {
   PlannedLayer normal = dense();
   normal.adds = true;
   PlannedGraph made;
@@ -111,7 +111,7 @@ instruction  slot  phase     call                  reads                        
 )");
 }
 
-TEST_CASE("gradients are computed down to the first layer that is trained") {
+TEST_CASE("gradients are computed back to the first trained layer") {
   PlannedLayer plain = dense();
   plain.parameters = 0;
   const Graph graph = chain(plain, dense(), relu());

@@ -54,7 +54,7 @@ class Halves final : public Layer {
 
 }  // namespace
 
-DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
+DEVICE_TEST_CASE("a plan over two slots computes the same numbers as on one slot") {
   PlanRun one(device);
   one.run();
   const auto other = one_more(device);
@@ -82,7 +82,7 @@ DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
     CHECK_FALSE(instruction.name.ends_with("receive"));
 }
 
-DEVICE_TEST_CASE("several microbatches are under way at once") {
+DEVICE_TEST_CASE("several microbatches can be in flight at the same time") {
   PlanRun run(device);
   std::vector<Values> expected;
   for (const uint64_t seed : {3, 4}) {
@@ -104,7 +104,7 @@ DEVICE_TEST_CASE("several microbatches are under way at once") {
   check_same(device, second.gradients(), expected[1]);
 }
 
-DEVICE_TEST_CASE("a microbatch's gradients are added to those of the microbatches before") {
+DEVICE_TEST_CASE("a microbatch's gradients are added to those of earlier microbatches") {
   // One parameter is shared by layers on both slots, and no loss depends on the last layer's parameter.
   const std::string model = R"(
 inputs: {image: [6, 6, 3]}
@@ -144,7 +144,7 @@ outputs: [classes, statistics]
   }
 }
 
-DEVICE_TEST_CASE("several layers have one parameter, and its gradient is the sum of theirs") {
+DEVICE_TEST_CASE("the gradient of a shared parameter is the sum over its layers") {
   const std::string model = R"(
 inputs: {x: [6]}
 layers:
@@ -182,7 +182,7 @@ layers:
   }
 }
 
-TEST_CASE("gradients of weights that a configuration shares are those of their slopes") {
+TEST_CASE("gradients of weights shared by `shared_with` match finite differences") {
   const auto device = test::cpu_device();
   PlanRun run(*device, R"(
 inputs: {x: [6]}
@@ -198,7 +198,7 @@ layers:
   run.check_slopes();
 }
 
-TEST_CASE("statistics that layers share are the mean of what each sees") {
+TEST_CASE("moving statistics that layers share are the mean of the layers' statistics") {
   const auto device = test::cpu_device();
   const auto model = [](const std::string& second) {
     return R"(
@@ -230,7 +230,7 @@ layers:
   }
 }
 
-TEST_CASE("a layer has several outputs, whose gradients come back from all who read them") {
+TEST_CASE("each output of a layer gets the gradients from all its readers") {
   const auto device = test::cpu_device();
   for (const bool both : {true, false}) {
     CAPTURE(both);
@@ -262,7 +262,7 @@ layers:
   }
 }
 
-TEST_CASE("instructions say all that they touch, and no two buffers are at one place at one time") {
+TEST_CASE("instructions list all their operands, and live buffers do not overlap") {
   const auto device = test::cpu_device(), other = test::cpu_device();
   Graph graph = graph_from(kModel);
   std::vector<int> slots(graph.nodes.size(), 0);

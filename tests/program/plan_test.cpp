@@ -3,12 +3,13 @@
 
 namespace dtrain::test {
 
-DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be by then") {
+DEVICE_TEST_CASE(
+    "gradients that are reported as ready are final, and grow from the start of the layout to its end") {
   PlanRun run(device);
   std::vector<std::pair<int64_t, Values>> ready;
   run.run({.seed = 1, .first_sample = 0, .global_batch = kBatch}, 1,
           [&](int64_t end, const Values& gradients) { ready.emplace_back(end, gradients); });
-  // At least the dense layers, the normalisations and the first convolution.
+  // At least the dense layers, the normalizations and the first convolution.
   CHECK(ready.size() >= 5);
   int64_t before = 0;
   for (const auto& [until, gradients] : ready) {
@@ -26,7 +27,7 @@ DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be 
   CHECK(ready.front().first < before);
 }
 
-DEVICE_TEST_CASE("a run writes the gradient of everything that is trained, and nothing else") {
+DEVICE_TEST_CASE("a run writes the gradients of all trained parameters and nothing else") {
   PlanRun run(device);
   run.run();
   Values expected(run.gradients.size(), PlanRun::kUntouched);
@@ -47,7 +48,7 @@ DEVICE_TEST_CASE("a run writes the gradient of everything that is trained, and n
   }
 }
 
-DEVICE_TEST_CASE("the loss scale multiplies gradients, and not statistics") {
+DEVICE_TEST_CASE("the loss scale multiplies gradients, but not statistics") {
   PlanRun run(device);
   run.run();
   const Values plain = run.gradients;
@@ -65,7 +66,7 @@ DEVICE_TEST_CASE("the loss scale multiplies gradients, and not statistics") {
   }
 }
 
-DEVICE_TEST_CASE("gradients and statistics are a microbatch's share of the global batch's") {
+DEVICE_TEST_CASE("gradients and statistics of a microbatch are scaled by its share of the global batch") {
   PlanRun run(device);
   run.run();
   const Values whole = run.gradients;
@@ -80,7 +81,7 @@ DEVICE_TEST_CASE("gradients and statistics are a microbatch's share of the globa
   }
 }
 
-DEVICE_TEST_CASE("a normalisation that a sum alone reads adds the other, where a device has that") {
+DEVICE_TEST_CASE("a normalization computes the sum that is its only reader, on devices that support it") {
   const std::string model = R"(
 inputs: {image: [6, 6, 3]}
 layers:
@@ -110,7 +111,7 @@ outputs: )";
   CHECK(together.gradients == apart.gradients);
 }
 
-DEVICE_TEST_CASE("a plan's gradients are those of its loss") {
+DEVICE_TEST_CASE("a plan's gradients match finite differences of its loss") {
   // Finite differences need the precision of float32.
   if (device.math.type != DType::float32 || device.math.tf32) return;
   PlanRun run(device);

@@ -35,7 +35,7 @@ size_t most_kept(const Plan& plan) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the bit") {
+DEVICE_TEST_CASE("recomputed segments give bit-identical gradients and totals") {
   PlanRun kept(device);
   kept.run();
   const std::pair<const char*, const char*> segments[] = {
@@ -60,7 +60,7 @@ DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the
   CHECK(count(anew.plan, " forward", Phase::backward) >= 3);
 }
 
-TEST_CASE("dropout draws the same numbers when it is computed again") {
+TEST_CASE("recomputed dropout draws the same random numbers") {
   const auto device = test::cpu_device();
   const std::string model = R"(
 inputs: {x: [30]}
@@ -81,7 +81,7 @@ layers:
   CHECK(anew.gradients == kept.gradients);
 }
 
-TEST_CASE("recomputing the blocks of a deep network halves its activations at least") {
+TEST_CASE("recomputing the blocks of a deep network at least halves the memory of its activations") {
   const auto device = test::cpu_device();
   std::string model = "inputs: {x: [64]}\nlayers:\n";
   for (int block = 0; block < 12; ++block)
@@ -101,7 +101,7 @@ TEST_CASE("recomputing the blocks of a deep network halves its activations at le
   CHECK(anew.gradients == kept.gradients);
 }
 
-TEST_CASE("segments over two slots are recomputed on each of them") {
+TEST_CASE("a segment over two slots is recomputed on both") {
   const auto device = test::cpu_device(), other = test::cpu_device();
   PlanRun kept(*device);
   kept.run();

@@ -23,7 +23,7 @@ std::string synchronized_model() {
 
 }  // namespace
 
-TEST_CASE("a plan says which calls meet, the same for every batch size; none do where there is one replica") {
+TEST_CASE("a plan has the same collective calls for every batch size, and none for one replica") {
   const auto device = test::cpu_device();
   const auto group = make_local_group(2, false), alone = make_local_group(1, false);
   const auto collectives_of = [&](Collective* replicas, Plan::Purpose purpose, int64_t batch) {
@@ -46,7 +46,7 @@ TEST_CASE("a plan says which calls meet, the same for every batch size; none do 
   }
 }
 
-TEST_CASE("replicas without rows take part and change nothing") {
+TEST_CASE("replicas without rows join collective calls without changing the result") {
   Values alone, among;
   Team(1, false).run([&](Collective& member) {
     const auto device = test::cpu_device();
@@ -65,7 +65,8 @@ TEST_CASE("replicas without rows take part and change nothing") {
   CHECK(among == alone);
 }
 
-TEST_CASE("replicas with other rows change the others' gradients; those of one sort are the same bits") {
+TEST_CASE(
+    "other replicas' rows change a replica's gradients; replicas with the same rows have the same bits") {
   std::vector<Values> gradients(4);
   Team(2, false).run([&](Collective& member) {
     const auto device = test::cpu_device();
@@ -80,7 +81,7 @@ TEST_CASE("replicas with other rows change the others' gradients; those of one s
   CHECK(gradients[2] != gradients[0]);
 }
 
-TEST_CASE("a replica that fails frees those that wait for it within a plan") {
+TEST_CASE("a replica that fails releases the replicas that wait for it within a plan") {
   for (const int failing : {0, 1, 2}) {
     for (const int64_t after : {0, 1, 3}) {  // number of collective calls before the failure
       CAPTURE(failing);

@@ -89,7 +89,7 @@ slot  phase   call                         floats  runs
 )");
 }
 
-TEST_CASE("the norm of a model on several slots is summed over all of them, once per gradient") {
+TEST_CASE("the norm of a model on several slots counts each gradient once") {
   UpdateRequest request = request_of(GradientReduction::all_reduce);
   request.has_other_slots = request.needs_norm = true;
   const std::string first = text_of(request);
@@ -99,7 +99,9 @@ TEST_CASE("the norm of a model on several slots is summed over all of them, once
   CHECK(second.find("gradient squares all-reduce         none  with the host") != std::string::npos);
 }
 
-TEST_CASE("replicas in one memory update their shares, and add what they have to sum over all") {
+TEST_CASE(
+    "replicas in one memory update their shares, and sum norms, row weights and directions over all "
+    "replicas") {
   UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
   request.needs_norm = request.has_row_weights = request.needs_directions = request.shares_memory = true;
   CHECK(text_of(request) == R"(
@@ -116,7 +118,7 @@ slot  phase   call                              floats  runs
 )");
 }
 
-TEST_CASE("replicas with sharded gradients only update and gather") {
+TEST_CASE("the update of sharded gradients only updates and gathers parameters") {
   UpdateRequest request = request_of(GradientReduction::in_backward, {0, 512});
   request.gathers_parameters = true;
   CHECK(text_of(request) == R"(
@@ -127,7 +129,7 @@ slot  phase   call                 floats  runs
 )");
 }
 
-TEST_CASE("every rank sums directions, even one whose share is the whole layout") {
+TEST_CASE("every rank takes part in the sum of directions, even one whose share is the whole layout") {
   // The other ranks have empty shares, and wait for this one.
   UpdateRequest request = request_of(GradientReduction::in_backward);
   request.needs_directions = true;
@@ -140,17 +142,17 @@ TEST_CASE("an update cannot run instructions that need a frame") {
                   std::logic_error);
 }
 
-TEST_CASE("marks of finished gradients become all-reduces of full buckets") {
+TEST_CASE("gradients that are ready are all-reduced in full buckets") {
   Compilation made(chain(dense(), dense(), dense()), {},
                    {.all_reduce_bucket = 1 << 20, .all_reduces_row_weights = true});
-  made.lower();
+  lower({&made});
   CHECK(made.text().find("gradients ready") != std::string::npos);
   reduce_gradients(made.step);
   CHECK(made.text().find("gradients ready") == std::string::npos);
   CHECK(made.text().find("row weights all-reduce") != std::string::npos);
 }
 
-DEVICE_TEST_CASE("an all-reduce begins when its gradients are final, and all gradients are reduced once") {
+DEVICE_TEST_CASE("an all-reduce begins when its gradients are final, and every gradient is reduced once") {
   PlanRun run(device, kModel, nullptr, {.all_reduce_bucket = 100, .all_reduces_row_weights = true});
   run.run();
   const Values final = run.gradients;

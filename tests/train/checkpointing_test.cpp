@@ -49,7 +49,7 @@ std::vector<std::string> callbacks_of(const std::string& list) {
 
 }  // namespace
 
-TEST_CASE("short epochs are not saved one by one, unless they are to be; the end and the best are") {
+TEST_CASE("short epochs are saved only on request; the last and the best epoch always") {
   CHECK(config_from(kRun).resolved.find("checkpoint")->find("every")->text() == "auto");
   for (const bool with_best : {false, true}) {
     const TempDir directory;
@@ -75,7 +75,7 @@ TEST_CASE("short epochs are not saved one by one, unless they are to be; the end
   CHECK(run.checkpoints().size() == 40);
 }
 
-TEST_CASE("a new best is saved at once where that costs little beside the epoch") {
+TEST_CASE("a new best is saved at once if the save is short compared to the epoch") {
   using namespace std::chrono_literals;
   const TempDir directory;
   const RunDirectory run(directory / "run");
@@ -95,7 +95,7 @@ TEST_CASE("a new best is saved at once where that costs little beside the epoch"
   CHECK(is_there);
 }
 
-TEST_CASE("the best that was held in memory is the one that was the best") {
+TEST_CASE("a best checkpoint that was held in memory has the weights of the best epoch") {
   const TempDir directory;
   const RunDirectory held(directory / "held"), written(directory / "written");
   const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // the best is an early epoch
@@ -125,7 +125,7 @@ TEST_CASE("the best that was held in memory is the one that was the best") {
     }
 }
 
-TEST_CASE("a run saves when it is asked to, and goes on") {
+TEST_CASE("a run saves on request and continues") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Actor actor(12, [](Actor& self) { self.requests.save = true; });
@@ -139,7 +139,7 @@ TEST_CASE("a run saves when it is asked to, and goes on") {
   }));
 }
 
-TEST_CASE("max_time ends a run in time, saved, to be gone on with") {
+TEST_CASE("max_time saves and ends a run in time, and the run can be resumed") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   const auto begin = std::chrono::steady_clock::now();
@@ -155,7 +155,7 @@ TEST_CASE("max_time ends a run in time, saved, to be gone on with") {
   CHECK(recorder.notes[0].find("max_time (0.5 seconds)") != std::string::npos);
 }
 
-TEST_CASE("a run directory that is held may be renamed") {
+TEST_CASE("a run directory may be renamed during the run") {
   const TempDir directory;
   RunDirectory run(directory / "run");
   run.hold();
@@ -171,7 +171,7 @@ TEST_CASE("a run directory that is held may be renamed") {
   CHECK(!fs::exists(directory / "run"));
 }
 
-TEST_CASE("a run whose directory is removed says so and saves beside it") {
+TEST_CASE("a run whose directory is removed warns and saves to a directory beside it") {
   for (const bool at_the_end : {false, true}) {
     const TempDir directory;
     RunDirectory run(directory / "run");
@@ -197,7 +197,7 @@ TEST_CASE("a run whose directory is removed says so and saves beside it") {
   }
 }
 
-TEST_CASE("checkpoints/ that is removed is made anew") {
+TEST_CASE("checkpoints/ is recreated if it is removed") {
   const TempDir directory;
   RunDirectory run(directory / "run");
   run.hold();
@@ -209,7 +209,7 @@ TEST_CASE("checkpoints/ that is removed is made anew") {
   CHECK(run.checkpoints().size() == 1);
 }
 
-TEST_CASE("a run directory is held by one, and given back as it was where nothing came about") {
+TEST_CASE("only one process holds a run directory, and discard() leaves it unchanged") {
   const TempDir directory;
   {
     RunDirectory run(directory / "runs/deep/run"), other(directory / "runs/deep/run");
@@ -233,7 +233,7 @@ TEST_CASE("a run directory is held by one, and given back as it was where nothin
   CHECK(!fs::exists(directory / "run/checkpoints"));
 }
 
-TEST_CASE("room is made of what would be dropped, never of the newest or of what is kept") {
+TEST_CASE("make_room() removes a checkpoint that is due for removal, never the newest or a protected one") {
   const TempDir directory;
   const RunDirectory run(directory.path());
   fs::create_directory(run.checkpoint_directory());
@@ -247,7 +247,7 @@ TEST_CASE("room is made of what would be dropped, never of the newest or of what
   CHECK(run.checkpoints() == std::vector{run.checkpoint_path(30)});
 }
 
-TEST_CASE("data that cannot be read any more end a run as failed, with the last finished step saved") {
+TEST_CASE("a run whose data becomes unreadable fails, with the last finished step saved") {
   constexpr int64_t kRows = 4000, kColumns = 6;
   const TempDir directory;
   const auto write_npy = [&](const std::string& name, int64_t columns) {
@@ -289,7 +289,7 @@ TEST_CASE("data that cannot be read any more end a run as failed, with the last 
   }
 }
 
-TEST_CASE("callbacks come beside terminate_on_nan, which can be switched off") {
+TEST_CASE("terminate_on_nan is added to the given callbacks, and can be switched off") {
   using Names = std::vector<std::string>;
   CHECK(config_from(kRun).train.callbacks.size() == 1);
   CHECK(callbacks_of("[{early_stopping: {patience: 3}}]") == Names{"early_stopping", "terminate_on_nan"});

@@ -24,7 +24,7 @@ Checkpoint finish(const RunDirectory& run) {
 
 }  // namespace
 
-TEST_CASE("a run that continues elsewhere brings its checkpoint and the best one") {
+TEST_CASE("a run that continues in another directory copies its checkpoint and the best one") {
   const TempDir directory;
   const RunDirectory first(directory / "first"), next(directory / "next");
   const Checkpoint newest = finish(first);
@@ -55,7 +55,7 @@ TEST_CASE("a run that continues keeps the facts of its training split") {
   CHECK(config.dataset.facts.to_json().dump() == saved_facts(newest).to_json().dump());
 }
 
-TEST_CASE("a run with nothing left to train says so") {
+TEST_CASE("a run with no epochs left reports that") {
   const RunConfig config = config_from(kDenseRun, kSets);
   TrainingState state;
   state.epoch = 2;

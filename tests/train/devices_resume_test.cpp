@@ -77,7 +77,8 @@ Outcome go_on(const std::string& run, const std::string& strategy) {
 
 }  // namespace
 
-TEST_CASE("saved under each strategy, a run goes on under each other; under the same one to the bit") {
+TEST_CASE(
+    "a run saved under one strategy continues under any other, and under the same one with the same bits") {
   std::vector<Outcome> whole;
   for (const std::string& strategy : kStrategies) whole.push_back(outcome_of(kRun, {strategy}));
   for (const int64_t stop : {7, 10})  // within an epoch, and at its end
@@ -107,8 +108,7 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
     }
 }
 
-TEST_CASE(
-    "over several devices, too, a loss that is no number ends the run and saves nothing over what was good") {
+TEST_CASE("a NaN loss on several devices ends the run and overwrites no good checkpoint") {
   // Without bounded activations, a product of three such weights overflows on any processor.
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {

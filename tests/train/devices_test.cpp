@@ -69,7 +69,7 @@ void check_all(const std::string& yaml, const Sets& strategies, const Sets& sets
 
 }  // namespace
 
-TEST_CASE("a pipeline of any stages and microbatches, by either schedule, is as one device") {
+TEST_CASE("a pipeline gives one device's losses for any stages and microbatches and either schedule") {
   Sets strategies;
   for (const char* stages : {"second", "normal, third", "drop, second, head"})
     for (const int microbatches : {1, 3, 8})
@@ -78,11 +78,13 @@ TEST_CASE("a pipeline of any stages and microbatches, by either schedule, is as 
   check_all(kMlp, strategies);
 }
 
-TEST_CASE("pipelines meet as replicas do, the last batches being smaller than their number") {
+TEST_CASE(
+    "replicated pipelines give one device's losses, even with fewer samples than replicas in the last "
+    "batch") {
   check_all(kMlp, {pipeline("second", 3, "1f1b", 2), pipeline("normal, head", 2, "gpipe", 3)});
 }
 
-TEST_CASE("layers are computed where they are placed, to and fro between devices") {
+TEST_CASE("placed layers may alternate between devices") {
   const std::string to_and_fro = "first: cpu:0, normal: cpu:1, drop: cpu:0, second: cpu:1, third: cpu:0";
   check_all(kMlp,
             {placed(to_and_fro), placed("first: cpu:1, head: cpu:2"), placed("head: cpu:1, first: cpu:0")});
@@ -100,7 +102,7 @@ TEST_CASE("the same run over several devices gives the same bits") {
   }
 }
 
-TEST_CASE("what training can be told means the same over several devices") {
+TEST_CASE("training options have the same effect on several devices") {
   const Sets strategies{placed("first: cpu:1, third: cpu:0, head: cpu:1"),
                         pipeline("normal, third", 3, "1f1b"), pipeline("second, head", 4, "gpipe", 2)};
   const Outcome plain = outcome_of(kMlp, {"train.epochs=4"});
@@ -132,7 +134,7 @@ TEST_CASE("what training can be told means the same over several devices") {
   }
 }
 
-TEST_CASE("skips that leap over stages") {
+TEST_CASE("skip connections may pass over stages") {
   constexpr auto yaml = R"(
 seed: 3
 model:
@@ -166,7 +168,7 @@ train:
                    pipeline("up2", 2, "1f1b", 2), placed("'down*': cpu:0, bottom: cpu:1, 'fuse*': cpu:2")});
 }
 
-TEST_CASE("branches on devices of their own, and inputs that several devices read") {
+TEST_CASE("branches may be on separate devices, and several devices may read an input") {
   constexpr auto yaml = R"(
 seed: 3
 model:
@@ -199,7 +201,7 @@ train:
                    pipeline("hinted, answer", 5, "gpipe", 2)});
 }
 
-TEST_CASE("weights that layers share, on one device and on several") {
+TEST_CASE("layers may share weights on one device and on several") {
   constexpr auto yaml = R"(
 seed: 3
 model:
@@ -237,7 +239,7 @@ train:
   check_all(yaml, strategies, {"model.freeze=encoded_a", "train.callbacks=[{ema: {decay: 0.9}}]"});
 }
 
-TEST_CASE("several outputs, each with its loss and metrics on its device, and rows with weights") {
+TEST_CASE("several outputs have their losses and metrics on their devices, also with row weights") {
   const TempDir directory;
   {
     std::ofstream file(directory / "rows.csv");
@@ -278,7 +280,7 @@ train:
   check_all(yaml, strategies, {"train.clip_norm=0.05", "train.accumulate=2"});
 }
 
-TEST_CASE("batch normalisation goes by microbatches, which are the pieces of a pipeline, and of accumulate") {
+TEST_CASE("batch normalization normalizes each microbatch of a pipeline and of `accumulate`") {
   constexpr auto yaml = R"(
 seed: 3
 model:
@@ -320,7 +322,7 @@ train:
   }
 }
 
-TEST_CASE("no room is taken for more microbatches than a batch has samples") {
+TEST_CASE("no memory is planned for more microbatches than a batch has samples") {
   const auto activations = [](int microbatches) {
     const RunConfig config =
         config_from(kMlp, {pipeline("second", microbatches, "gpipe"), "train.batch_size=8"});

@@ -108,7 +108,7 @@ TEST_SUITE("gpu") {
     CHECK(largest_difference(losses_of(kImages, {on("gpu:0")}), losses_of(kImages, {on("cpu:0")})) < 1e-4);
   }
 
-  TEST_CASE("however its samples come, in pieces, and with clipping") {
+  TEST_CASE("caches, accumulation and clipping do not change a GPU's losses") {
     const auto plain = losses_of(kDense, {on("gpu:0")});
     for (const std::string set : {"dataset.cache=device", "dataset.cache=memory", "train.accumulate=3"}) {
       CAPTURE(set);
@@ -138,7 +138,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("synchronised batch normalisation makes them one device, however they meet") {
+  TEST_CASE("replicas with synchronized batch normalization give one device's losses") {
     const std::string synchronized = "model.layers.1.batch_normalization.synchronized=true";
     std::vector<std::string> strategies{on("gpu:0"), mirrored("'gpu:0'", 3), mirrored("'gpu:0', 'cpu:0'", 2)};
     if (gpu_presence().count >= 2) {
@@ -185,7 +185,7 @@ TEST_SUITE("gpu") {
 
   // The validation batch is larger than the training microbatches, on one replica more than on the other, so
   // memory is reallocated after steps were captured.
-  TEST_CASE("two GPUs, of which one needs other memory later than the other") {
+  TEST_CASE("two GPUs give the same losses if only one of them reallocates memory") {
     if (gpu_presence().count < 2) {
       MESSAGE("skipped, there is one GPU");
       return;
@@ -201,7 +201,7 @@ TEST_SUITE("gpu") {
     CHECK(largest_difference(losses(mirrored("'gpu:0', 'gpu:1'", 2)), losses(on("cpu:0"))) < 1e-5);
   }
 
-  TEST_CASE("what is predicted between steps that are replayed may move the memory") {
+  TEST_CASE("predictions between replayed steps may reallocate memory") {
     std::vector<std::string> strategies{on("gpu:0")};
     if (gpu_presence().count >= 2) strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
     const auto single = losses_of(kDense, {on("cpu:0"), "train.epochs=4"});
@@ -218,7 +218,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("other precisions stay near float32, on one GPU and on two") {
+  TEST_CASE("other precisions stay close to float32 on one GPU and on two") {
     const auto single = losses_of(kDense, {on("cpu:0")});
     std::vector<std::string> strategies{on("gpu:0"), mirrored("'gpu:0'", 2)};
     if (gpu_presence().count >= 2) strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
@@ -233,7 +233,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("stopped at any step and resumed, a deterministic run ends in the same bits") {
+  TEST_CASE("a deterministic run that is stopped and resumed ends with the same bits") {
     for (const std::string precision : {"float32", "mixed_float16"}) {
       CAPTURE(precision);
       const std::vector<std::string> sets{on("gpu:0"), "train.deterministic=true",
@@ -249,7 +249,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("a run goes on where it did not begin") {
+  TEST_CASE("a run continues on another device type") {
     const TempDir directory;
     const auto single = losses_of(kDense, {on("cpu:0")});
     for (const auto& [first, to] : {std::pair{"gpu:0", "cpu:0"}, std::pair{"cpu:0", "gpu:0"}}) {
@@ -263,7 +263,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("what does not fit is refused, with the batch that would") {
+  TEST_CASE("a model that does not fit is an error that names the largest batch size") {
     // More than a terabyte in total, with no array above the size limit.
     const std::string deep = R"(
 model:

@@ -134,7 +134,7 @@ Step step_under(const std::string& strategy) {
 
 }  // namespace
 
-TEST_CASE("norms have the same bits however model and state are cut, and so have the steps that they make") {
+TEST_CASE("gradient norms, and the steps that use them, have the same bits under every strategy") {
   const Step alone = step_under("{single: {device: cpu:0}}");
   const RunConfig config = config_from(std::string(kModel) + "single\n");
   const ParameterLayout layout(config.graph);

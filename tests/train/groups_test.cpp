@@ -46,7 +46,7 @@ std::string mistakes(const std::vector<std::string>& sets) {
 
 }  // namespace
 
-TEST_CASE("groups that change nothing change no bit") {
+TEST_CASE("groups without changes give the same bits as no groups") {
   const auto plain = trained({});
   CHECK(trained({"train.groups=[{weights: '*/bias', weight_decay: 0.01}]"}).at("dense/kernel") ==
         plain.at("dense/kernel"));
@@ -54,7 +54,7 @@ TEST_CASE("groups that change nothing change no bit") {
   CHECK(trained({"train.clip_value=1e9"}) == plain);
 }
 
-TEST_CASE("a weight that is not trained keeps its bits, and the others move as before") {
+TEST_CASE("a frozen weight keeps its bits, and the others train as before") {
   const auto start = initial();
   for (const int replicas : {1, 2}) {
     CAPTURE(replicas);
@@ -76,7 +76,7 @@ TEST_CASE("a weight that is not trained keeps its bits, and the others move as b
   CHECK(first.at("dense_1/kernel") == first_of_rest.at("dense_1/kernel"));
 }
 
-TEST_CASE("a group's factor is that learning rate, its decay that decay") {
+TEST_CASE("a group's learning rate factor and weight decay equal those options of the optimizer") {
   const auto close = [](const std::vector<float>& a, const std::vector<float>& b) {
     REQUIRE(a.size() == b.size());
     for (size_t i = 0; i < a.size(); ++i)
@@ -90,7 +90,7 @@ TEST_CASE("a group's factor is that learning rate, its decay that decay") {
   CHECK(frozen == initial());
 }
 
-TEST_CASE("weights that are not trained have no slots") {
+TEST_CASE("frozen weights have no optimizer slots") {
   const auto slots = [](const std::vector<std::string>& sets) {
     const ParameterLayout layout(config_from(kDenseRun, sets).graph);
     return layout.trained();
@@ -101,7 +101,7 @@ TEST_CASE("weights that are not trained have no slots") {
   CHECK(slots({"model.freeze='*'"}) == 0);
 }
 
-TEST_CASE("a pattern that matches nothing is an error at its place") {
+TEST_CASE("a pattern that matches no weight is an error at its source location") {
   CHECK(mistakes({"train.groups=[{weights: [dense/kernal]}]"})
             .find("groups: the pattern 'dense/kernal' matches no trained weight; did you mean "
                   "'dense/kernel'?") != std::string::npos);

@@ -40,7 +40,7 @@ std::string optimizer(const std::string& optimizer, const Json& schedule = {}) {
 
 }  // namespace
 
-TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
+TEST_CASE("the training_config of one output has a loss, a list of metrics and the optimizer") {
   const Json config = keras_training_config(config_from(kSingle, {"train.clip_norm=2"}), 1, {});
   CHECK(config.at("loss").at("class_name").as_string() == "SparseCategoricalCrossentropy");
   CHECK(config.at("metrics").dump() ==
@@ -54,7 +54,7 @@ TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
         R"("learning_rate": 0.001, "global_clipnorm": 2.0}})");
 }
 
-TEST_CASE("a decay to the end of the training has the steps of all epochs") {
+TEST_CASE("a learning rate decay to the end of the training is written with the steps of all epochs") {
   const Json config = keras_training_config(
       config_from(kSingle, {"train.epochs=5", "train.optimizer.adam.learning_rate={cosine_decay: 0.1}"}), 7,
       {});
@@ -66,7 +66,7 @@ TEST_CASE("a decay to the end of the training has the steps of all epochs") {
             .as_int() == 35);
 }
 
-TEST_CASE("nothing is told where Keras would minimise something else") {
+TEST_CASE("there is no training_config if Keras would minimize a different loss") {
   const auto told = [](const std::vector<std::string>& sets) {
     return !keras_training_config(config_from(kSingle, sets), 1, {}).is_null();
   };
@@ -76,7 +76,7 @@ TEST_CASE("nothing is told where Keras would minimise something else") {
   CHECK(!told({"train.loss={sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.1}}"}));
 }
 
-TEST_CASE("of several outputs: lists in their order") {
+TEST_CASE("the training_config of several outputs has lists in their order") {
   const Json config = keras_training_config(config_from(kRun), 1, {});
   REQUIRE(config.at("loss").items().size() == 2);
   CHECK(config.at("loss").items()[1].at("class_name").as_string() == "MeanSquaredError");
@@ -85,7 +85,7 @@ TEST_CASE("of several outputs: lists in their order") {
         R"({"momentum": 0.0, "nesterov": false, "learning_rate": 0.5})");
 }
 
-TEST_CASE("weights of losses, weighted metrics, and what Keras has no form of") {
+TEST_CASE("the training_config has loss weights and weighted metrics, and omits what Keras cannot express") {
   const Json config = keras_training_config(
       config_from(kRun, {"train.loss.ink={mean_squared_error: {weight: 0.5}}",
                          "train.metrics={ink: [r2_score], digit: [confusion_matrix, mean_iou, f1_score]}",
@@ -101,7 +101,8 @@ TEST_CASE("weights of losses, weighted metrics, and what Keras has no form of") 
         R"([[], [{"class_name": "MeanAbsoluteError", "config": {"name": "mean_absolute_error"}}]])");
 }
 
-TEST_CASE("optimizers and schedules as both Kerases read them, and none where they have no form in common") {
+TEST_CASE(
+    "optimizers and schedules are written in the common form of Keras 2 and 3, or omitted if there is none") {
   CHECK(
       optimizer("rmsprop") ==
       R"({"class_name": "RMSprop", "config": {"rho": 0.9, "momentum": 0.0, "epsilon": 1e-07, "centered": false, )"

@@ -241,7 +241,7 @@ const std::map<std::string, std::string> kWeighted = {
 
 }  // namespace
 
-TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and any batch") {
+TEST_CASE("losses and metrics equal scikit-learn's for any number of replicas and any batch size") {
   for (const bool weighted : {false, true}) {
     CAPTURE(weighted);
     std::string first;
@@ -273,7 +273,7 @@ TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and
   }
 }
 
-TEST_CASE("metrics are unweighted, weighted_metrics are not, and both have names") {
+TEST_CASE("metrics ignore row weights, weighted_metrics use them, and both can be named") {
   RunConfig config = config_from(kDenseRun, {"train.metrics=[sparse_categorical_accuracy]",
                                              "train.weighted_metrics=[sparse_categorical_accuracy, recall]"});
   CHECK(config.total_names == std::vector<std::string>{"loss", "sparse_categorical_accuracy",
@@ -293,7 +293,7 @@ std::string errors_of(const std::vector<std::string>& sets) try {
 
 }  // namespace
 
-TEST_CASE("mistakes in metrics and weights have their places") {
+TEST_CASE("errors in metrics and weights have source locations") {
   const auto says = [](const std::vector<std::string>& sets, const std::string& what) {
     const std::string found = errors_of(sets);
     INFO(found);
@@ -326,7 +326,7 @@ TEST_CASE("mistakes in metrics and weights have their places") {
                    "checkpoint.best={monitor: val_f1_score}"}) == "");
 }
 
-TEST_CASE("an output whose totals are called as another's over the validation split is a mistake") {
+TEST_CASE("a metric name that equals another metric's name with val_ is an error") {
   const std::string yaml = R"(
 model:
   inputs: {x: [4]}
@@ -341,7 +341,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
       UserError);
 }
 
-TEST_CASE("a monitor goes by what the metric is, not by what it is called") {
+TEST_CASE("the direction of a monitor depends on the metric's type, not on its name") {
   const auto best_of = [](const std::string& metric, const std::string& monitor) {
     const TempDir directory;
     Recorder recorder;
@@ -374,7 +374,7 @@ train: {loss: mean_squared_error, optimizer: sgd, metrics: {vaccine: [mean_absol
     CHECK(larger_is_better(config, larger));
 }
 
-TEST_CASE("what metrics keep is counted in the memory plan") {
+TEST_CASE("the memory plan includes the accumulators of metrics") {
   const auto planned = [](const std::string& metrics) {
     const RunConfig config = config_from(kDenseRun, {"train.metrics=" + metrics});
     const RunPlan plan = plan_run(config, single_process());
@@ -391,7 +391,7 @@ TEST_CASE("what metrics keep is counted in the memory plan") {
   CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
 }
 
-TEST_CASE("an auc that an earlier version counted begins again within the epoch, with a warning") {
+TEST_CASE("an auc in a checkpoint of an earlier version restarts within the epoch, with a warning") {
   const TempDir directory;
   const std::vector<std::string> sets{"train.metrics=[auc, accuracy]", "train.epochs=1"};
   const RunDirectory run(directory / "run");
@@ -429,7 +429,7 @@ TEST_CASE("an auc that an earlier version counted begins again within the epoch,
   CHECK(cleared.back() == sums.back());
 }
 
-TEST_CASE("tables are kept of the newest and the best epoch, and take no more as epochs go by") {
+TEST_CASE("only the tables of the newest and the best epoch are kept") {
   const TempDir directory;
   const std::vector<std::string> sets{"train.metrics=[confusion_matrix]",
                                       "checkpoint={every: 1 epoch, keep: 1, best: {monitor: val_loss}}",
@@ -459,7 +459,7 @@ TEST_CASE("tables are kept of the newest and the best epoch, and take no more as
   CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 
-TEST_CASE("numbers are computed when they are asked for, and tables not at all") {
+TEST_CASE("progress computes numbers on request, and omits tables") {
   class Shown : public Recorder {
    public:
     void on_step(const Progress& progress) override {

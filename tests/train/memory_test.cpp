@@ -145,7 +145,7 @@ void check_plans(const std::string& yaml, const std::vector<Sets>& runs) {
 
 }  // namespace
 
-TEST_CASE("what check plans of each device's memory is what is allocated there") {
+TEST_CASE("the memory that `check` plans for each device is allocated there") {
   const std::string recompute = "model.layers.1.block.recompute=true";
   const std::string placed =
       "strategy={placed: {layers: {stem: cpu:0, 'block/*': cpu:2, 'block_7/*': cpu:1, head: cpu:0}}}";
@@ -168,7 +168,7 @@ TEST_CASE("what check plans of each device's memory is what is allocated there")
                         {sharded("parameters"), recompute}});
 }
 
-TEST_CASE("what check plans of each device's memory is allocated for pictures, too") {
+TEST_CASE("the memory that `check` plans for each device is allocated there, also for images") {
   check_plans(kUnet, {{},
                       {"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"},
                       {"strategy={placed: {layers: {down_1: cpu:0, down_2: cpu:1, up: cpu:0}}}"},
@@ -180,13 +180,14 @@ TEST_CASE("what check plans of each device's memory is allocated for pictures, t
                       {sharded("parameters")}});
 }
 
-TEST_CASE("of parameters and slots, a stage of four has 0.35 at most, a shard of four 0.30") {
+TEST_CASE(
+    "one of four stages has at most 0.35 of the parameters and slots, one of four shards at most 0.30") {
   const double single = most(state_of(kBlocks, {}));
   CHECK(most(state_of(kBlocks, {pipeline("1f1b", kFourStages, 8)})) <= 0.35 * single);
   CHECK(most(state_of(kBlocks, {sharded("parameters")})) <= 0.30 * single);
 }
 
-TEST_CASE("1f1b has activations of as many microbatches as stages remain, however many there are") {
+TEST_CASE("1f1b keeps the activations of no more microbatches than there are remaining stages") {
   const auto with = [](const char* schedule, int microbatches) {
     return activations_of(kBlocks, {pipeline(schedule, kFourStages, microbatches),
                                     fmt::format("train.batch_size={}", 16 * microbatches)});
@@ -196,7 +197,7 @@ TEST_CASE("1f1b has activations of as many microbatches as stages remain, howeve
   CHECK(most(with("gpipe", 24)) > 3 * most(many));
 }
 
-TEST_CASE("recomputing twelve blocks halves the activations at least") {
+TEST_CASE("recomputing twelve blocks at least halves the activations") {
   const Sets large{"train.batch_size=768"};
   Sets again = large;
   again.push_back("model.layers.1.block.recompute=true");

@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a model begins with the weights of a checkpoint") {
+TEST_CASE("a model starts with the weights of a checkpoint") {
   const Before before;
   Recorder recorder;
   const TempDir directory;
@@ -63,7 +63,7 @@ TEST_CASE("a model begins with the weights of a checkpoint") {
   CHECK(recorder.notes[0] == "4 of 4 weights from " + before.path);
 }
 
-TEST_CASE("renamed, with a new head") {
+TEST_CASE("pretrained weights can be renamed, skipped or unused") {
   const Before before;
   const std::vector<std::string> sets{
       "model.layers=[{dense: {name: trunk/hidden, units: 8}}, {dense: {name: head, units: 5}}]",
@@ -77,7 +77,7 @@ TEST_CASE("renamed, with a new head") {
   CHECK(has(loaded.description, "with initial values: 'head/kernel', 'head/bias'"));
 }
 
-TEST_CASE("what does not fit is an error with its names and both shapes, all at once") {
+TEST_CASE("all weights that do not fit are reported at once, with names and both shapes") {
   const Before before;
   const std::string wider =
       before.error({before.from(), "model.layers=[{dense: {units: 9}}, {dense: {units: 3}}]"});

@@ -69,7 +69,8 @@ std::vector<std::string> with_replicas(int replicas, int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("any number of replicas gives one device's loss curve, tails and empty shares included") {
+TEST_CASE(
+    "any number of replicas gives one device's loss curve, even with partial batches and empty shares") {
   for (const int64_t batch : {64, 100}) {
     const auto single = losses_of(kDense, {fmt::format("train.batch_size={}", batch)});
     CHECK(single.size() == static_cast<size_t>(20 * ((1010 + batch - 1) / batch)));
@@ -82,7 +83,9 @@ TEST_CASE("any number of replicas gives one device's loss curve, tails and empty
   }
 }
 
-TEST_CASE("convolutions too; and more replicas than samples in the last batch") {
+TEST_CASE(
+    "replicas of a CNN give one device's loss curve, even with fewer samples than replicas in the last "
+    "batch") {
   const auto single = losses_of(kImages);
   for (const int replicas : {2, 3, 7, 12}) {
     CAPTURE(replicas);
@@ -90,7 +93,7 @@ TEST_CASE("convolutions too; and more replicas than samples in the last batch") 
   }
 }
 
-TEST_CASE("accumulating over pieces and clipping mean the same on every number of replicas") {
+TEST_CASE("accumulation and clipping give the same losses for every number of replicas") {
   const std::vector<std::string> clipped{"train.clip_norm=0.05"};
   const auto single = losses_of(kDense, clipped);
   CHECK(largest_difference(single, losses_of(kDense)) > 1e-3);  // clipping is active
@@ -100,7 +103,7 @@ TEST_CASE("accumulating over pieces and clipping mean the same on every number o
   CHECK(largest_difference(losses_of(kDense, sets), single) < 1e-4);
 }
 
-TEST_CASE("norms of whole parameters are the same however many replicas have parts of them") {
+TEST_CASE("norms of whole parameters are the same for any number of shards") {
   const std::string lamb = "train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}";
   const std::string groups =
       "train.groups=[{weights: dense_1/*, learning_rate_factor: 0.5, weight_decay: 0}]";
@@ -118,7 +121,7 @@ TEST_CASE("the same run twice gives the same bits") {
   CHECK(losses_of(kDense, with_replicas(3, 64)) == losses_of(kDense, with_replicas(3, 64)));
 }
 
-TEST_CASE("batch normalisation's moving statistics are the average over the replicas by share") {
+TEST_CASE("batch normalization's moving statistics are the average over the replicas, weighted by share") {
   constexpr auto yaml = R"(
 model:
   inputs: {x: [4]}

@@ -86,7 +86,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("resumed at any step, a run ends with the same bits and the same history") {
+TEST_CASE("a run resumed at any step ends with the same bits and the same history") {
   const Outcome whole = run_with_stops({});
   CHECK(whole.history.size() == 5);
   for (const auto& stops :
@@ -97,13 +97,13 @@ TEST_CASE("resumed at any step, a run ends with the same bits and the same histo
   }
 }
 
-TEST_CASE("ten save and resume cycles leave a checkpoint like one's") {
+TEST_CASE("ten save and resume cycles end with the checkpoint of an uninterrupted run") {
   const int64_t once = run_with_stops({}).size_of_last;
   const int64_t often = run_with_stops({1, 2, 4, 5, 8, 10, 13, 17, 23, 30}).size_of_last;
   CHECK(std::abs(once - often) < 256);  // the text of the state varies with the digits of times
 }
 
-TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is passed over") {
+TEST_CASE("the newest and the best checkpoints are kept, and a damaged newest one is skipped") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
@@ -124,7 +124,7 @@ TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is pa
   CHECK(warnings.size() == 1);
 }
 
-TEST_CASE("another number of replicas goes on from a checkpoint; another model does not") {
+TEST_CASE("a checkpoint can be resumed with another number of replicas, but not with another model") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   {
@@ -146,7 +146,7 @@ TEST_CASE("another number of replicas goes on from a checkpoint; another model d
                        doctest::Contains("expected 576x7 float32, found 576x4"), UserError);
 }
 
-TEST_CASE("slots of one name are another optimizer's") {
+TEST_CASE("slots of an unrelated optimizer are not used even if their names are equal") {
   const auto warnings = [](const std::string& before, const std::string& after) {
     const TempDir directory;
     const RunDirectory run(directory / "run");
@@ -171,7 +171,7 @@ TEST_CASE("slots of one name are another optimizer's") {
 
 // Adam's first step has the length of the learning rate in every element, regardless of the gradient. With
 // the bias correction of all the run's steps it would be up to three times as long.
-TEST_CASE("slots that begin anew are corrected for their own steps, also once they are resumed") {
+TEST_CASE("bias correction of new slots counts their own steps, also after a resume") {
   constexpr double kRate = 0.001;
   const std::string adam = "train.optimizer={adam: {learning_rate: 0.001}}";
   struct Case {
@@ -222,7 +222,7 @@ TEST_CASE("slots that begin anew are corrected for their own steps, also once th
   }
 }
 
-TEST_CASE("a loss that is no number ends the run, names the step and saves nothing over what was good") {
+TEST_CASE("a NaN loss ends the run, names the step and overwrites no good checkpoint") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
@@ -242,7 +242,7 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
     }
 }
 
-TEST_CASE("what no sample may hold is named") {
+TEST_CASE("a target outside the range of its loss is an error") {
   const auto error = [](const std::vector<std::string>& sets) -> std::string {
     const TempDir directory;
     Recorder recorder;
@@ -269,7 +269,7 @@ TEST_CASE("what no sample may hold is named") {
   CHECK(has(error(outside), "which takes 0 to 1"));
 }
 
-TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
+TEST_CASE("a run that early stopping ended continues if a later end is requested") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   const std::vector<std::string> sets{"train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"};
@@ -291,7 +291,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   }
 }
 
-TEST_CASE("the best of one metric is not the best of another") {
+TEST_CASE("the best value is reset if another metric is monitored") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
@@ -308,7 +308,7 @@ TEST_CASE("the best of one metric is not the best of another") {
   }
 }
 
-TEST_CASE("what an epoch rests on changes at its end, not within it") {
+TEST_CASE("options that an epoch depends on can change at its end, not within it") {
   const TempDir directory;
   const std::vector<std::pair<std::string, std::string>> changes{
       {"seed=6", "'seed: 5' cannot become 'seed: 6'"},
@@ -346,7 +346,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
   }
 }
 
-TEST_CASE("checkpoints that are set aside twice are all still there") {
+TEST_CASE("checkpoints that are set aside twice are all kept") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   for (int round = 0; round < 2; ++round) {
@@ -363,14 +363,14 @@ TEST_CASE("checkpoints that are set aside twice are all still there") {
   CHECK(aside >= 4);
 }
 
-TEST_CASE("a number of replicas that makes no sense is refused") {
+TEST_CASE("an invalid number of replicas is an error") {
   for (const int64_t replicas : {-1, 0, 100000})
     CHECK_THROWS_WITH_AS(
         config_from(kRun, {fmt::format("strategy={{mirrored: {{replicas: {}}}}}", replicas)}),
         doctest::Contains("replicas"), UserError);
 }
 
-TEST_CASE("a layer that is trained again begins with new slots, and the user hears of it") {
+TEST_CASE("an unfrozen layer starts with new slots, with a warning") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   {

@@ -44,7 +44,7 @@ void check_same_losses(const std::vector<double>& found, const std::vector<doubl
 
 }  // namespace
 
-TEST_CASE("a row that counts twice is as two rows, and one that counts nothing is none") {
+TEST_CASE("a row of weight 2 counts like two rows, and a row of weight 0 does not count") {
   const std::string weights = "train.class_weight={0: 0, 1: 2}";
   const auto expected = losses_on({1, 1, 2, 2, 3}, {});
   CHECK(expected.back() < 0.9 * expected.front());
@@ -59,13 +59,13 @@ TEST_CASE("a row that counts twice is as two rows, and one that counts nothing i
   }
 }
 
-TEST_CASE("balanced weights let every class count as much as any other") {
+TEST_CASE("balanced weights give all classes the same total weight") {
   // Rows 1 and 2 have the same class, so the class weights are 4 / (3 * 1), 4 / (3 * 2), 4 / (3 * 1).
   check_same_losses(losses_on({0, 1, 2, 3}, {"train.class_weight=balanced"}),
                     losses_on({0, 0, 1, 2, 3, 3}, {}));
 }
 
-TEST_CASE("balanced weights are counted before anything is blended") {
+TEST_CASE("balanced weights are counted before samples are blended") {
   const auto losses = [](const std::string& weights) {
     const TempDir directory;
     std::ofstream(directory / "a.csv") << csv_of({0, 1, 2, 3, 3, 3, 3, 3, 3, 3});
@@ -87,7 +87,7 @@ train:
   check_same_losses(losses("balanced"), losses("{0: 3.33333333, 1: 1.66666667, 2: 0.476190476}"));
 }
 
-TEST_CASE("classes are called by name, or by number where they have no names") {
+TEST_CASE("class weights name classes, or number them if they have no names") {
   CHECK_THROWS_WITH_AS(
       losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
       doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
@@ -108,8 +108,7 @@ train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{fr
                        doctest::Contains("there is no class '4'; there are 3: '3', '7', '12'"), UserError);
 }
 
-TEST_CASE(
-    "a batch whose rows all count nothing has no gradient, and weight decay moves weights all the same") {
+TEST_CASE("a batch of rows with weight 0 has no gradient, but weight decay still applies") {
   const auto moved = [](const std::string& optimizer) {
     const TempDir directory;
     Recorder recorder;
@@ -129,7 +128,7 @@ TEST_CASE(
   CHECK(moved("{sgd: {learning_rate: 0.5, weight_decay: 0.1}}"));
 }
 
-TEST_CASE("weights of classes are not for validation") {
+TEST_CASE("class weights do not apply to validation") {
   const auto validated = [&](const std::vector<std::string>& sets) {
     const RunConfig config = config_from(kDenseRun, sets);
     const RunPlan plan = plan_run(config, single_process());
@@ -137,7 +136,7 @@ TEST_CASE("weights of classes are not for validation") {
     engine.allocate(Plan::Purpose::evaluation, 8);
     engine.initialize();
     const auto loader = open_loader(config, *config.dataset.validation, false, false);
-    return evaluate_split(config, replicas, *loader, nullptr)->loss();
+    return evaluate_split(config, engine, *loader, nullptr)->loss();
   };
   CHECK(validated({"train.class_weight={0: 5, 2: 0}"}) == doctest::Approx(validated({})).epsilon(1e-12));
 }

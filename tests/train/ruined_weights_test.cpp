@@ -21,7 +21,7 @@ RunPlan ruined_plan(std::vector<std::string> sets) {
 
 }  // namespace
 
-TEST_CASE("ruined weights are not saved") {
+TEST_CASE("non-finite weights are not saved") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
@@ -35,7 +35,7 @@ TEST_CASE("ruined weights are not saved") {
   CHECK(run.checkpoints().empty());
 }
 
-TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
+TEST_CASE("terminate_on_nan ends a run with non-finite weights even if the loss is finite") {
   // A fused relu maps NaN to 0.
   const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
     const TempDir directory;
@@ -68,7 +68,7 @@ TEST_CASE("weights that are ruined end a run whose loss does not show it, as ter
   CHECK(run_to_the_end("1 step", "[]", what) == 3);
 }
 
-TEST_CASE("a state in parts is looked at, and exchanged with its average, block by block") {
+TEST_CASE("a sharded state is checked, and swapped with its average, block by block") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;

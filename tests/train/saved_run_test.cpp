@@ -55,7 +55,7 @@ void expect_newest(const RunDirectory& run, const Writer& writer) {
 
 }  // namespace
 
-TEST_CASE("the newest checkpoint is found while a run that keeps one saves all the time") {
+TEST_CASE("the newest checkpoint is found while a run that keeps only one saves continuously") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
@@ -63,7 +63,7 @@ TEST_CASE("the newest checkpoint is found while a run that keeps one saves all t
   expect_newest(run, writer);
 }
 
-TEST_CASE("so it is where the file system knows no locks") {
+TEST_CASE("the newest checkpoint is found during saves on a file system without locks") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
@@ -74,7 +74,7 @@ TEST_CASE("so it is where the file system knows no locks") {
   expect_newest(run, writer);
 }
 
-TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
+TEST_CASE("no checkpoint is removed while another process looks for the newest one") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   std::filesystem::create_directories(run.checkpoint_directory());
@@ -90,7 +90,7 @@ TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
   CHECK(run.checkpoints().size() == 1);
 }
 
-TEST_CASE("what cannot be a run is said in words") {
+TEST_CASE("a path that cannot be a run is an error that says why") {
   const TempDir directory;
   const auto refusal = [](const std::string& path) -> std::string {
     try {

@@ -56,7 +56,7 @@ Callback::Verdict after_epoch(const std::string& options, Json& state, double va
 
 }  // namespace
 
-TEST_CASE("a state that is malformed anywhere is a UserError") {
+TEST_CASE("a malformed state is a UserError") {
   const Json good = sample_state();
   CHECK(TrainingState::from_json(good, "").to_json().dump() == good.dump());
   int refused = 0;
@@ -75,7 +75,7 @@ TEST_CASE("a state that is malformed anywhere is a UserError") {
                        doctest::Contains("expected an array, found \"x\""), UserError);
 }
 
-TEST_CASE("facts of data that are malformed anywhere are a UserError") {
+TEST_CASE("malformed data facts are a UserError") {
   DataFacts facts;
   facts.source.fields = {{"a", "b"}, {"label"}, {0, 1}, 3};
   facts.source.class_names["label"] = {"cat", "dog"};
@@ -95,7 +95,7 @@ TEST_CASE("facts of data that are malformed anywhere are a UserError") {
   CHECK(refused > 100);
 }
 
-TEST_CASE("sums are saved within an epoch, without the zeros between them") {
+TEST_CASE("sums within an epoch are saved without runs of zeros") {
   TrainingState state;
   state.step_in_epoch = 1;
   state.sums.assign(1'000'000, 0.0);
@@ -115,7 +115,7 @@ TEST_CASE("sums are saved within an epoch, without the zeros between them") {
   CHECK(state.to_json().at("sums").dump() == "[]");
 }
 
-TEST_CASE("sums of checkpoints of earlier versions are an array of all") {
+TEST_CASE("sums in checkpoints of earlier versions are one complete array") {
   const auto sums_of = [](const std::string& sums) {
     return TrainingState::from_json(sample_state().set("sums", Json::parse(sums)), "").sums;
   };
@@ -127,7 +127,7 @@ TEST_CASE("sums of checkpoints of earlier versions are an array of all") {
     CHECK_THROWS_AS(sums_of(wrong), UserError);
 }
 
-TEST_CASE("a callback's state that is malformed is a UserError") {
+TEST_CASE("a malformed callback state is a UserError") {
   for (const Json& wrong : {Json("x"), Json(1), Json::array(), Json::object(),
                             Json::object().set("watched", "min val_loss").set("best", "x")}) {
     Json state = wrong;
@@ -153,7 +153,7 @@ TEST_CASE("early stopping waits for a number before it counts epochs without imp
   CHECK(after_epoch("{patience: 1}", state, nan).stop);
 }
 
-TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
+TEST_CASE("early stopping restarts if the monitor or its direction changes") {
   Json state;
   after_epoch("{patience: 2}", state, 0.25);
   after_epoch("{patience: 2}", state, 0.5);
@@ -167,7 +167,7 @@ TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
   }
 }
 
-TEST_CASE("checkpoints are set aside by step, however many digits it has") {
+TEST_CASE("checkpoints are set aside by step, for any number of digits") {
   const TempDir directory;
   const RunDirectory run(directory.path());
   std::filesystem::create_directory(run.checkpoint_directory());
@@ -178,7 +178,7 @@ TEST_CASE("checkpoints are set aside by step, however many digits it has") {
   CHECK(run.checkpoints() == std::vector{run.checkpoint_path(99'999'999)});
 }
 
-TEST_CASE("an interval is what its JSON schema says") {
+TEST_CASE("intervals are parsed if their JSON schema accepts them") {
   const std::regex pattern(Codec<Interval>::schema().at("pattern").as_string());
   const auto parses = [](const std::string& text) {
     Diagnostics diagnostics;
@@ -201,7 +201,7 @@ TEST_CASE("an interval is what its JSON schema says") {
   }
 }
 
-TEST_CASE("a length of time is what its JSON schema says") {
+TEST_CASE("durations are parsed if their JSON schema accepts them") {
   const std::regex pattern(Codec<TimeSpan>::schema().at("pattern").as_string());
   const auto parse = [](const std::string& text) -> std::optional<TimeSpan> {
     Diagnostics diagnostics;

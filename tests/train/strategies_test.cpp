@@ -67,8 +67,7 @@ RunConfig read_back(const RunConfig& config) {
 
 }  // namespace
 
-TEST_CASE(
-    "placed: patterns, and what nothing is said of follows its first input, inputs their first reader") {
+TEST_CASE("placed: layers without a pattern follow their first input, and inputs their first reader") {
   const RunConfig config = run_with("{placed: {layers: {'a/*': cpu:1, b/first: cpu:2, head: cpu:0}}}");
   CHECK(places(config) == Lines{"left cpu:1", "right cpu:2", "start cpu:2", "a/first cpu:1", "a/second cpu:1",
                                 "b/first cpu:2", "plain cpu:2", "sum cpu:1", "pair/dense cpu:1",
@@ -82,7 +81,7 @@ TEST_CASE(
   CHECK(places(read_back(config)) == places(config));
 }
 
-TEST_CASE("placed: what nothing leads to is where the first layer is of which something is said") {
+TEST_CASE("placed: layers before the first placed layer are on its device") {
   const RunConfig config = run_with("{placed: {layers: {a/second: cpu:3}}}");
   CHECK(places(config) == Lines{"left cpu:3", "right cpu:3", "start cpu:3", "a/first cpu:3", "a/second cpu:3",
                                 "b/first cpu:3", "plain cpu:3", "sum cpu:3", "pair/dense cpu:3",
@@ -91,7 +90,7 @@ TEST_CASE("placed: what nothing leads to is where the first layer is of which so
   CHECK(config.strategy->place(workload_of(config)).slots.empty());
 }
 
-TEST_CASE("placed: a layer's own device outranks patterns, and settles as one of them") {
+TEST_CASE("placed: a layer's `device:` overrides patterns, and is resolved to a pattern") {
   const std::string sets[] = {"model.layers.2.dense.device=cpu:2", "model.layers.6.pair.device=cpu:1"};
   for (const char* strategy :
        {"placed", "{placed: {layers: {'a/*': cpu:5, head: cpu:3, '*/second': cpu:6}}}"}) {
@@ -118,7 +117,7 @@ TEST_CASE("placed: a layer's own device outranks patterns, and settles as one of
   }
 }
 
-TEST_CASE("pipeline: stages that begin where the configuration says, a block's use at its first layer") {
+TEST_CASE("pipeline: a stage begins at the named layer, or at the first layer of the named block") {
   const RunConfig config =
       run_with("{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: [b/first, pair_1], microbatches: 5}}");
   CHECK(places(config) == Lines{"left cpu:0", "right cpu:0", "start cpu:0", "a/first cpu:0", "a/second cpu:0",
@@ -131,7 +130,7 @@ TEST_CASE("pipeline: stages that begin where the configuration says, a block's u
   CHECK(places(read_back(config)) == places(config));
 }
 
-TEST_CASE("pipeline: an input is where it is read first") {
+TEST_CASE("pipeline: an input is in the stage of its first reader") {
   const RunConfig config = run_with("{pipeline: {devices: [cpu:0, cpu:1], stages: [a/first]}}");
   const Lines found = places(config);
   CHECK(found[0] == "left cpu:1");
@@ -139,7 +138,7 @@ TEST_CASE("pipeline: an input is where it is read first") {
   CHECK(config.strategy->place(workload_of(config)).microbatches == 8);
 }
 
-TEST_CASE("pipeline: devices are cut among replicas in order") {
+TEST_CASE("pipeline: devices are divided among replicas in order") {
   const RunConfig config = run_with(
       "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [sum], replicas: 2, schedule: gpipe}}");
   const Placement placement = config.strategy->place(workload_of(config));
@@ -151,7 +150,7 @@ TEST_CASE("pipeline: devices are cut among replicas in order") {
   CHECK(places(config)[7] == "sum cpu:1 cpu:3");
 }
 
-TEST_CASE("pipeline: auto goes by arithmetic, not by a clock, where the run is deterministic") {
+TEST_CASE("pipeline: stages: auto uses estimates, not measurements, in deterministic runs") {
   const RunConfig config =
       run_with("{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto}}", {"train.deterministic=true"});
   const Placement estimated = config.strategy->place(workload_of(config));
@@ -159,7 +158,7 @@ TEST_CASE("pipeline: auto goes by arithmetic, not by a clock, where the run is d
         config.strategy->settled(config.graph, estimated).to_yaml());
 }
 
-TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
+TEST_CASE("pipeline: the choices of stages: auto are written to config.yaml and kept") {
   for (const int stages : {1, 2, 3, 10}) {
     CAPTURE(stages);
     std::string devices;
@@ -201,7 +200,7 @@ TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
   }
 }
 
-TEST_CASE("sharded: a replica a device") {
+TEST_CASE("sharded: each device has a replica") {
   for (const auto& [name, level] : {std::pair{"optimizer", ShardLevel::optimizer},
                                     {"gradients", ShardLevel::gradients},
                                     {"parameters", ShardLevel::parameters}}) {
@@ -216,7 +215,7 @@ TEST_CASE("sharded: a replica a device") {
   }
 }
 
-TEST_CASE("mirrored and single place as ever") {
+TEST_CASE("mirrored and single place whole models, unsharded") {
   CHECK(run_with("single").strategy->place({.graph = Graph()}).replicas.size() == 1);
   const Placement placement =
       run_with("{mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}").strategy->place({.graph = Graph()});
@@ -224,7 +223,7 @@ TEST_CASE("mirrored and single place as ever") {
   CHECK(placement.sharded == ShardLevel::none);
 }
 
-TEST_CASE("weights that layers share train as one, and a checkpoint has them once") {
+TEST_CASE("shared weights are trained as one array, which a checkpoint contains once") {
   const std::string shared = R"(
 seed: 3
 model:

@@ -118,7 +118,9 @@ std::vector<double> measured(const std::string& history, const std::string& name
 // step; with a smooth activation it does not, on any processor.
 const std::vector<std::string> kSmooth{"model.layers.2.activation.activation=silu"};
 
-TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are one device's") {
+TEST_CASE(
+    "synchronized replicas of a CNN give one device's losses, weights, statistics and validation in 100 "
+    "steps") {
   const Outcome single = run_of(kSmooth);
   REQUIRE(single.losses.size() == 100);
   CHECK(single.losses.back() < single.losses.front());
@@ -136,7 +138,9 @@ TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are 
   CHECK(difference(apart.losses, single.losses) > 1e-2);
 }
 
-TEST_CASE("so are those of batches that have fewer samples than there are replicas, and of tails") {
+TEST_CASE(
+    "synchronized replicas give one device's losses for partial batches and for fewer samples than "
+    "replicas") {
   // For these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows are
   // normalized to nearly the same numbers whatever they are, so the result consists mostly of rounding
   // errors.
@@ -153,7 +157,7 @@ TEST_CASE("so are those of batches that have fewer samples than there are replic
   }
 }
 
-TEST_CASE("so are those of batches in microbatches, which are one device's microbatches, and clipped ones") {
+TEST_CASE("synchronized replicas give one device's losses with accumulation and clipping") {
   for (const int accumulate : {3, 20, 32}) {
     const std::vector<std::string> sets{fmt::format("train.accumulate={}", accumulate), "train.clip_norm=0.2",
                                         "train.epochs=6"};
@@ -167,7 +171,7 @@ TEST_CASE("so are those of batches in microbatches, which are one device's micro
   }
 }
 
-TEST_CASE("a frozen layer, and one that nothing below is trained of, do not disturb the meetings") {
+TEST_CASE("frozen layers, and layers that need no gradient, do not disturb the collective calls") {
   const std::vector<std::string> sets{"model.layers.0.conv2d.trainable=false",
                                       "model.layers.4.batch_normalization.trainable=false", "train.epochs=5"};
   const Outcome single = run_of(sets), several = run_of(with(sets, {on_replicas(3)}));
@@ -175,7 +179,7 @@ TEST_CASE("a frozen layer, and one that nothing below is trained of, do not dist
   CHECK(difference(several.values, single.values) < 1e-4);
 }
 
-TEST_CASE("recomputed, synchronised layers meet again in backward, and give the same bits") {
+TEST_CASE("recomputed synchronized layers repeat their collective calls in backward and give the same bits") {
   const std::vector<std::string> recomputed{"model.layers.0.conv2d.recompute={segment: first}",
                                             "model.layers.1.batch_normalization.recompute={segment: first}",
                                             "model.layers.2.activation.recompute={segment: first}",
@@ -198,13 +202,13 @@ TEST_CASE("recomputed, synchronised layers meet again in backward, and give the 
   }
 }
 
-TEST_CASE("alone, a synchronised layer is any other") {
+TEST_CASE("with one replica, synchronized batch normalization equals plain batch normalization") {
   const Outcome synchronized = run_of({"train.epochs=3"}), apart = run_of(with({"train.epochs=3"}, kApart));
   CHECK(difference(synchronized.losses, apart.losses) < 1e-5);
   CHECK(difference(synchronized.values, apart.values) < 1e-4);
 }
 
-TEST_CASE("stopped anywhere and resumed, synchronised replicas end in the same bits") {
+TEST_CASE("synchronized replicas that are stopped and resumed end with the same bits") {
   const std::vector<std::string> sets{on_replicas(3), "train.epochs=3", "train.accumulate=2",
                                       "train.batch_size=20"};
   const Outcome whole = run_of(sets);
@@ -217,7 +221,8 @@ TEST_CASE("stopped anywhere and resumed, synchronised replicas end in the same b
 }
 
 TEST_CASE(
-    "microbatches cover the batch; those of all replicas together are one device's where they have to be") {
+    "microbatches cover the batch, and with synchronized layers equal those of one device over all "
+    "replicas") {
   for (const int64_t batch : {1, 2, 7, 32, 100})
     for (const int64_t most : {1, 3, 8, 200})
       for (const int replicas : {1, 2, 3, 8}) {

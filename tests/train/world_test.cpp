@@ -56,7 +56,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
-TEST_CASE("only the first process writes files, and both train alike") {
+TEST_CASE("only the first process writes files, and both processes train identically") {
   std::vector<double> losses[2];
   for (const int rank : {0, 1}) {
     CAPTURE(rank);
@@ -78,7 +78,7 @@ TEST_CASE("only the first process writes files, and both train alike") {
   CHECK(losses[0].size() == 15);
 }
 
-TEST_CASE("a process stops when another one is asked to") {
+TEST_CASE("a process stops when another process is asked to stop") {
   const TempDir directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
@@ -90,7 +90,7 @@ TEST_CASE("a process stops when another one is asked to") {
   CHECK(run.checkpoints().size() >= 1);
 }
 
-TEST_CASE("every process takes the stages that process 0 has chosen by measuring") {
+TEST_CASE("every process uses the stages that process 0 chose by measuring") {
   const std::string model = "model.layers=[{dense: {units: 4}}, {dense: {units: 4}}, {dense: {units: 3}}]";
   const auto pipeline = [&](const std::string& stages) {
     return small_run({model, "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: " + stages + "}}"});
@@ -106,7 +106,7 @@ TEST_CASE("every process takes the stages that process 0 has chosen by measuring
   }
 }
 
-TEST_CASE("a failure is told to the other processes") {
+TEST_CASE("the other processes are notified of a failure") {
   const TempDir directory;
   Recorder recorder;
   OneOfTwo world(0, kNever);

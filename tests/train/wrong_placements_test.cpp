@@ -156,11 +156,11 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
      "stages: 'left/stem' begins the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: 3 devices per replica make as many stages: expected the 2 layers with which those after the "
-     "first begin, found 1 (`stages: auto` chooses)"},
+     "stages: 3 devices per replica make as many stages: expected the 2 layers with which the stages after "
+     "the first begin, found 1 (`stages: auto` chooses)"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: 2 devices per replica make as many stages: expected the one layer with which those after the "
-     "first begin, found 2 (`stages: auto` chooses)"},
+     "stages: 2 devices per replica make as many stages: expected the one layer with which the stages after "
+     "the first begin, found 2 (`stages: auto` chooses)"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
      "stages: 1 device per replica make as many stages"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
@@ -208,7 +208,7 @@ const WrongPlacement kWrong[] = {
 
 }  // namespace
 
-TEST_CASE("the configuration that is made wrong is right") {
+TEST_CASE("the unmodified configuration has no errors") {
   for (const std::string& strategy :
        {placed("'left/*': cpu:0, 'right/*': cpu:1, head: cpu:2"),
         pipeline("devices: [cpu:0, cpu:1], stages: head"),
@@ -219,7 +219,7 @@ TEST_CASE("the configuration that is made wrong is right") {
   }
 }
 
-TEST_CASE("each wrong placement is told at its place, and nothing else is") {
+TEST_CASE("each wrong placement is the only error, at its source location") {
   CHECK(std::size(kWrong) >= 40);
   for (const WrongPlacement& wrong : kWrong) {
     std::string text(kGood);
@@ -235,7 +235,7 @@ TEST_CASE("each wrong placement is told at its place, and nothing else is") {
   }
 }
 
-TEST_CASE("all that is wrong with a placement is told at once") {
+TEST_CASE("all errors of a placement are reported at once") {
   std::string text =
       replaced(std::string(kGood), "STRATEGY",
                pipeline("devices: [cpu:0, gpu:9999, cpu:2], replicas: 2, stages: [heda, merged, "
@@ -258,7 +258,7 @@ TEST_CASE("all that is wrong with a placement is told at once") {
     CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
 }
 
-TEST_CASE("devices are looked at where the model is wrong, too") {
+TEST_CASE("devices are checked even if the model has errors") {
   for (const std::string& strategy : {placed("head: cpu:0"), pipeline("devices: [cpu:0, cpu:1]"),
                                       std::string("{sharded: {devices: [cpu:0, cpu:1]}}")}) {
     CAPTURE(strategy);

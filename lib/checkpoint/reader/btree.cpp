@@ -54,7 +54,7 @@ class Tree {
   void settle_widths(size_t levels) {
     const size_t size = record_bytes(kind_);
     const auto reject_size = [&] {
-      refuse("HDF5: a B-tree", "nodes of a sensible size", fmt::format("{}", node_bytes_));
+      refuse("HDF5: a B-tree", "nodes of a valid size", fmt::format("{}", node_bytes_));
     };
     if (levels > kMostLevels)
       refuse("HDF5: a B-tree", fmt::format("at most {} levels", kMostLevels), fmt::format("{}", levels));

@@ -37,7 +37,7 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   const auto is_size = [](uint64_t bytes) { return std::has_single_bit(bytes) && bytes <= kMostBytes; };
   if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_) || offset_bits == 0 ||
       offset_bits > 64 || most_managed == 0)
-    refuse(kHeap, "rows of blocks of a sensible size",
+    refuse(kHeap, "rows of blocks of a valid size",
            fmt::format("{} blocks from {} to {} bytes", width_, start_, most_direct_));
   offset_bytes_ = (offset_bits + 7) / 8;
   length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));

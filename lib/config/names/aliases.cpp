@@ -29,7 +29,7 @@ constexpr std::string_view kSplit =
     "define a validation split under dataset: validation: {split: {of: train, fraction: 0.2}}";
 constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
 constexpr std::string_view kFromLogits =
-    "it is sparse_categorical_crossentropy: {from_logits: true}, of class numbers";
+    "it is sparse_categorical_crossentropy: {from_logits: true}, with class indices as targets";
 
 constexpr auto kEntries = std::to_array<Entry>({
     // Losses and metrics.
@@ -201,7 +201,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"inputchannels", "kernel_size", kInferred},
     {"numfeatures", "momentum", kInferred},
     {"normalizedshape", "epsilon", kInferred},
-    {"inputshape", "trainable", "a layer's input is inferred; the model's are its inputs: {name: shape}"},
+    {"inputshape", "trainable",
+     "a layer's input shape is inferred; the model's input shapes are under model: inputs: {name: shape}"},
     {"inputdim", "units", kInferred},
     {"kernel", "kernel_size"},
     {"size", "kernel_size"},

@@ -61,7 +61,8 @@ bool converts_losslessly(DType from, DType to) {
          ((from == DType::int32 || from == DType::float64) && to == DType::float32);
 }
 
-/// Returns a hint for a target of one class index per sample where the output needs something else.
+/// Returns a hint for the case that a target has one class index per sample but the output needs another
+/// form; "" if there is none.
 std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
   if (found.shape.elements() != 1) return "";
   if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)

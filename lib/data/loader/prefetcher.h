@@ -22,7 +22,7 @@ class Prefetcher {
   /// Keeps up to `options.prefetch` (at least 1) batches ready. Starts the threads, or as many as the system
   /// allows; throws Error if it allows none.
   Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
-  /// Waits for the blocks that are being read; drops those that wait.
+  /// Waits for the blocks that are being read; drops those that have not been started.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;

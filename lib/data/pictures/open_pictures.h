@@ -1,4 +1,4 @@
-// Makes columns from images and what is known about them, for the readers and for `dtrain predict`.
+// Makes columns from images and their known targets, for the readers and for `dtrain predict`.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 /// images as check_pictures() does.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Does the same for the path of a folder or an image, or for several paths of images, without known columns.
+/// Does the same for the path of a folder or an image, or for several paths of images; their classes are not
+/// known.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

@@ -58,9 +58,10 @@ class Reader {
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// Returns the paths of these files. Throws UserError if one is not found.
+  /// Returns the paths of the reader's files and folders. Throws UserError if one is not found.
   virtual std::vector<std::string> paths(const ReadRequest& request) const;
-  /// Returns the files that those files list, which are also part of the data: the images of a table.
+  /// Returns the files that the reader's files refer to and that are also part of the data, such as the
+  /// images that a table lists.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
   /// Opens a file that is not in the configuration like the reader's own files: one column for each of the
   /// request's inputs and targets. Returns nullopt if this reader does not support such files.

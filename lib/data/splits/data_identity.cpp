@@ -41,8 +41,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Returns the options that have a value. A version without an option writes nothing for it, a later version
-/// an empty value, so empty options are dropped.
+/// Returns the options that have a value. Options with an empty value are dropped, because versions of dtrain
+/// that do not have the option do not write it.
 std::string options_that_are_set(const std::string& yaml) {
   std::string set;
   for (size_t at = 0; at < yaml.size();) {

@@ -27,7 +27,7 @@ SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vecto
 }
 
 void SplitDataset::read(const Samples& samples, std::span<const View> dst) const {
-  if (dst.size() != plans_.size()) throw std::logic_error("a view for each column is wanted");
+  if (dst.size() != plans_.size()) throw std::logic_error("expected a view for each column");
   for (size_t i = 0; i < dst.size(); ++i) {
     if (!dst[i].data) continue;
     const auto expected = static_cast<int64_t>(samples.size()) * specs_[i].shape.elements();

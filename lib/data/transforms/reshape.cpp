@@ -31,7 +31,7 @@ class Reshape final : public Transform {
 }  // namespace
 
 void add_reshape(Registry<Transform>& table) {
-  Schema<ReshapeOptions> schema("Gives the inputs another shape with the same number of elements.");
+  Schema<ReshapeOptions> schema("Changes the shape of the inputs; keeps the number of elements.");
   schema.example("{shape: [28, 28, 1]}");
   schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis");
   table.add<Reshape>("reshape", schema);

@@ -19,11 +19,11 @@ class Transform {
   virtual bool is_fitted() const { return false; }
   virtual FittedStep fit(const FitSamples& /*samples*/) const { return {}; }
   virtual void apply_fitted(ColumnPlan& /*plan*/, const FittedStep& /*step*/) const {}
-  /// Whether the transform applies to a column if it has no `of:`. `after` is what the column should be after
-  /// the transform; `target` is true if the column is a target, not an input of the model.
+  /// Whether the transform applies to a column if it has no `of:`. `after` is the required form of the column
+  /// after the transform; `target` is true if the column is a target, not an input of the model.
   virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
-  /// Returns what the stored column should be for the transform to produce `after`. Used for readers of
-  /// formats that leave a choice.
+  /// Returns the form of the stored column from which the transform produces `after`. Used by readers whose
+  /// file format does not determine the form.
   virtual TensorSpec before(const TensorSpec& after) const { return after; }
 };
 

@@ -40,7 +40,7 @@ void add_mirrored(Registry<Strategy>& table) {
   table.add<Mirrored>(
       "mirrored",
       Schema<MirroredOptions>(
-          "The whole model is on every replica, and each batch is divided into contiguous shares.")
+          "Every replica has the whole model, and each batch is divided into contiguous shares.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
           .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("replicas", &MirroredOptions::replicas,

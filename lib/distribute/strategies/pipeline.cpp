@@ -67,15 +67,16 @@ struct PipelineOptions {
 const Schema<PipelineOptions>& pipeline_schema() {
   static const auto schema =
       Schema<PipelineOptions>(
-          "The model is cut into stages, one per device, which process several microbatches of a batch at "
-          "the same time.")
+          "The model is divided into stages, one per device, which process several microbatches of a batch "
+          "at the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
                     "the devices, one per stage, or auto; those of the first replica come first",
                     at_most(kMostReplicas))
-          .optional("stages", &PipelineOptions::stages,
-                    "the layers with which the stages after the first begin, in the model's order; 'auto' "
-                    "cuts so that the slowest stage is as fast as possible within the devices' memory")
+          .optional(
+              "stages", &PipelineOptions::stages,
+              "the layers with which the stages after the first begin, in the model's order; 'auto' divides "
+              "the model so that the slowest stage is as fast as possible within the devices' memory")
           .optional("microbatches", &PipelineOptions::microbatches,
                     "number of microbatches into which each replica's share of a batch is divided, which "
                     "does not change the gradient; default: four times the stages",
@@ -152,7 +153,7 @@ class Pipeline final : public Strategy {
     if (names + 1 == stages) return;
     diagnostics.error(place_in(written_, {"stages"}),
                       fmt::format("stages: {} device{} per replica make as many stages: expected the {} with "
-                                  "which those after the first begin, found {} (`stages: auto` chooses)",
+                                  "which the stages after the first begin, found {} (`stages: auto` chooses)",
                                   stages, stages == 1 ? "" : "s",
                                   stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }

@@ -58,8 +58,8 @@ void add_sharded(Registry<Strategy>& table) {
   table.add<Sharded>(
       "sharded",
       Schema<ShardedOptions>(
-          "A replica is on every device, each batch is divided into contiguous shares, and the training's "
-          "state is divided among the replicas: each keeps a part of what `level` gives.")
+          "Every device has a replica, each batch is divided into contiguous shares, and the training's "
+          "state is divided among the replicas: each stores a part of the arrays that `level` selects.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
           .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("level", &ShardedOptions::level,

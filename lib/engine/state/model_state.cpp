@@ -113,7 +113,7 @@ size_t ModelState::snapshot_bytes() const {
 }
 
 bool ModelState::has_room_for_snapshot() const {
-  // Leave at least half of that size free for the rest of the machine.
+  // Leaves at least half of the snapshot's size free for the rest of the machine.
   return host_memory().available / 3 * 2 >= snapshot_bytes();
 }
 

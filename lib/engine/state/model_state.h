@@ -24,8 +24,8 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// Arrays are named kParameters, or by the optimizer's slot; ranges refer to layout(). To be used between
-/// steps, by the thread that owns the engine.
+/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots; ranges
+/// refer to layout(). To be used between steps, by the thread that owns the engine.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Name of the state's array of parameters. The other arrays are the optimizer's slots ("momentum",
+/// Name of the array of parameters in the state. The other arrays are the optimizer's slots ("momentum",
 /// "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
@@ -32,9 +32,9 @@ class ParameterStore {
     size_t parameters = 0, slots = 0;
   };
   virtual Bytes bytes(const Worker& worker) const = 0;
-  /// Bytes of state in host memory that no worker on a CPU has.
+  /// Bytes of state in host memory in addition to the memory of CPU workers.
   virtual size_t host_bytes() const = 0;
-  /// Allocates a worker's part of the parameters, filled with zeros. Any thread.
+  /// Allocates a worker's part of the parameters, filled with zeros. May be called on any thread.
   virtual void allocate_parameters(Worker& worker) = 0;
   /// Allocates a worker's part of the optimizer state, with initial values. On the worker's thread.
   virtual void allocate_slots(Worker& worker) = 0;

@@ -31,7 +31,7 @@ ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
   return {};
 }
 
-/// Mirrors exist only if there is one copy, in host memory.
+/// Mirrors of the parameters exist only if there is a single copy, in host memory.
 size_t ReplicatedStore::host_bytes() const {
   const Copy& copy = copies_[0];
   if (!mirror_of(*copy.owner)) return 0;

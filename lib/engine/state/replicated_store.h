@@ -15,9 +15,10 @@ namespace dtrain {
 /// Copies of the state, each owned by a worker. Writing changes all copies; reading uses the first.
 class ReplicatedStore final : public ParameterStore {
  public:
-  /// `workers`: those that compute, by replica. `owners`: one, whose copy all replicas use, or one per
-  /// replica; workers of the same ranks, or workers on the host that update for GPUs. Every worker in another
-  /// memory than its copy has a mirror of the parameters. Keeps references to all arguments.
+  /// `workers`: the workers that compute, by replica. `owners`: the workers that update a copy: one worker,
+  /// whose copy all replicas use, or one per replica. They are computing workers, or CPU workers that update
+  /// for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps references to
+  /// all arguments.
   ReplicatedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
 

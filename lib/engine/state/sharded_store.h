@@ -52,7 +52,7 @@ class ShardedStore final : public ParameterStore {
   size_t host_bytes() const override { return 0; }
   void allocate_parameters(Worker& worker) override;
   void allocate_slots(Worker& worker) override;
-  /// Does nothing: the step gathers parameters that are not here.
+  /// Does nothing: a step gathers the parameters that this replica does not store.
   void load(Worker&) override {}
   bool on_gpu() const override { return shards_[0].worker->on_gpu(); }
   std::span<float> host_view(std::string_view) override { return {}; }
@@ -63,8 +63,8 @@ class ShardedStore final : public ParameterStore {
  private:
   size_t frozen_bytes(const Shard& shard) const;
   size_t index_of(std::string_view array) const;
-  /// Calls work(worker, place, part) for the storage of `range` of an array; for all copies if it is
-  /// replicated and `all_copies` is set, else for one.
+  /// Calls work(worker, place, part) for each part of `range` of an array where it is stored. If the array is
+  /// replicated: for all copies if `all_copies` is set, else for one.
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 

@@ -18,9 +18,9 @@
 
 namespace dtrain {
 
-/// One object serves the workers of one slot in all replicas; each worker's thread passes its own worker. The
-/// instructions of an UpdateProgram call it; a function that the program of this reducer does not need throws
-/// std::logic_error.
+/// Sums gradients for the instructions of an UpdateProgram. One object serves the workers of one slot in all
+/// replicas; each worker's thread passes its own worker. A function that the reducer's UpdateProgram never
+/// calls throws std::logic_error.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -28,7 +28,7 @@ class GradientReducer {
   /// Where gradients are summed, in words for the user: "in one memory".
   virtual std::string_view where() const = 0;
   virtual GradientReduction reduction() const = 0;
-  /// Returns the range of gradients of which a replica gets the sum.
+  /// Returns the range of gradients whose sum a replica gets.
   virtual Range share_of(int rank) const = 0;
   /// Returns the first element of a worker's share of the summed gradient, after the reduction.
   virtual float* sum_of(Worker& worker) = 0;
@@ -39,7 +39,7 @@ class GradientReducer {
   virtual size_t staging_bytes() const { return 0; }
   /// Bytes of host memory, in addition to the memory of CPU workers.
   virtual size_t host_bytes() const { return 0; }
-  /// Allocates staging_bytes(). Any thread.
+  /// Allocates staging_bytes(). May be called on any thread.
   virtual void allocate_staging(Worker& /*worker*/) {}
   /// Allocates gradient_bytes(). On the worker's thread.
   virtual void allocate_gradients(Worker& /*worker*/) {}
@@ -58,9 +58,10 @@ class GradientReducer {
   /// Throws Aborted if reductions on devices were aborted. To be called by the thread that waits for the
   /// devices.
   void check();
-  /// Aborts reductions that devices wait for. Any thread; returns at once.
+  /// Aborts reductions that devices wait for. Thread-safe; returns at once.
   void abort() noexcept;
-  /// Returns the text of a reduction error that no call reports; "" if none. Any thread.
+  /// Returns the message of an asynchronous reduction error, which no call has reported; "" if none.
+  /// Thread-safe.
   std::string failure();
 
  protected:
@@ -72,24 +73,24 @@ class GradientReducer {
   std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // by rank; empty without NCCL
 };
 
-/// For one replica: its gradient is the sum.
+/// Creates the reducer for one replica, whose gradient is already the sum.
 std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout);
-/// For replicas in one memory (the host's or one GPU's): each sums one share. Also for one replica whose
-/// other slots hold parts of the gradient.
+/// Creates the reducer for replicas in one memory (the host's or one GPU's): each replica sums one share.
+/// Also for one replica with several slots, which hold parts of the gradient.
 std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayout& layout,
                                                             std::span<Worker* const> workers);
-/// For one GPU per replica: NCCL sums the gradients bucket by bucket.
+/// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
-/// For any mixture of devices: gradients are summed in host memory, which works on every machine but is slow.
-/// `on_host`: by replica, the worker on a CPU that sums and updates for it; the replica's own worker if that
-/// is on a CPU.
+/// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
+/// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
+/// worker if that is on a CPU.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
-/// For sharded state. CPU replicas exchange shards in host memory; GPUs, one per replica, by NCCL. `members`:
-/// of the communicator of the workers. Keeps references to all arguments. Throws UserError if there are GPUs
-/// but no NCCL.
+/// Creates the reducer for sharded state. CPU replicas exchange shards in host memory; GPUs, one per replica,
+/// by NCCL. `members`: the workers' communicators, by replica. Keeps references to all arguments. Throws
+/// UserError if there are GPUs but no NCCL.
 std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,

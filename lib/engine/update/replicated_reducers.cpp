@@ -64,8 +64,8 @@ class NcclReducer final : public GradientReducer {
   void all_reduce(Worker& worker, Range range) override {
     nccl(worker).all_reduce(worker.gradients() + range.begin, range.size());
   }
-  /// Must be enqueued with the reductions, before the kernels of the update: their first launch may wait for
-  /// another GPU's reduction.
+  /// Must be enqueued with the other reductions, before the kernels of the update, because the first launch
+  /// of a kernel may wait for another GPU's reduction.
   void all_reduce_row_weights(Worker& worker) override {
     worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
     nccl(worker).all_reduce(worker.weights(), 1);

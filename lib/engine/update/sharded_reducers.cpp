@@ -51,7 +51,7 @@ class ShardedReducer : public GradientReducer {
   bool is_first_time(const Worker& worker) const {
     return first_time_[static_cast<size_t>(worker.rank())] != 0;
   }
-  /// This step's sum over the worker's share, if gradients are sharded.
+  /// The sum of this step's gradients in the worker's share; used if gradients are sharded.
   Buffer& sum(const Worker& worker) { return sums_[static_cast<size_t>(worker.rank())]; }
 
   /// Gathers the parameters in `range` into `to`. If `to` is null, only takes part in the collective call.
@@ -178,8 +178,8 @@ class NcclShardedReducer final : public ShardedReducer {
  private:
   float* staging(const Worker& worker) const { return staging_[static_cast<size_t>(worker.rank())].f32(); }
 
-  /// Runs `call`, which runs collectives. The first time, all ranks synchronize before and after it, because
-  /// no rank may allocate while another's GPU waits for it.
+  /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after it,
+  /// because no rank may allocate memory while another rank's GPU waits for it.
   template <class Call>
   void together(Worker& worker, Collective& replicas, const Call& call) {
     if (!is_first_time(worker)) return call();
@@ -229,7 +229,8 @@ class NcclShardedReducer final : public ShardedReducer {
 
 }  // namespace
 
-/// Gathers at most one layer at a time, and reduces at most a bucket plus one layer, or all statistics.
+/// At most one layer is gathered at a time, and at most a bucket plus one layer, or all statistics, are
+/// reduced.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level) {
   if (level < ShardLevel::gradients) return 0;
   std::map<int, int64_t> by_node;

@@ -38,9 +38,10 @@ struct SlotStateRequest {
   bool has_other_slots() const { return model.slots() > 1; }
 };
 
-/// Chooses the store and the reducer for the workers' devices: sharded if requested; otherwise without
-/// communication (one replica with one slot), in shared memory, by NCCL (one GPU per worker), or in host
-/// memory. In a step, each worker's thread calls begin(), runs its plans, and then the parts of its update.
+/// Stores a slot's state and updates it. Chooses the store and the reducer for the workers' devices: sharded
+/// if requested; otherwise without communication (one replica with one slot), in shared memory, by NCCL (one
+/// GPU per worker), or in host memory. In a step, each worker's thread calls begin(), runs its plans, and
+/// then runs the parts of its update program.
 class SlotState {
  public:
   explicit SlotState(const SlotStateRequest& request);
@@ -51,7 +52,7 @@ class SlotState {
   const GradientReducer& reducer() const { return *reducer_; }
   const Update& update() const { return request_.update; }
   const UpdateProgram& program(int rank) const { return programs_[static_cast<size_t>(rank)]; }
-  /// For the all-reduces of a backward pass (SlotArrays::update).
+  /// The interface for the all-reduces of a backward pass (SlotArrays::update).
   ParameterUpdate& worker_update(int rank) { return updates_[static_cast<size_t>(rank)]; }
   /// Floats per bucket that the backward pass may all-reduce; 0 if it must not.
   int64_t overlapped_bucket() const;
@@ -71,7 +72,8 @@ class SlotState {
   void allocate_parameters(Worker& worker);
   void allocate_slots(Worker& worker);
 
-  /// First call of a step, an evaluation and a prediction; afterwards the worker has the current parameters.
+  /// To be called first in a step, an evaluation or a prediction; afterwards the worker has the current
+  /// parameters.
   void begin(Worker& worker, bool trains);
   void run(const std::vector<Instruction>& instructions, const Worker& worker);
 

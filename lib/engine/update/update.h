@@ -57,8 +57,8 @@ class Update {
   /// The number of sums of squares that apply() reads if needs_directions(): two per trained parameter, of
   /// the parameter and of its direction.
   size_t squares() const { return 2 * parameters_.size(); }
-  /// Returns the terms of these sums within `range`, in order; for the whole layout, one per sum. Values are
-  /// indexed like the layout.
+  /// Returns the terms of these sums within `range`, in order: one term per sum if the range is the whole
+  /// layout. Values are indexed like the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
   /// Enqueues the first phase of the update of `range`: updates the slots, replaces `gradient` (of `range`)
   /// by the direction, and writes the sum of squares of terms[i] to squares[i] (device memory). `terms`:

@@ -45,7 +45,7 @@ class WorkerUpdate final : public ParameterUpdate {
   void run(const GatherUpdated& work) override;
 
  private:
-  /// Returns the address of the summed gradient from element `begin` of the layout on.
+  /// Returns the address of element `begin` of the layout in the summed gradient.
   float* gradient_at(int64_t begin) const;
 
   Parts parts_;

@@ -35,7 +35,7 @@ def load(path=HERE / WEIGHTS):
 
 
 def check(tolerance=1e-4):
-    """Compares the model's answers with dtrain's."""
+    """Compares the model's outputs with dtrain's."""
     probes = load_file(HERE / PROBES)
     with torch.no_grad():
         found = load()(*(probes["inputs." + name] for name in INPUTS))
@@ -130,7 +130,7 @@ TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, cons
   const std::vector<std::string> results = output_expressions(model, buffers);  // may add lines to builder
 
   std::string text = fmt::format("{}\n", kScriptHead);
-  text += "# load() makes the model; `python` with this file compares it with dtrain's own answers.\n";
+  text += "# load() creates the model; running this file with `python` compares its outputs with dtrain's.\n";
   text += kImports;
   text += fmt::format("WEIGHTS, PROBES = {}, {}\nINPUTS, OUTPUTS = {}, {}\n", quoted(weights), quoted(probes),
                       names_in_python(inputs), names_in_python(outputs));

@@ -31,7 +31,7 @@ void add_constants(Registry<Initializer>& table) {
   };
   table.add_with("zeros", Schema<NoOptions>("All zeros."), always(0));
   table.add_with("ones", Schema<NoOptions>("All ones."), always(1));
-  table.add<Constant>("constant", Schema<ConstantOptions>("All elements have one value.")
+  table.add<Constant>("constant", Schema<ConstantOptions>("All elements have the same value.")
                                       .example("{value: 0.1}")
                                       .optional("value", &ConstantOptions::value, "the number")
                                       .positional("value"));

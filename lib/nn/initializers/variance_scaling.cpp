@@ -81,7 +81,7 @@ Fans fans_of(const Shape& shape) {
 void add_variance_scaling(Registry<Initializer>& table) {
   table.add<VarianceScaling>(
       "variance_scaling",
-      Schema<ScalingOptions>("Of variance scale / fan.")
+      Schema<ScalingOptions>("Random numbers with variance scale / fan.")
           .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
           .optional("scale", &ScalingOptions::scale, "the variance for a fan of 1", greater_than(0.0))
           .optional("mode", &ScalingOptions::mode, "which fan: inputs, outputs, or their mean")
@@ -97,9 +97,10 @@ void add_variance_scaling(Registry<Initializer>& table) {
     add("_uniform", Distribution::uniform, ", uniform.");
     add("_normal", Distribution::truncated_normal, ", truncated normal.");
   };
-  named("glorot", 1, FanMode::fan_avg, "Of variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010)");
-  named("he", 2, FanMode::fan_in, "Of variance 2 / fan_in (He et al. 2015)");
-  named("lecun", 1, FanMode::fan_in, "Of variance 1 / fan_in (LeCun et al. 1998)");
+  named("glorot", 1, FanMode::fan_avg,
+        "Random numbers with variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010)");
+  named("he", 2, FanMode::fan_in, "Random numbers with variance 2 / fan_in (He et al. 2015)");
+  named("lecun", 1, FanMode::fan_in, "Random numbers with variance 1 / fan_in (LeCun et al. 1998)");
 }
 
 }  // namespace dtrain

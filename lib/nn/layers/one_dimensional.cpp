@@ -97,7 +97,7 @@ std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const
   Diagnostics diagnostics;
   Configured<Layer> layer = registry<Layer>().parse(ConfigNode::scalar(image.kind),
                                                     ConfigNode::mapping(std::move(entries)), diagnostics);
-  if (!layer) throw std::logic_error(image.kind + " does not take the options of its layer of sequences");
+  if (!layer) throw std::logic_error(image.kind + " does not accept the options of its sequence layer");
   return layer_of_sequences(layer.value);
 }
 

@@ -15,7 +15,7 @@ struct CrossEntropyOptions : LossOptions {
 
 Schema<CrossEntropyOptions> schema(const std::string& target) {
   return with_loss_options(
-      Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
+      Schema<CrossEntropyOptions>("Minus the log of the predicted probability of " + target + ".")
           .example("{from_logits: true}")
           .optional("from_logits", &CrossEntropyOptions::from_logits,
                     "the output is logits, not probabilities after a softmax")
@@ -50,8 +50,9 @@ void add_cross_entropy(Registry<Loss>& table) {
       return std::make_shared<const CrossEntropy>(spec, options.weight);
     };
   };
-  table.add_with("sparse_categorical_crossentropy", schema("the class whose number the target is"), of(true));
-  table.add_with("categorical_crossentropy", schema("the classes, weighted by the target's probabilities"),
+  table.add_with("sparse_categorical_crossentropy", schema("the target class; the target is a class index"),
+                 of(true));
+  table.add_with("categorical_crossentropy", schema("each class, weighted by the target's probabilities"),
                  of(false));
 }
 

@@ -101,20 +101,20 @@ std::shared_ptr<const Loss> ElementwiseLoss::before(const Layer& activation) con
 void add_elementwise_losses(Registry<Loss>& table) {
   table.add_with("binary_crossentropy",
                  binary_schema<BinaryOptions>(
-                     "Minus the log of the probability that the output gives a target of 0 or 1.",
+                     "Minus the log of the predicted probability of the target, which is 0 or 1.",
                      "{from_logits: true}"),
                  [](const BinaryOptions& options, const ConfigNode&) {
                    return loss(binary_spec(ElementwiseKind::binary_crossentropy, options), options);
                  });
   table.add_with(
       "binary_focal_crossentropy",
-      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, where q is the probability "
-                                        "that the output gives the target: easy samples count little.",
+      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, where q is the predicted "
+                                        "probability of the target: easy samples count little.",
                                         "{gamma: 2, from_logits: true}")
           .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
                     "weight targets of 1 with alpha, those of 0 with 1 - alpha")
           .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
-          .optional("gamma", &BinaryFocalOptions::gamma, "the larger, the less easy samples count",
+          .optional("gamma", &BinaryFocalOptions::gamma, "the larger it is, the less easy samples count",
                     at_least(0.0)),
       [](const BinaryFocalOptions& options, const ConfigNode&) {
         ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);

@@ -49,11 +49,11 @@ void add_row_losses(Registry<Loss>& table) {
   table.add_with(
       "categorical_focal_crossentropy",
       with_loss_options(
-          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, where q is the "
-                               "probability that the output gives the class: easy samples count little.")
+          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, where q is the predicted "
+                               "probability of the class: easy samples count little.")
               .example("{gamma: 2, from_logits: true}")
               .optional("alpha", &FocalOptions::alpha, "factor of the loss", greater_than(0.0))
-              .optional("gamma", &FocalOptions::gamma, "the larger, the less easy samples count",
+              .optional("gamma", &FocalOptions::gamma, "the larger it is, the less easy samples count",
                         at_least(0.0))
               .optional("from_logits", &FocalOptions::from_logits,
                         "the output is logits, not probabilities after a softmax")

@@ -142,13 +142,13 @@ void add_accuracy(Registry<Metric>& table) {
   };
   table.add<Accuracy>("accuracy",
                       Schema<NoOptions>("Selects the type of accuracy that suits output and target."));
-  best("sparse_categorical_accuracy", Target::sparse, "How often the target's class has the best score.");
+  best("sparse_categorical_accuracy", Target::sparse, "How often the target's class has the highest score.");
   best("categorical_accuracy", Target::categorical,
-       "How often output and target have their maximum at one class.");
+       "How often output and target have their maximum at the same class.");
   table.add<BinaryAccuracy>(
       "binary_accuracy",
       Schema<BinaryAccuracyOptions>(
-          "How often the output's answer, 1 above the threshold and else 0, is the target.")
+          "How often the prediction, 1 above the threshold and else 0, equals the target.")
           .example("{threshold: 0.7}")
           .optional("threshold", &BinaryAccuracyOptions::threshold,
                     "probabilities above it count as 1; if the output's loss takes logits, they are "
@@ -158,7 +158,7 @@ void add_accuracy(Registry<Metric>& table) {
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,
         "How often the target's largest class is among the k best scores.");
-  top_k("top_k", Target::either, "Selects one of the two above by the type of the target.");
+  top_k("top_k", Target::either, "Selects one of the two above, depending on the type of the target.");
 }
 
 }  // namespace dtrain

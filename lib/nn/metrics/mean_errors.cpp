@@ -157,9 +157,9 @@ void add_mean_errors(Registry<Metric>& table) {
           return std::make_shared<const CrossEntropyMetric>(name, options, as_it_is);
         });
   };
-  cross_entropy("binary_crossentropy", "The loss of this name, without weights.");
-  cross_entropy("categorical_crossentropy", "The loss of this name, without weights.");
-  cross_entropy("sparse_categorical_crossentropy", "The loss of this name, without weights.");
+  cross_entropy("binary_crossentropy", "The mean of the loss of this name over all rows.");
+  cross_entropy("categorical_crossentropy", "The mean of the loss of this name over all rows.");
+  cross_entropy("sparse_categorical_crossentropy", "The mean of the loss of this name over all rows.");
   table.add_with("perplexity",
                  Schema<PerplexityOptions>("exp(the mean of sparse_categorical_crossentropy): among how many "
                                            "equally likely classes the output would be as uncertain.")

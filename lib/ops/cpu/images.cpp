@@ -1,4 +1,4 @@
-// Pooling, batch normalisation and changes of layout by oneDNN.
+// Pooling, batch normalization and changes of layout by oneDNN.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"
@@ -147,7 +147,7 @@ std::unique_ptr<Pooling> CpuOps::pooling(const PoolingSpec& spec) {
 }
 
 std::unique_ptr<BatchNormalization> CpuOps::batch_normalization(const BatchNormalizationSpec& spec) {
-  return prepared("batch normalisation",
+  return prepared("batch normalization",
                   [&] { return std::make_unique<CpuBatchNormalization>(context_, engine_, spec); });
 }
 

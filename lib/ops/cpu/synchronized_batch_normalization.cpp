@@ -1,4 +1,4 @@
-// Batch normalisation over the rows of several replicas. It uses our own kernels, because oneDNN's primitives
+// Batch normalization over the rows of several replicas. It uses our own kernels, because oneDNN's primitives
 // cannot take sums computed elsewhere.
 #include <algorithm>
 

@@ -51,8 +51,8 @@ DTRAIN_HOST_DEVICE inline float exp(float x) {
   constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
-  float r = x - n * 0x1.62ep-1f;  // the leading bits of log 2, whose product with n is exact,
-  r = r - n * 0x1.0bfbe8p-15f;    // and the rest
+  float r = x - n * 0x1.62ep-1f;  // the leading bits of log 2: the product with n is exact
+  r = r - n * 0x1.0bfbe8p-15f;    // the remaining bits of log 2
   float p = 0.000199185073f;
   p = p * r + 0.00139461772f;
   p = p * r + 0.00833326392f;

@@ -1,9 +1,9 @@
-// Batch normalisation over rows that are split into parts (one per replica): the statistics of each part, and
+// Batch normalization over rows that are split into parts (one per replica): the statistics of each part, and
 // how they are combined.
 //
 // The statistics of a part's values are [1 + 2 channels] doubles: the number of values per channel, the
 // means, the sums of squared distances from the mean. The statistics of its gradients are [2 channels]
-// doubles: the sums of the gradient, and of its products with the normalised values.
+// doubles: the sums of the gradient, and of its products with the normalized values.
 #pragma once
 
 #include <cmath>

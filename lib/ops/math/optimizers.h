@@ -292,7 +292,7 @@ struct TrustRatio {
   }
 };
 
-/// w = momentum * w + (1 - momentum) * gradient, for the moving statistics of batch normalisation and the
+/// w = momentum * w + (1 - momentum) * gradient, for the moving statistics of batch normalization and the
 /// moving average of the weights.
 struct MovingAverage {
   float momentum;

@@ -1,5 +1,5 @@
 // Sums of squares that have the same bits no matter how an array is split. Terms are summed pairwise: each
-// with its neighbour, then these sums with their neighbours (N. Higham, "The accuracy of floating point
+// with its neighbor, then these sums with their neighbors (N. Higham, "The accuracy of floating point
 // summation", SIAM J. Sci. Comput. 14, 1993, section 2). The sum of 2^k terms that start at a multiple of 2^k
 // is therefore a node of one tree, no matter where it is computed; missing terms at the end count as zeros.
 #pragma once

@@ -8,8 +8,8 @@
 
 namespace dtrain::math {
 
-/// The two source pixels on both sides of a pixel of the larger axis. `part` is the weight of `second`, 1 -
-/// part that of `first`.
+/// The two source pixels next to a pixel of the larger axis. `part` is the weight of `second`, and 1 - part
+/// the weight of `first`.
 struct Between {
   int32_t first, second;
   float part;
@@ -36,8 +36,8 @@ struct GrowingAxis {
     return (place.first == of ? 1.0f - place.part : 0.0f) + (place.second == of ? place.part : 0.0f);
   }
 
-  /// The range [begin(of), end(of)) contains all pixels of the larger axis in which source pixel `of` has a
-  /// weight.
+  /// begin() and end() bound the pixels of the larger axis to which source pixel `of` contributes: all are in
+  /// [begin(of), end(of)).
   DTRAIN_HOST_DEVICE int32_t begin(int32_t of) const { return of == 0 ? 0 : (of - 1) * times + times / 2; }
   DTRAIN_HOST_DEVICE int32_t end(int32_t of) const {
     return of + 1 == extent ? extent * times : (of + 1) * times + times / 2;

@@ -63,7 +63,7 @@ class BufferAssignment {
     for (const ProgramArray& output : program_.outputs) kept_[root(output.value)] = true;
   }
 
-  /// Returns true if the current instruction is the last that reads the value's memory.
+  /// Returns true if the current instruction is the last one that reads the value's memory.
   bool ends_here(ValueId value) const { return !kept_[root(value)] && last_read_[root(value)] == at_; }
 
   BufferId add_buffer(ValueId id) {
@@ -90,7 +90,7 @@ class BufferAssignment {
       return;
     const ValueId old = call.diff_outputs[0];
     if (old == ValueId::none || !ends_here(old)) return;
-    // Gradients of other outputs may use the same memory.
+    // The gradients of several outputs may share memory.
     const auto is_same = [&](ValueId other) { return other != ValueId::none && root(other) == root(old); };
     if (std::count_if(call.diff_outputs.begin(), call.diff_outputs.end(), is_same) == 1)
       overwrite(call.diff_inputs[0], old);

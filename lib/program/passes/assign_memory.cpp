@@ -28,8 +28,8 @@ void find_lifetimes(Program& program) {
   }
 }
 
-/// Assigns offsets. Only one microbatch of a slot at a time needs a buffer that lives within one forward or
-/// one backward part, so all microbatches in flight share its memory.
+/// Assigns offsets. A buffer that is only live within one forward part or one backward part is needed by one
+/// microbatch of a slot at a time, so all microbatches in flight share its memory.
 void place_buffers(Program& program, int slot, int backward, bool several) {
   Arena frame, shared;
   std::vector<std::pair<ProgramBuffer*, int>> placed;

@@ -33,8 +33,8 @@ class LayoutChooser {
     LayerCall& call = program_.calls[work.call];
     want_inputs(call);
     if (call.addend == ValueId::none) return;
-    // This call replaces that of the sum's layer, so the addend needs the layout in which that layer reads
-    // it.
+    // This call replaces the call of the sum's layer, so the addend needs the layout that the sum's layer
+    // reads.
     const auto sum = static_cast<int>(program_.instructions[at_].node);
     const size_t index = step_.node(sum).inputs[0].node == step_.state(sum).summand ? 1 : 0;
     want(call.addend, step_.state(sum).requirements.input_layout(index), -1);

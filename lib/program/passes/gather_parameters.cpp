@@ -31,7 +31,7 @@ class Gathering {
   struct Use {
     size_t at = 0;
     int node = 0;
-    bool is_made_again = false;  // a forward call that was recomputed for backward
+    bool is_made_again = false;  // a forward call that is repeated for backward
   };
   /// Adjacent parameters that are gathered together.
   struct Run {

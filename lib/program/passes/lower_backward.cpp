@@ -66,7 +66,7 @@ class BackwardLowering {
   }
   bool needs_gradient(ValueRef input) const { return step_.state(input.node).needs_gradient; }
 
-  /// Makes the gradient of every input a view of this one.
+  /// Makes the gradient of every input of the node a view of `gradient`.
   void pass_on(int i, ValueId gradient) {
     const GraphNode& n = step_.node(i);
     for (size_t k = 0; k < n.inputs.size(); ++k)
@@ -178,9 +178,9 @@ class BackwardLowering {
     }
   }
 
-  /// No loss depends on this node, so its parameters do not change unless another layer that shares them
-  /// changes them. A statistic does not change if the "gradients" of all replicas add up to the statistic
-  /// itself.
+  /// Writes the gradients of a node that no loss depends on. Its parameters do not change, unless another
+  /// layer that shares them has a gradient. A statistic does not change if the "gradients" of all replicas
+  /// add up to the statistic itself.
   void zero_gradients(int i) {
     const GraphNode& n = step_.node(i);
     if (!n.trainable || n.shared_with >= 0) return;
@@ -197,8 +197,8 @@ class BackwardLowering {
     }
   }
 
-  /// Called for the nodes in the order of the parameters in the layout. A shared parameter belongs to the
-  /// first of its layers, whose backward is the last to run.
+  /// Emits GradientsReady for a node's parameters. Called for the nodes in the order of the parameters in the
+  /// layout. A shared parameter belongs to the first of its layers, whose backward runs last.
   void note_ready(int i) {
     if (step_.node(i).shared_with >= 0 || program_.slots() > 1) return;
     int64_t end = ready_;

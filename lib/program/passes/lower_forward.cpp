@@ -35,7 +35,7 @@ void add_columns(CompileState& step) {
                               elements(*weights) * sizeof(float)));
 }
 
-/// Returns the other term of a sum that the layer of one of its terms computes.
+/// For a sum that the layer of one term computes: returns the other term.
 ValueId addend_of(const CompileState& step, int sum) {
   const std::vector<ValueRef>& inputs = step.node(sum).inputs;
   return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);

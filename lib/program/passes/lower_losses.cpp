@@ -73,7 +73,7 @@ class LossLowering {
                               .total = total_});
   }
 
-  /// Adds to the last of the head's totals.
+  /// Adds the row weights to the last of the head's totals.
   void lower_weights() {
     emit(" weights", SumWeights{.weights = weights_,
                                 .elements = step_.batch() * head_.weights->shape.elements(),

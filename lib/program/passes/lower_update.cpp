@@ -44,7 +44,7 @@ class UpdateLowering {
     }
   }
 
-  /// The factor of the gradient: for clipping, float16's loss scale, and weights of rows.
+  /// Emits the computation of the gradient's scale factor: clipping, float16's loss scale, and row weights.
   void lower_factor() {
     using Weights = ScaleGradient::RowWeights;
     const Range trained = overlap(request_.share, {0, request_.trained});

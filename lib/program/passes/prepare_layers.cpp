@@ -18,7 +18,8 @@ void note_remarks(CompileState& step, int i, const Remarks& remarks) {
     notes.push_back(remarks.note);
 }
 
-/// The layers that a node reads are already prepared, because nodes come after their inputs.
+/// Prepares the layer of a node. The layers of its inputs are already prepared, because nodes come after
+/// their inputs.
 std::unique_ptr<PreparedLayer> prepare_layer(const CompileState& step, int i, Ops& ops) {
   const GraphNode& n = step.node(i);
   const NodeState& s = step.state(i);

@@ -52,8 +52,8 @@ class Recomputation {
     }
   }
 
-  /// Marks values that a part reads in its own backward as wanted. Values that other parts read in backward,
-  /// or that other slots read, are marked as kept.
+  /// Marks the values that a part reads in its own backward as wanted. Marks the values that other parts read
+  /// in backward, or that other slots read, as kept.
   void find_kept() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -70,8 +70,8 @@ class Recomputation {
 
   bool is_made_again(ValueId value) const { return wanted_[value] && !kept_[value]; }
 
-  /// Finds the forward calls to repeat, last call first. What a repeated call reads must be recomputed, too,
-  /// or be kept if it is from outside the part.
+  /// Finds the forward calls to repeat, last call first. The inputs of a repeated call must be recomputed,
+  /// too, or be kept if they are from outside the part.
   void find_calls() {
     Operands operands;
     for (size_t at = program_.instructions.size(); at-- > 0;) {
@@ -92,8 +92,8 @@ class Recomputation {
     for (auto& [part, calls] : calls_) std::reverse(calls.begin(), calls.end());
   }
 
-  /// Inserts the calls before the part's first instruction in backward. They repeat the forward calls with
-  /// the same arguments and give the same bits.
+  /// Inserts the repeated calls before the part's first instruction in backward. They have the same arguments
+  /// as the forward calls and give the same bits.
   void insert_calls() {
     Insertions insertions;
     for (size_t at = 0; at < program_.instructions.size(); ++at) {

@@ -40,8 +40,8 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   return buckets;
 }
 
-/// Replaces gradients in the program's instructions by places in buckets, and inserts the buckets'
-/// instructions.
+/// Redirects the gradients that instructions write to places in buckets, and inserts the instructions that
+/// zero and reduce the buckets.
 class Bucketing {
  public:
   explicit Bucketing(CompileState& step)
@@ -101,7 +101,7 @@ class Bucketing {
   NodeId node_ = NodeId::none;
 };
 
-/// Replaces the marks of finished gradients by the all-reduces of the buckets that are full.
+/// Replaces the GradientsReady marks by all-reduces of full buckets.
 void all_reduce_buckets(CompileState& step) {
   const int64_t gradients = step.layout.whole().with_gradient();
   const std::vector<Range> buckets = reduction_buckets(gradients, step.options.all_reduce_bucket);

@@ -46,8 +46,8 @@ class Transfers {
   static constexpr int kParameterRank = 1, kInputRank = 2;
 
   LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
-    // The slot that is behind may have its maximum number of microbatches in flight while the other slot has
-    // already finished with them.
+    // One slot may still have its maximum number of microbatches in flight while the other slot has already
+    // finished them.
     const auto& in_flight = step_.options.in_flight;
     const int most = in_flight.empty()
                          ? 1

@@ -10,7 +10,7 @@ enum class Outcome {
   done,         ///< all configured epochs were trained
   stopped,      ///< a callback, such as early stopping, ended the run
   out_of_time,  ///< `max_time` was over
-  interrupted,  ///< a signal or `dtrain stop`; the run can be resumed
+  interrupted,  ///< a signal ended the run; it can be resumed
   failed,       ///< an error ended the run
 };
 

@@ -38,7 +38,7 @@ std::vector<double> sums_from(const Json& json) {
     const std::vector<Json>& values = run.items();
     const int64_t first = values.empty() ? -1 : values[0].as_int();
     if (first < 0 || first > count || static_cast<int64_t>(values.size()) - 1 > count - first)
-      throw UserError(fmt::format("'sums' has a run of {} from {} on", values.size(), first));
+      throw UserError(fmt::format("'sums' has {} numbers from place {} on", values.size(), first));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }

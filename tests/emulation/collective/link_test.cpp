@@ -9,7 +9,7 @@
 namespace dtrain {
 
 TEST_SUITE("gpu") {
-  TEST_CASE("what a link carries arrives whole although peer access damages copies") {
+  TEST_CASE("a link copies correctly even if peer access damages copies") {
     const emulation::OtherMachine machine(
         {.devices = 20, .memory_bytes = size_t{16} << 20, .peers = emulation::PeerAccess::corrupting});
     const auto from = make_gpu_context({DeviceId::Kind::gpu, 14}, false);

@@ -25,7 +25,7 @@ void check_refused(int version, const char* text) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("an NCCL that is too old is refused, with its version and path") {
+  TEST_CASE("an NCCL that is too old is an error with its version and path") {
     check_refused(22105, "NCCL 2.21.5 (/emulated/libnccl.so.2) is too old");
     check_refused(2804, "NCCL 2.8.4 (/emulated/libnccl.so.2) is too old");
     // Aborts correctly, but is older than the version that the program was built with.

@@ -22,7 +22,7 @@ std::string refusal_of(int gpu) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("which GPUs kernels run on that were compiled for some architectures") {
+  TEST_CASE("kernels run on GPUs of compatible architectures only") {
     const auto runs = [](const char* architectures, int capability, int driver = 13020) {
       return cuda::kernel_obstacle(architectures, capability, driver, 13020).empty();
     };
@@ -45,7 +45,7 @@ TEST_SUITE("gpu") {
           "10.9, 12.0 to 12.9, 12.0 and newer");
   }
 
-  TEST_CASE("a context of a GPU that has no kernels is refused") {
+  TEST_CASE("creating a context on a GPU without kernels is an error") {
     const OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);
@@ -54,7 +54,7 @@ TEST_SUITE("gpu") {
     CHECK(contains(gpu_obstacle(1), "7.5"));
   }
 
-  TEST_CASE("a context of a GPU whose driver is too old for PTX is refused") {
+  TEST_CASE("creating a context on a GPU whose driver is too old for the PTX is an error") {
     const OtherMachine machine({.oddities = {{1, {.capability = 100}}}, .driver = CUDART_VERSION - 1000});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);
@@ -62,7 +62,7 @@ TEST_SUITE("gpu") {
     CHECK(contains(why, "the driver has to compile"));
   }
 
-  TEST_CASE("a GPU that cannot be used is listed with the reason, beside the others") {
+  TEST_CASE("a GPU that cannot be used is listed with the reason") {
     const OtherMachine machine({.devices = 4,
                                 .oddities = {{0, {.capability = 75}},
                                              {1, {.set_device = cudaErrorDevicesUnavailable}},

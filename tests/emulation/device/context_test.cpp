@@ -12,7 +12,7 @@ namespace dtrain {
 using emulation::OtherMachine;
 
 TEST_SUITE("gpu") {
-  TEST_CASE("copies work where the system does not pin so much memory") {
+  TEST_CASE("copies work if the system cannot pin the memory") {
     const OtherMachine machine({.pinned_bytes = 4096});
     const auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
     context->attach();
@@ -28,7 +28,7 @@ TEST_SUITE("gpu") {
     CHECK(std::memcmp(back.data(), host.data(), kBytes) == 0);
   }
 
-  TEST_CASE("threads that have no core to themselves wait asleep") {
+  TEST_CASE("threads that share a core sleep while they wait") {
     const OtherMachine machine({});
     const auto busy = make_gpu_context({DeviceId::Kind::gpu, 0}, false, true);
     CHECK(emulation::sleepers().empty());
@@ -36,7 +36,7 @@ TEST_SUITE("gpu") {
     CHECK(emulation::sleepers() == std::set<int>{1});
   }
 
-  TEST_CASE("a GPU that cannot be used is left out when others are measured") {
+  TEST_CASE("GPUs that cannot be used are left out of the measurement") {
     const OtherMachine machine({.devices = 2, .oddities = {{0, {.capability = 75}}}});
     const std::vector<GpuSpeed> speeds = measure_gpus();
     REQUIRE(speeds.size() == 2);

@@ -34,14 +34,14 @@ constexpr uint64_t kMiB = 1 << 20;
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("addresses of the PCI bus") {
+  TEST_CASE("addresses of the PCI bus are parsed") {
     CHECK(pci_id(0, 0xc1, 0) == "0000:c1:00.0");
     CHECK(normalized_pci_id("00000000:C1:1f.0") == "0000:c1:1f.0");
     CHECK(normalized_pci_id("0000:0A:00.0") == "0000:0a:00.0");
     CHECK(normalized_pci_id("") == "");
   }
 
-  TEST_CASE("GPUs are listed with NVML's word on their memory, and none is started for that") {
+  TEST_CASE("GPUs are listed with the memory that NVML reports, without creating a CUDA context") {
     const FakeNvml nvml;
     const emulation::OtherMachine machine({.oddities = {{1, {.set_device = cudaErrorDevicesUnavailable}}}});
     const GpuReport report = gpu_report();
@@ -57,7 +57,7 @@ TEST_SUITE("gpu") {
     CHECK(report.gpus[0].uuid == "GPU-10101010-1010-1010-1010-101010101010");
   }
 
-  TEST_CASE("of a GPU that is split, the instance is described") {
+  TEST_CASE("a MIG instance is listed instead of its GPU") {
     const FakeNvml nvml;
     nvml.split(true);
     const emulation::OtherMachine machine({});
@@ -69,7 +69,7 @@ TEST_SUITE("gpu") {
     CHECK(gpus[1].memory_total == 1024 * kMiB);
   }
 
-  TEST_CASE("watched GPUs have CUDA's numbers, and others have none") {
+  TEST_CASE("watched GPUs have CUDA's indices, and other GPUs have none") {
     const FakeNvml nvml;
     const emulation::OtherMachine machine({});
     const std::vector<GpuLoad> loads = GpuWatch().look();

@@ -43,18 +43,18 @@ bool is_enabled(int a) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("peer access is enabled, and nothing is to be said of that") {
+  TEST_CASE("peer access is enabled without a note") {
     const OtherMachine machine(machine_with(PeerAccess::available));
     CHECK(note_of(2) == "");
     CHECK(is_enabled(2));
   }
 
-  TEST_CASE("GPUs without peer access are connected by the host, and nothing is to be said of that") {
+  TEST_CASE("GPUs without peer access are connected through the host without a note") {
     const OtherMachine machine(machine_with(PeerAccess::absent));
     CHECK(note_of(4) == "");
   }
 
-  TEST_CASE("peer access one way only is used") {
+  TEST_CASE("peer access in only one direction is used") {
     const OtherMachine machine(machine_with(PeerAccess::one_way));
     CHECK(note_of(6) == "");
     CHECK(is_enabled(6));
@@ -70,13 +70,13 @@ TEST_SUITE("gpu") {
     CHECK(std::count(all.begin(), all.end(), "gpu:8 and gpu:9" + note) == 1);
   }
 
-  TEST_CASE("peer access that damages what is copied is given up") {
+  TEST_CASE("peer access that damages copies is disabled") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
     CHECK(note_of(10).starts_with(": data copied by peer access arrive damaged"));
     CHECK_FALSE(is_enabled(10));
   }
 
-  TEST_CASE("DTRAIN_P2P=0 leaves peer access alone") {
+  TEST_CASE("DTRAIN_P2P=0 does not enable peer access") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
     setenv("DTRAIN_P2P", "0", 1);
     CHECK(note_of(12) == "");

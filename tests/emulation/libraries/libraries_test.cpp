@@ -87,17 +87,17 @@ const std::string kGood = fmt::format("{}: cuBLASLt 13.1.0 good NVRTC {} good cu
 
 }  // namespace
 
-TEST_CASE("cuDNN is opened after what it needs, and all are listed with their versions and paths") {
+TEST_CASE("cuDNN is opened after the libraries that it needs, and all are listed with versions and paths") {
   CHECK(open_cudnn_with("good", "") == kGood);
   CHECK(open_cudnn_with("", "good") == kGood);
 }
 
-TEST_CASE("a cuDNN for another CUDA is passed over for the one that the build knows") {
+TEST_CASE("a cuDNN for another CUDA version is skipped in favor of the one found by the build") {
   CHECK(open_cudnn_with("other_cuda", "good") == kGood);
   CHECK(open_cudnn_with("old", "good") == kGood);
 }
 
-TEST_CASE("a cuDNN for another CUDA is an error that names it and what it does not go with") {
+TEST_CASE("a cuDNN for another CUDA version is an error that names both") {
   const std::string why = open_cudnn_with("other_cuda", "");
   CHECK(has(why,
             fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, but "
@@ -109,7 +109,7 @@ TEST_CASE("a cuDNN for another CUDA is an error that names it and what it does n
   CHECK(has(why, "LD_LIBRARY_PATH"));
 }
 
-TEST_CASE("a cuDNN that is older than the program's is an error") {
+TEST_CASE("a cuDNN that is older than the program's headers is an error") {
   const std::string why = open_cudnn_with("old", "");
   CHECK(has(why, "cuDNN 9.0.0 ("));
   CHECK(has(why, fmt::format("is older than the {} that this program was built for", kVersion)));

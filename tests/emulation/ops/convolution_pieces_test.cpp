@@ -36,7 +36,7 @@ std::unique_ptr<Convolution> in_pieces(Device& device, const ConvolutionSpec& sp
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("images of a piece: even pieces within the limits, which begin where cuDNN can read") {
+  TEST_CASE("pieces of a batch are even, within the limits, and begin at addresses that cuDNN can read") {
     using enum DType;
     ConvolutionSpec spec = spec_of(8, 4, 6, 3, 1, 1, {});  // 8x10x4 and 6x8x6 elements
     CHECK(cuda::images_per_piece(spec, float32) == 3);
@@ -58,8 +58,8 @@ TEST_SUITE("gpu") {
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 8}) == 8);
     CHECK_THROWS_WITH_AS(
         cuda::images_per_piece(spec, bfloat16, {.elements = 35 * 7}),
-        "cuDNN computes arrays of at most 245 elements; 8 images of up to 35 each, the least it "
-        "can be given at a time here, have more",
+        "cuDNN supports arrays of at most 245 elements, and 8 images of up to 35 elements each, the "
+        "smallest possible part of the batch here, have more",
         Unsupported);
     // More than 2^31 elements; no test allocates such arrays.
     spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});
@@ -69,7 +69,7 @@ TEST_SUITE("gpu") {
     CHECK_THROWS_AS(cuda::images_per_piece(spec, float32), Unsupported);
   }
 
-  TEST_CASE("convolutions in pieces are those of the whole batch") {
+  TEST_CASE("convolutions in pieces give the results of the whole batch") {
     setenv("DTRAIN_FILTER_GRADIENT", "float32",
            1);  // otherwise each piece's gradient would be rounded before the addition
     ConvolutionSpec strided = spec_of(8, 5, 7, 3, 2, 1, {0, 1, 0, 1}),
@@ -93,7 +93,7 @@ TEST_SUITE("gpu") {
     unsetenv("DTRAIN_FILTER_GRADIENT");
   }
 
-  TEST_CASE("more images than cuDNN takes are cut into pieces") {
+  TEST_CASE("a batch that is too large for cuDNN is divided into pieces") {
     ConvolutionSpec spec = spec_of(2, 1, 2, 2, 1, 1, {});
     spec.batch = 65540;
     for (const DType type : {DType::float32, DType::float16}) {
@@ -104,7 +104,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("what is slow is said") {
+  TEST_CASE("slow convolutions are reported") {
     const auto warning = [](const ConvolutionSpec& spec) {
       return gpu_device({})->ops().convolution(spec)->remarks().warning;
     };
@@ -112,8 +112,7 @@ TEST_SUITE("gpu") {
     CHECK(warning(spec) == "");
     {
       const OtherMachine machine({.dnn_elements = 100});
-      CHECK(contains(warning(spec),
-                     "engine 0, its general and slowest, for forward, data gradient, filter gradient"));
+      CHECK(contains(warning(spec), "engine 0, its slowest, for forward, data gradient, filter gradient"));
     }
     ConvolutionSpec refused = spec_of(11, 3, 4, 3, 1, 1, {});
     refused.dilation_height = 2;

@@ -41,7 +41,8 @@ ConvolutionSpec spec_of_one_channel() {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("filters' gradients are of float32 for float16, of the compute type for bfloat16, or as asked") {
+  TEST_CASE(
+      "filter gradients use float32 for float16, the compute type for bfloat16, or the requested type") {
     struct Row {
       DType type;
       const char* wanted;
@@ -65,14 +66,14 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("filters' gradients are of the other type where cuDNN has no engine for the one") {
+  TEST_CASE("filter gradients use the other type if cuDNN has no engine for the first") {
     ConvolutionSpec spec = spec_of_one_channel();
     spec.kernel_height = 1;  // the emulated float32 engines support only square kernels
     const auto device = gpu_device({.type = DType::float16});
     CHECK(filter_gradient(*device, spec, 1, 1)[0] == static_cast<float>(spec.batch * 9 * 9));
   }
 
-  TEST_CASE("an unknown type of filters' gradients is refused") {
+  TEST_CASE("an unknown type of filter gradients is an error") {
     const Wanted wanted("float64");
     const auto device = gpu_device({.type = DType::bfloat16});
     CHECK_THROWS_WITH_AS(

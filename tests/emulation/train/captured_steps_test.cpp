@@ -54,7 +54,7 @@ struct WithoutGraphs {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("where one GPU refuses to capture, all go on without graphs to the same losses") {
+  TEST_CASE("if one GPU rejects a capture, all GPUs continue without graphs and give the same losses") {
     if (gpu_presence().count < 2) return;
     for (const std::string set : {"train.accumulate=1", "train.accumulate=3"}) {
       CAPTURE(set);
@@ -84,7 +84,7 @@ TEST_SUITE("gpu") {
     CHECK(plain.refusals.empty());
   }
 
-  TEST_CASE("predictions of a batch size allocate once, in 16 bits too") {
+  TEST_CASE("predictions of one batch size allocate once, also in 16 bits") {
     if (gpu_presence().count < 2) return;
     for (const std::string strategy :
          {"strategy={single: {device: 'gpu:0'}}",
@@ -102,7 +102,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("replayed evaluations are of the data set that they are asked for") {
+  TEST_CASE("replayed evaluations read the requested data set") {
     const RunConfig config = config_from(
         kDenseRun, {"strategy={single: {device: 'gpu:0'}}", "dataset.cache=device",
                     "dataset.train.synthetic.samples=8", "dataset.validation.synthetic.samples=8"});

@@ -56,7 +56,7 @@ int64_t count(const std::vector<std::string>& lines, const std::string& part) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a run says once which convolutions are slow, and of what type their gradients are") {
+  TEST_CASE("a run reports slow convolutions, and the type of their gradients, once") {
     const Said plain = run_with(INT32_MAX);
     CHECK(count(plain.warnings, "engine 0") == 0);
     CHECK(count(plain.notes, "filter gradients in bfloat16; DTRAIN_FILTER_GRADIENT=float32") == 1);

@@ -34,7 +34,7 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("auto leaves out GPUs that cannot run the program, and says so") {
+  TEST_CASE("device: auto leaves out GPUs that cannot run the program, with a warning") {
     const emulation::OtherMachine machine({.devices = 3, .oddities = {{1, {.capability = 75}}}});
     const RunConfig config = run_on("{mirrored: {devices: auto}}");
     CHECK(names(config) == Names{"gpu:0", "gpu:2"});
@@ -46,7 +46,7 @@ TEST_SUITE("gpu") {
     CHECK(emulation::contexts().empty());
   }
 
-  TEST_CASE("a GPU that is named and cannot run the program is an error at its place") {
+  TEST_CASE("naming a GPU that cannot run the program is an error at its source location") {
     const emulation::OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     std::string refusal;
     try {
@@ -58,7 +58,7 @@ TEST_SUITE("gpu") {
           refusal.npos);
   }
 
-  TEST_CASE("auto warns where the CPU takes the place of GPUs that cannot be used") {
+  TEST_CASE("device: auto warns if it uses the CPU because no GPU can be used") {
     {
       const emulation::OtherMachine machine({.devices = 1, .oddities = {{0, {.capability = 61}}}});
       const RunConfig config = run_on("{single: {device: auto}}");

@@ -49,7 +49,7 @@ int largest_batch_of(const std::string& refusal) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("the largest batch that fits does, beside the kernels and graphs that the driver loads") {
+  TEST_CASE("the largest batch that fits leaves memory for the kernels and graphs that the driver loads") {
     const SmallGpu gpu;
     std::string refusal;
     try {

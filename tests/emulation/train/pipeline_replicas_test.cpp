@@ -25,7 +25,7 @@ struct FourGpus {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("replicated pipelines load the update's kernels when no sum is under way") {
+  TEST_CASE("replicated pipelines load the kernels of the update while no reduction runs") {
     const std::vector<double> alone = losses_of(kDenseRun, {"strategy=single", "train.epochs=3"});
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const FourGpus gpus(seed);

@@ -55,7 +55,7 @@ Counts counts_of(const std::string& name, std::vector<std::string> sets) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a step is few kernels") {
+  TEST_CASE("a step runs few kernels") {
     const Counts mlp = counts_of(
         "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
     CHECK(mlp.nodes <= 21);  // two are relu, which cuBLASLt could fuse but maps NaN to 0
@@ -76,7 +76,7 @@ TEST_SUITE("gpu") {
     CHECK(large.nodes <= 568);
   }
 
-  TEST_CASE("sums over GPUs go ahead of other kernels, in captured steps too") {
+  TEST_CASE("reductions over GPUs have a higher priority than other kernels, also in captured steps") {
     if (gpu_presence().count < 2) return;
     const Counts counts =
         counts_of(config_from(kDenseRun, {"strategy={mirrored: {devices: ['gpu:0', 'gpu:1']}}"}));

@@ -96,14 +96,14 @@ End end_of_case(const std::string& name) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("own process: a GPU of two replicas breaks" * doctest::skip()) {
+  TEST_CASE("own process: a GPU of two replicas fails" * doctest::skip()) {
     train_here({kMirrored}, break_second);
   }
-  TEST_CASE("own process: a GPU of two breaks whose aborted sums never end" * doctest::skip()) {
+  TEST_CASE("own process: a GPU of two replicas fails and aborted reductions never end" * doctest::skip()) {
     emulation::block_nccl_aborts(true);
     train_here({kMirrored}, break_second);
   }
-  TEST_CASE("own process: a GPU of a pipeline breaks" * doctest::skip()) {
+  TEST_CASE("own process: a GPU of a pipeline fails" * doctest::skip()) {
     emulation::restart({.eagerness = 0});  // the second GPU's first operation starts when all threads wait
     train_here({kPipeline}, break_second);
   }
@@ -111,10 +111,10 @@ TEST_SUITE("gpu") {
     train_here({kSingle, "train.step_timeout=1 second"}, [] { emulation::block_graph_launches(0); });
   }
 
-  TEST_CASE("replicas whose sums cannot be aborted end with the name of the GPU that failed") {
+  TEST_CASE("an error names the failed GPU even if the replicas' reductions cannot be aborted") {
     if (gpu_presence().count < 2) return;
-    for (const char* name : {"own process: a GPU of two replicas breaks",
-                             "own process: a GPU of two breaks whose aborted sums never end"}) {
+    for (const char* name : {"own process: a GPU of two replicas fails",
+                             "own process: a GPU of two replicas fails and aborted reductions never end"}) {
       CAPTURE(name);
       const End end = end_of_case(name);
       CAPTURE(end.said);
@@ -124,9 +124,9 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("a pipeline whose second GPU fails ends with its name, though the first waits for it for ever") {
+  TEST_CASE("an error names the failed second GPU of a pipeline while the first waits for it") {
     if (gpu_presence().count < 2) return;
-    const End end = end_of_case("own process: a GPU of a pipeline breaks");
+    const End end = end_of_case("own process: a GPU of a pipeline fails");
     CAPTURE(end.said);
     CHECK(end.code == 1);
     CHECK(end.said.starts_with("error: gpu:1: "));
@@ -143,7 +143,7 @@ TEST_SUITE("gpu") {
     CHECK(end.seconds < 20);
   }
 
-  TEST_CASE("a single GPU that fails ends the run with its name and with advice") {
+  TEST_CASE("a single GPU that fails ends the run with an error that names it and gives advice") {
     if (gpu_presence().count < 1) return;
     const TempDir directory;
     Accident recorder([] { emulation::break_device(0); });
@@ -159,7 +159,7 @@ TEST_SUITE("gpu") {
     emulation::repair_devices();
   }
 
-  TEST_CASE("a step in which GPUs stall ends the run, and says where and what to do") {
+  TEST_CASE("a stalled step ends the run with an error that says where, and what to do") {
     if (gpu_presence().count < 2) return;
     const TempDir directory;
     Accident recorder([] { emulation::block_graph_launches(1); });
@@ -175,7 +175,7 @@ TEST_SUITE("gpu") {
     CHECK(recorder.losses.size() <= 14);
   }
 
-  TEST_CASE("an error that only NCCL sees ends the run, and says so") {
+  TEST_CASE("an error that only NCCL reports ends the run with a message") {
     if (gpu_presence().count < 2) return;
     const TempDir directory;
     Accident recorder([] { emulation::lose_nccl_link(1); });
@@ -189,7 +189,7 @@ TEST_SUITE("gpu") {
     CHECK(recorder.losses.size() <= 14);
   }
 
-  TEST_CASE("plans may take longer to make than a step may stall") {
+  TEST_CASE("making a plan may take longer than train.step_timeout") {
     if (gpu_presence().count < 1) return;
     constexpr auto kImages = R"(
 model:

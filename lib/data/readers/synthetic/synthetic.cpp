@@ -196,7 +196,7 @@ void add_synthetic(Registry<Reader>& table) {
                 "how the inputs are distributed; integers are uniform in [low, high)")
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")
       .optional("targets", &SyntheticOptions::targets, "each target, by output name")
-      .optional("seed", &SyntheticOptions::seed, "other seeds give other samples")
+      .optional("seed", &SyntheticOptions::seed, "seed of the samples")
       .rule([](const SyntheticOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");

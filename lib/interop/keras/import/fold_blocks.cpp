@@ -82,8 +82,8 @@ class BlockFolder {
     return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) + (has_weights(layer(first)) ? 1 : 0);
   }
 
-  /// Returns whether a run of the same size with at least as many copies starts within the first copy and
-  /// makes a more natural block.
+  /// Returns whether a better run starts within the first copy: one of the same size, with at least as many
+  /// copies and a higher rank.
   bool begins_better_later(size_t first, const BlockRun& run) const {
     if (run.block) return false;
     const int rank = rank_of(first, run);

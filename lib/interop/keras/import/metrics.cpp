@@ -103,14 +103,13 @@ class MetricReader {
     if (!metric->check(output_.spec, *target_, [&](const std::string& message) { why = message; }))
       return leave_out(object, why);
     const Json in_keras_too = in_keras(metric);
-    if (in_keras_too.is_null())
-      return leave_out(object, "dtrain counts it in another way for such an output");
+    if (in_keras_too.is_null()) return leave_out(object, "dtrain computes it differently for such an output");
     for (const auto& [key, value] : others)
       if (const Json* same = option_in(in_keras_too, key); !same || !is_equal(*same, value))
         return leave_out(object, fmt::format("it has {}: {}", key, value.dump()));
     const ConfigNode* named = node.is_mapping() ? node.entries().front().second.find("name") : nullptr;
     if (!names_.insert(named ? named->text() : metric.name).second)
-      return leave_out(object, "it is there twice");
+      return leave_out(object, "it occurs twice");
     metrics_.push_back(node);
   }
 

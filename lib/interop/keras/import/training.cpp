@@ -125,7 +125,7 @@ class TrainingReader {
         add_problem(fmt::format("the loss {} has {}: {}", object.shown(), key, value.dump()));
     }
     if (kind == "huber" && !object.options.entries().empty() && !object.options.find("delta"))
-      left_out_.emplace_back("the delta of Huber, which this Keras does not save: dtrain takes 1");
+      left_out_.emplace_back("the delta of Huber, which this version of Keras does not save: dtrain uses 1");
     options.add("weight", weight);
     return options.node();
   }
@@ -195,7 +195,8 @@ class TrainingReader {
     const double epsilon = value.as_double();
     options.add(key, Json(epsilon * epsilon));
     left_out_.push_back(
-        fmt::format("the place of {}'s epsilon: this Keras adds {:g} to the root, dtrain {:g} below it",
+        fmt::format("the position of {}'s epsilon: this version of Keras adds {:g} to the square root, "
+                    "dtrain adds {:g} under it",
                     options.kind(), epsilon, epsilon * epsilon));
   }
 
@@ -273,11 +274,11 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
   if (!state)
     result.left_out.push_back(
         arrays.empty() ? std::string("the optimizer's state, which the file does not have")
-                       : fmt::format("the optimizer's state: {} arrays are not those of {} for {} weights",
+                       : fmt::format("the optimizer's state: its {} arrays do not match {} for {} weights",
                                      arrays.size(), optimizer.name, trained.size()));
   else if (!state->iteration)
-    result.left_out.push_back(
-        fmt::format("the number of steps, which this Keras does not save with {}", optimizer.name));
+    result.left_out.push_back(fmt::format(
+        "the number of steps, which this version of Keras does not save with {}", optimizer.name));
   if (state) result.state = std::move(*state);
   for (auto& [slot, by_weight] : result.state.slots)
     for (const KerasModelLayer* layer : imported.moved_channels)

@@ -37,7 +37,8 @@ struct ReluOptions {
         .example("{max_value: 6}")
         .optional("max_value", &O::max_value, "the greatest output; above the threshold")
         .optional("negative_slope", &O::negative_slope, "slope below the threshold", at_least(0.0))
-        .optional("threshold", &O::threshold, "where x begins", at_least(0.0))
+        .optional("threshold", &O::threshold, "the smallest x that is not scaled by negative_slope",
+                  at_least(0.0))
         .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
           if (o.max_value && !(static_cast<float>(*o.max_value) > static_cast<float>(o.threshold)))
             report_unexpected(*node.find("max_value"), "relu's max_value",
@@ -64,7 +65,7 @@ struct LeakyReluOptions {
   static Schema<LeakyReluOptions> schema() {
     return Schema<LeakyReluOptions>("x where positive, else negative_slope x.")
         .example("{negative_slope: 0.1}")
-        .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope where negative", at_least(0.0));
+        .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope for negative x", at_least(0.0));
   }
 
   static Made make(const LeakyReluOptions& o) {
@@ -78,7 +79,8 @@ struct EluOptions {
   static Schema<EluOptions> schema() {
     return Schema<EluOptions>("x where positive, else alpha (exp(x) - 1).")
         .example("{alpha: 0.5}")
-        .optional("alpha", &EluOptions::alpha, "minus the limit for x to minus infinity", at_least(0.0));
+        .optional("alpha", &EluOptions::alpha, "the output approaches -alpha for large negative x",
+                  at_least(0.0));
   }
 
   static Made make(const EluOptions& o) { return made(with_alpha(Activation::elu, o.alpha)); }
@@ -105,7 +107,8 @@ struct HardSigmoidOptions {
     return Schema<HardSigmoidOptions>(
                "slope x + 1/2 between 0 and 1. The slope is 1/6 in Keras 3, and was 0.2 in Keras 1 and 2.")
         .example("{slope: 0.2}")
-        .optional("slope", &HardSigmoidOptions::slope, "of the line through 1/2", greater_than(0.0))
+        .optional("slope", &HardSigmoidOptions::slope, "slope of the line through (0, 1/2)",
+                  greater_than(0.0))
         .short_by_default();
   }
 

@@ -43,7 +43,7 @@ struct PreluOptions {
     static const auto schema =
         Schema<O>("x where positive, else alpha x, with a trained alpha for each element of a sample.")
             .example("{shared_axes: 1}")
-            .optional("alpha_initializer", &O::alpha_initializer, "how alpha begins")
+            .optional("alpha_initializer", &O::alpha_initializer, "initial values of alpha")
             .optional("shared_axes", &O::shared_axes,
                       "axes, counted from 1, along which elements share one alpha: [1, 2] gives one alpha "
                       "per channel of images")

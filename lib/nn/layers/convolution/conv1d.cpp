@@ -51,11 +51,11 @@ struct Conv1DOptions {
                 "'same' pads with zeros to ceil(extent / stride); 'causal' at the beginning only, so that no "
                 "output depends on later positions")
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent())
-            .optional("activation", &O::activation, "what follows")
+            .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("kernel_initializer", &O::kernel_initializer,
-                      "how the [length, channels, filters] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+                      "initial values of the [length, channels, filters] kernel")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
             .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
     return schema;
   }

@@ -25,11 +25,11 @@ const Schema<ConvOptions<Size>>& conv_schema() {
           .optional("strides", &O::strides, fmt::format("steps of the kernel over the {}", Of::kName))
           .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
           .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-          .optional("activation", &O::activation, "what follows")
+          .optional("activation", &O::activation, "activation function of the output")
           .optional("use_bias", &O::use_bias, "add a bias")
           .optional("kernel_initializer", &O::kernel_initializer,
-                    fmt::format("how the [{}, channels, filters] kernel begins", Of::kAxes))
-          .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+                    fmt::format("initial values of the [{}, channels, filters] kernel", Of::kAxes))
+          .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
           .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
   return schema;
 }

@@ -29,17 +29,18 @@ struct TransposeOptions {
             .example("{filters: 16, kernel_size: 2, strides: 2}")
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
-            .optional("strides", &O::strides, "how far neighbours of the input are apart in the output")
+            .optional("strides", &O::strides,
+                      "distance in the output between neighboring pixels of the input")
             .optional("padding", &O::padding, "'same' gives strides times the input's extent")
             .optional("output_padding", &O::output_padding,
                       "pixels added at the bottom and right; less than the strides",
                       at_least(std::optional<int64_t>(0)))
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-            .optional("activation", &O::activation, "what follows")
+            .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("kernel_initializer", &O::kernel_initializer,
-                      "how the [height, width, filters, channels] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+                      "initial values of the [height, width, filters, channels] kernel")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
             .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"})
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               const int64_t stride = std::min(o.strides.height, o.strides.width);

@@ -28,11 +28,11 @@ struct DepthwiseOptions {
             .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
                       extent())
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-            .optional("activation", &O::activation, "what follows")
+            .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("depthwise_initializer", &O::depthwise_initializer,
-                      "how the [height, width, channels, depth_multiplier] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+                      "initial values of the [height, width, channels, depth_multiplier] kernel")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
             .details({"activation", "use_bias", "depthwise_initializer", "bias_initializer"});
     return schema;
   }

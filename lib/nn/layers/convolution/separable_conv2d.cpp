@@ -34,13 +34,13 @@ struct SeparableOptions {
             .optional("dilation_rate", &O::dilation_rate, "distance between the first kernel's elements")
             .optional("depth_multiplier", &O::depth_multiplier,
                       "channels between the convolutions for each input channel", extent())
-            .optional("activation", &O::activation, "what follows")
+            .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("depthwise_initializer", &O::depthwise_initializer,
-                      "how the [height, width, channels, depth_multiplier] kernel begins")
+                      "initial values of the [height, width, channels, depth_multiplier] kernel")
             .optional("pointwise_initializer", &O::pointwise_initializer,
-                      "how the [1, 1, channels * depth_multiplier, filters] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+                      "initial values of the [1, 1, channels * depth_multiplier, filters] kernel")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
             .details({"activation", "use_bias", "depthwise_initializer", "pointwise_initializer",
                       "bias_initializer"});
     return schema;

@@ -24,10 +24,11 @@ struct DenseOptions {
                       "size of the output's last axis; `auto`, in the layer of an output of the model: "
                       "the number of classes, or the width of the target, in the training split",
                       or_auto(extent()))
-            .optional("activation", &O::activation, "what follows")
+            .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("kernel_initializer", &O::kernel_initializer, "how the [inputs, units] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .optional("kernel_initializer", &O::kernel_initializer,
+                      "initial values of the [inputs, units] kernel")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
             .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
     return schema;
   }

@@ -31,11 +31,12 @@ struct BatchNormalizationOptions {
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
-            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
-            .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
+            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
+            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
+            .optional("moving_mean_initializer", &O::moving_mean_initializer,
+                      "initial value of the moving mean")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
-                      "how the variance's average begins")
+                      "initial value of the moving variance")
             .optional("synchronized", &O::synchronized,
                       "in training, compute mean and variance over the rows of all replicas, as on one "
                       "device; otherwise each replica uses its own rows")

@@ -19,8 +19,8 @@ struct LayerNormalizationOptions {
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
-            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
+            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
+            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
             .details({"epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
     return schema;
   }

@@ -19,8 +19,9 @@ struct Pooling1DOptions {
             .optional("pool_size", &O::pool_size, "extent of the window", extent())
             .optional("strides", &O::strides, "steps of the window over the sequence; pool_size if null",
                       between<std::optional<int64_t>>(1, 1 << 30))
-            .optional("padding", &O::padding,
-                      "'same' lets windows reach over the ends, to ceil(extent / stride) of them");
+            .optional(
+                "padding", &O::padding,
+                "with 'same', windows may extend beyond the ends; there are ceil(extent / stride) windows");
     return schema;
   }
 };

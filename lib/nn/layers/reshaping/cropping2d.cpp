@@ -12,7 +12,7 @@ struct CroppingOptions {
 
   static const Schema<CroppingOptions>& schema() {
     static const auto schema =
-        Schema<CroppingOptions>("Crops images: removes pixels at their sides.")
+        Schema<CroppingOptions>("Crops images: removes pixels at the edges.")
             .example("{cropping: [1, 2]}")
             .optional("cropping", &CroppingOptions::cropping, fmt::format("pixels: {}", kPadding2Forms))
             .positional("cropping");

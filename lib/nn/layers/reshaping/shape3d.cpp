@@ -30,7 +30,7 @@ struct Cropping3DOptions {
 
   static const Schema<Cropping3DOptions>& schema() {
     static const auto schema =
-        Schema<Cropping3DOptions>("Crops volumes: removes pixels at their sides.")
+        Schema<Cropping3DOptions>("Crops volumes: removes pixels at the edges.")
             .example("{cropping: [1, 2, 0]}")
             .optional("cropping", &Cropping3DOptions::cropping, fmt::format("pixels: {}", kPadding3Forms))
             .positional("cropping");

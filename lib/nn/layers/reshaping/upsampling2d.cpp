@@ -23,11 +23,11 @@ struct UpSamplingOptions {
   static const Schema<UpSamplingOptions>& schema() {
     using O = UpSamplingOptions;
     static const auto schema =
-        Schema<O>("Images that are larger by whole factors: each pixel several times, or interpolated.")
+        Schema<O>("Enlarges images by integer factors: repeats each pixel, or interpolates.")
             .example("{size: 2}")
             .optional("size", &O::size, "factors by which the height and the width grow")
             .optional("interpolation", &O::interpolation,
-                      "'bilinear' interpolates between the middles of the pixels")
+                      "'bilinear' interpolates between the centers of the pixels")
             .positional("size");
     return schema;
   }

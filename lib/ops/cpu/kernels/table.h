@@ -18,7 +18,7 @@ struct ChannelLayout {
   int64_t blocks = 1, pixels = 1, inner = 1;
   DTRAIN_HOST_DEVICE int64_t channels() const { return blocks * inner; }
 };
-/// Normalisation of each channel (math::Normalizer), arrays of [channels].
+/// Normalization of each channel (math::Normalizer), arrays of [channels].
 struct NormalizedChannels {
   const float *mean, *scale, *shift;
 };

@@ -107,7 +107,7 @@ auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const
   }
 }
 
-/// Calls describe() with the full batch normalisation description.
+/// Calls describe() with the full batch normalization description.
 template <class Primitive, class Hint, class... Gradient>
 auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
                             normalization_flags flags, const memory::desc& image,

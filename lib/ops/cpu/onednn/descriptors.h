@@ -49,7 +49,7 @@ dnnl::pooling_backward::primitive_desc pooling_backward_desc(
     const dnnl::engine& engine, const PoolingSpec& spec,
     const dnnl::pooling_forward::primitive_desc& forward);
 
-/// Returns the descriptor of a batch normalisation with scale and shift, even if the spec has none.
+/// Returns the descriptor of a batch normalization with scale and shift, even if the spec has none.
 dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
     const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training);
 dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(

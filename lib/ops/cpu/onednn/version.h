@@ -20,10 +20,10 @@ Desc first_accepted(Desc desc, const Accept& accept) {
 
 /// True if pooling descriptors take a dilation.
 constexpr bool kDilatedPooling = true;
-/// True if batch normalisation descriptors take source and destination (and their gradients) instead of one
+/// True if batch normalization descriptors take source and destination (and their gradients) instead of one
 /// image (and its gradient).
 constexpr bool kBothImages = true;
-/// False if the backward pass of a batch normalisation with use_shift rejects DNNL_ARG_SHIFT. oneDNN 2 reads
+/// False if the backward pass of a batch normalization with use_shift rejects DNNL_ARG_SHIFT. oneDNN 2 reads
 /// it.
 constexpr bool kBackwardTakesShift = false;
 

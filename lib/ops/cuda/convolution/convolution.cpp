@@ -122,13 +122,10 @@ class DnnBackedConvolution final : public Convolution {
     look("filter gradient", filter_, spec_.training);
     std::vector<std::string> slow;
     if (!direct.empty())
-      slow.push_back(
-          fmt::format("cuDNN has no engine for {}: dtrain's own kernels compute that, which are "
-                      "simple and slow",
-                      fmt::join(direct, ", ")));
+      slow.push_back(fmt::format("cuDNN has no engine for {}: dtrain's own kernels compute it, which is slow",
+                                 fmt::join(direct, ", ")));
     if (!general.empty())
-      slow.push_back(
-          fmt::format("cuDNN has only engine 0, its general and slowest, for {}", fmt::join(general, ", ")));
+      slow.push_back(fmt::format("cuDNN has only engine 0, its slowest, for {}", fmt::join(general, ", ")));
     Remarks remarks{fmt::format("{}", fmt::join(slow, "; ")), ""};
     if (filter_ && ops_.compute_type() != DType::float32) remarks.note = gradient_note();
     return remarks;
@@ -168,7 +165,7 @@ class DnnBackedConvolution final : public Convolution {
   std::string gradient_note() const {
     const bool rounded = filter_->weights_type() == ops_.compute_type();
     return fmt::format(
-        "cuDNN gives convolutions' filter gradients in {}; DTRAIN_FILTER_GRADIENT={} in the "
+        "cuDNN computes convolutions' filter gradients in {}; DTRAIN_FILTER_GRADIENT={} in the "
         "environment asks for {}",
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));

@@ -1,11 +1,11 @@
-// Batch normalisation of NHWC images, or rows.
+// Batch normalization of NHWC images, or rows.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
 
 namespace dtrain::cuda {
 namespace {
 
-/// Code shared by plain and synchronised batch normalisation: tilings, buffer layouts, and passes over all
+/// Code shared by plain and synchronized batch normalization: tilings, buffer layouts, and passes over all
 /// elements.
 template <class T>
 class Passes {
@@ -157,7 +157,8 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
       : passes_(passes), channels_(channels), replicas_(replicas) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
-  /// The number of rows of all replicas, then the same as for plain batch normalisation.
+  /// The size of the number of rows of all replicas, followed by the statistics that plain batch
+  /// normalization saves.
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 
   void moments(const TrainingArguments& args, double* mine) override {

@@ -1,4 +1,4 @@
-// Kernels of batch normalisation of [rows, channels]. Forward and backward take two passes each; the first
+// Kernels of batch normalization of [rows, channels]. Forward and backward take two passes each; the first
 // computes the sums per channel.
 //
 // y = scale (x - mean) + shift, where the part of the mean that float32 cannot represent is included in the

@@ -1,4 +1,4 @@
-// Layer normalisation of rows. The forward pass reads memory once; the backward pass reads it once for the
+// Layer normalization of rows. The forward pass reads memory once; the backward pass reads it once for the
 // parameters' gradients and once for the input's gradient.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reductions/column_sum.h"
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     T* const dx = diff_src + r * columns;
     const float m = mean[r], inverse = inverse_deviation[r];
     float total = 0.0f, dot = 0.0f;
-    // Loads the gradients with respect to the normalised values.
+    // Loads the gradients with respect to the normalized values.
     const auto load_gradients = [&](int64_t c, const Raw<N, T>& diffs, float(&gradients)[N]) {
       load_or(1.0f, gamma, c, gradients);
 #pragma unroll
