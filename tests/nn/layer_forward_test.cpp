@@ -147,14 +147,16 @@ TEST_CASE("prelu's gradients are 0 at input 0") {
 }
 
 TEST_CASE("softmax is computed over the last axis") {
-  LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
-  Doubles expected;
-  for (size_t r = 0; r < 4; ++r) {
-    double sum = 0;
-    for (size_t c = 0; c < 3; ++c) sum += std::exp(run.inputs[0][r * 3 + c]);
-    for (size_t c = 0; c < 3; ++c) expected.push_back(std::exp(run.inputs[0][r * 3 + c]) / sum);
+  for (const char* yaml : {"softmax", "activation: softmax"}) {
+    LayerRun run({yaml, {{"x", {2, 3}}}});
+    Doubles expected;
+    for (size_t r = 0; r < 4; ++r) {
+      double sum = 0;
+      for (size_t c = 0; c < 3; ++c) sum += std::exp(run.inputs[0][r * 3 + c]);
+      for (size_t c = 0; c < 3; ++c) expected.push_back(std::exp(run.inputs[0][r * 3 + c]) / sum);
+    }
+    check_values(run.forward(), expected);
   }
-  check_values(run.forward(), expected);
 }
 
 TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inference") {

@@ -131,6 +131,7 @@ const std::vector<LayerCase>& cases() {
       {"activation: softsign", {kRow}},
       {"activation: exponential", {kRow}},
       {"activation: softmax", {kImage}},
+      {"softmax", {kImage}},
       {"prelu", {kImage}},
       {"prelu", {kRow}},
       {"prelu: {shared_axes: [1, 2]}", {kDeepImage}},

@@ -63,6 +63,7 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("cropping2d: [[1, 2], [0, 3]]", {5, 6, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("batch_normalization", {2, 3, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("activation: softmax", {2, 3}) == Shape{2, 3});
+  CHECK(shape_of("softmax", {2, 3}) == Shape{2, 3});
   CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
   CHECK(output_of("concatenate: {axis: 1}", {{"x", {2, 3}}, {"y", {1, 3}}}).shape == Shape{3, 3});
   const TensorSpec embedded =
@@ -191,7 +192,7 @@ TEST_CASE("errors name expected and found shapes") {
     check_error(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
-       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "prelu"})
+       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "softmax", "prelu"})
     check_error(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_error(yaml, {row}, "expected at least two inputs, found 1");

@@ -171,7 +171,6 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"swish", "activation", "write activation: silu"},
     {"tanh", "activation", "write activation: tanh"},
     {"sigmoid", "activation", "write activation: sigmoid"},
-    {"softmax", "activation", "write activation: softmax"},
     {"relu6", "activation", "write activation: relu6"},
     {"selu", "activation", "write activation: selu"},
     {"mish", "activation", "write activation: mish"},

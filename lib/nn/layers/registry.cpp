@@ -16,6 +16,7 @@ const Registry<Layer>& registry<Layer>() {
     add_batch_normalization(t);
     add_layer_normalization(t);
     add_activation(t);
+    add_softmax(t);
     add_prelu(t);
     add_dropout(t);
     add_flatten(t);

@@ -34,6 +34,7 @@ void add_reshape(Registry<Layer>& table);
 void add_separable_conv2d(Registry<Layer>& table);
 void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d
 void add_shape3d(Registry<Layer>& table);  // zero_padding3d, cropping3d, upsampling3d
+void add_softmax(Registry<Layer>& table);
 void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 
