@@ -191,8 +191,8 @@ TEST_CASE("errors name expected and found shapes") {
     check_error(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
     check_error(yaml, {row, row}, "expected one input, found 2");
   }
-  for (const char* yaml :
-       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "softmax", "prelu"})
+  for (const char* yaml : {"dense: {units: 1}", "batch_normalization", "layer_normalization",
+                           "activation: softmax", "softmax", "prelu"})
     check_error(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_error(yaml, {row}, "expected at least two inputs, found 1");

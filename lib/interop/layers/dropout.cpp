@@ -8,30 +8,34 @@ namespace dtrain {
 
 namespace {
 
-/// Dropout is the identity at inference.
-void dropout_to_onnx(OnnxLayer& layer) {
+/// Dropout and noise are the identity at inference.
+void identity_to_onnx(OnnxLayer& layer) {
+  layer.set_output(layer.input(0, layer.layout()), layer.layout());
+}
+void identity_to_torch(TorchLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }
 
-ConfigNode dropout_from_keras(KerasLayerReader& reader) {
-  reader.skip({"seed"});
-  return reader.options({"rate"});
-}
-
-void dropout_to_torch(TorchLayer& layer) {
-  layer.set_output(layer.input(0, layer.layout()), layer.layout());
+LayerFormats row(const char* kind, std::function<KerasLayerConfig(const ConfigNode&)> to_keras) {
+  const auto from_keras = [kind = std::string(kind)](KerasLayerReader& reader) {
+    reader.skip({"seed"});
+    return reader.options(registry<Layer>().fields(kind));
+  };
+  return {.kind = kind,
+          .to_keras = std::move(to_keras),
+          .from_keras = from_keras,
+          .onnx = identity_to_onnx,
+          .torch = identity_to_torch};
 }
 
 }  // namespace
 
 void add_dropout_formats(std::vector<LayerFormats>& table) {
-  table.push_back({
-      .kind = "dropout",
-      .to_keras = keras_layer("Dropout"),
-      .from_keras = dropout_from_keras,
-      .onnx = dropout_to_onnx,
-      .torch = dropout_to_torch,
-  });
+  table.push_back(row("dropout", keras_layer("Dropout")));
+  table.push_back(row("spatial_dropout1d", keras_layer("SpatialDropout1D")));
+  table.push_back(row("spatial_dropout2d", keras_image_layer("SpatialDropout2D")));
+  table.push_back(row("gaussian_noise", keras_layer("GaussianNoise")));
+  table.push_back(row("gaussian_dropout", keras_layer("GaussianDropout")));
 }
 
 }  // namespace dtrain

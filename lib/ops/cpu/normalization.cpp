@@ -47,13 +47,11 @@ void CpuOps::group_normalization_backward(const GroupNormalizationBackwardArgume
     });
   }
   if (!args.diff_src) return;
-  each_row(args.samples * args.groups, args.pixels * channels / args.groups,
-           [&](int64_t begin, int64_t end) {
-             kernels_.group_normalization_backward(f32(args.src), args.gamma, args.mean,
-                                                   args.inverse_deviation, f32(args.diff_dst),
-                                                   f32(args.diff_src), args.pixels, channels, args.groups,
-                                                   begin, end);
-           });
+  each_row(args.samples * args.groups, args.pixels * channels / args.groups, [&](int64_t begin, int64_t end) {
+    kernels_.group_normalization_backward(f32(args.src), args.gamma, args.mean, args.inverse_deviation,
+                                          f32(args.diff_dst), f32(args.diff_src), args.pixels, channels,
+                                          args.groups, begin, end);
+  });
 }
 
 }  // namespace dtrain::cpu

@@ -132,10 +132,10 @@ void CudaOps::spatial_dropout(void* dst, const void* src, float rate, const Phil
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
     const bool vectors = channels % kVector<T> == 0 && all_aligned(dst, src);
-    for_each<kVector<T>>(context_, samples * pixels * channels, vectors,
-                         SpatialDropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate,
-                                           1.0f / (1.0f - rate), random, step, first_sample, pixels,
-                                           channels});
+    for_each<kVector<T>>(
+        context_, samples * pixels * channels, vectors,
+        SpatialDropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate, 1.0f / (1.0f - rate),
+                          random, step, first_sample, pixels, channels});
   });
 }
 

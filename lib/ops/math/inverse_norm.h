@@ -18,8 +18,8 @@ struct InverseNorm {
   }
 
   /// Returns the slope in the gradient of x, which is inverse * (the gradient of inverse * x) - slope * x.
-  /// `dot` is the sum of the products of the row's elements with the gradients of inverse * x. A factor at its
-  /// limit is constant.
+  /// `dot` is the sum of the products of the row's elements with the gradients of inverse * x. A factor at
+  /// its limit is constant.
   DTRAIN_HOST_DEVICE float slope(float inverse, float dot) const {
     // Each product is with one factor, because the cube of a large or small one leaves float32's range.
     return inverse == limit ? 0.0f : dot * inverse * inverse * inverse * share;

@@ -189,8 +189,9 @@ class Importer {
     });
     if (!has_last) return Axes::as_in_file;
     const bool moves =
-        is_prelu || (is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
-                                                    layer.class_name.starts_with("BatchNormalization")));
+        is_prelu || (is_along_first_axis(layer) &&
+                     (layer.class_name == "Concatenate" || layer.class_name == "GroupNormalization" ||
+                      layer.class_name.starts_with("BatchNormalization")));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
@@ -245,6 +246,7 @@ class Importer {
   }
 
   static bool has_weights(const std::string& kind) {
+    if (kind == "rms_normalization") return true;  // it has no option for the initial value of its scale
     const std::vector<std::string> fields = registry<Layer>().fields(kind);
     return std::any_of(fields.begin(), fields.end(),
                        [](const std::string& field) { return field.ends_with("_initializer"); });

@@ -97,8 +97,8 @@ void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* w
   }
 }
 
-/// Calls use(words, place, n) for runs of elements of one sample: element place + i of the array is decided by
-/// words[i], for i in [0, n). The range counts blocks of 4 elements.
+/// Calls use(words, place, n) for runs of elements of one sample: element place + i of the array is decided
+/// by words[i], for i in [0, n). The range counts blocks of 4 elements.
 template <class Use>
 void each_random_run(const Philox& random, uint64_t step, uint64_t first_sample, int64_t per_sample,
                      int64_t begin, int64_t end, Use&& use) {
@@ -135,7 +135,8 @@ void spatial_dropout(float* dst, const float* src, float rate, const Philox& ran
   const int64_t blocks_per_sample = (channels + 3) / 4;
   for (int64_t first = begin; first < end;) {
     const int64_t sample = first / pixels;
-    const int64_t last = (sample + 1) * pixels < end ? (sample + 1) * pixels : end;  // of this sample's pixels
+    const int64_t last =
+        (sample + 1) * pixels < end ? (sample + 1) * pixels : end;  // of this sample's pixels
     each_random_run(random, step, first_sample, channels, sample * blocks_per_sample,
                     (sample + 1) * blocks_per_sample, [&](const uint32_t* words, int64_t place, int64_t n) {
                       for (int64_t pixel = first; pixel < last; ++pixel) {

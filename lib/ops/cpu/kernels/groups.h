@@ -77,9 +77,8 @@ void group_normalization_forward(const float* src, const float* gamma, const flo
     });
     for (int64_t g = 0; g < block.count; ++g)
       m[g] = static_cast<float>(static_cast<double>(m[g]) + totals[g] * share);
-    sum_groups(pixels, channels, width, block.count, m, totals, [&](int64_t i, int64_t, float middle) {
-      return (x[i] - middle) * (x[i] - middle);
-    });
+    sum_groups(pixels, channels, width, block.count, m, totals,
+               [&](int64_t i, int64_t, float middle) { return (x[i] - middle) * (x[i] - middle); });
     for (int64_t g = 0; g < block.count; ++g)
       inverse[g] = 1.0f / ::sqrtf(static_cast<float>(totals[g] * share) + epsilon);
     each_part(block.count * width, [&](int64_t from, int64_t n) {
@@ -116,9 +115,8 @@ void group_normalization_backward(const float* src, const float* gamma, const fl
     const auto gradient = [&](int64_t i, int64_t c) { return scale ? dy[i] * scale[c] : dy[i]; };
     sum_groups(pixels, channels, width, block.count, m, totals,
                [&](int64_t i, int64_t c, float) { return gradient(i, c); });
-    sum_groups(pixels, channels, width, block.count, m, dots, [&](int64_t i, int64_t c, float middle) {
-      return gradient(i, c) * (x[i] - middle);
-    });
+    sum_groups(pixels, channels, width, block.count, m, dots,
+               [&](int64_t i, int64_t c, float middle) { return gradient(i, c) * (x[i] - middle); });
     each_part(block.count * width, [&](int64_t from, int64_t n) {
       alignas(64) float middles[kGroupChannels], factors[kGroupChannels], means[kGroupChannels],
           slopes[kGroupChannels], scales[kGroupChannels];
@@ -135,8 +133,8 @@ void group_normalization_backward(const float* src, const float* gamma, const fl
         const int64_t row = p * channels + from;
 #pragma omp simd
         for (int64_t j = 0; j < n; ++j)
-          dx[row + j] = factors[j] *
-                        (dy[row + j] * scales[j] - means[j] - (x[row + j] - middles[j]) * slopes[j]);
+          dx[row + j] =
+              factors[j] * (dy[row + j] * scales[j] - means[j] - (x[row + j] - middles[j]) * slopes[j]);
       }
     });
   });

@@ -181,8 +181,8 @@ void rms_normalization_forward(const float* src, const float* scale, const math:
 }
 
 void rms_normalization_backward(const float* src, const float* scale, const math::InverseNorm& norm,
-                                const float* inverse, const float* diff_dst, float* diff_src,
-                                int64_t columns, int64_t begin, int64_t end) {
+                                const float* inverse, const float* diff_dst, float* diff_src, int64_t columns,
+                                int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     const float *x = src + r * columns, *dy = diff_dst + r * columns;
     float* dx = diff_src + r * columns;
@@ -191,8 +191,7 @@ void rms_normalization_backward(const float* src, const float* scale, const math
     for (int64_t c = 0; c < columns; ++c) dot += dy[c] * (scale ? scale[c] : 1.0f) * x[c];
     const float factor = inverse[r], slope = norm.slope(factor, dot);
 #pragma omp simd
-    for (int64_t c = 0; c < columns; ++c)
-      dx[c] = dy[c] * (scale ? scale[c] : 1.0f) * factor - x[c] * slope;
+    for (int64_t c = 0; c < columns; ++c) dx[c] = dy[c] * (scale ? scale[c] : 1.0f) * factor - x[c] * slope;
   }
 }
 

@@ -22,16 +22,14 @@ struct GroupExtent {
     return place.quotient * pixels * channels + place.rest * width();
   }
   /// Returns the first channel of a group.
-  __device__ int64_t first_channel(int64_t group) const {
-    return divide(group, groups).rest * width();
-  }
+  __device__ int64_t first_channel(int64_t group) const { return divide(group, groups).rest * width(); }
   /// Calls use(group) for the groups of this block.
   template <class Use>
   __device__ void each_group(Use&& use) const {
     for (int64_t group = blockIdx.x; group < samples * groups; group += gridDim.x) use(group);
   }
-  /// Calls use(i, c) for this thread's elements of a group: i is the distance from the group's first element, c
-  /// from its first channel.
+  /// Calls use(i, c) for this thread's elements of a group: i is the distance from the group's first element,
+  /// c from its first channel.
   template <class Use>
   __device__ void each_element(Use&& use) const {
     const int64_t of_group = width();

@@ -1,5 +1,5 @@
-// RMS normalisation of rows. The forward pass reads memory once; the backward pass reads it once for the scale's
-// gradient and once for the input's gradient.
+// RMS normalisation of rows. The forward pass reads memory once; the backward pass reads it once for the
+// scale's gradient and once for the input's gradient.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/row_part.h"
 #include "ops/cuda/reductions/column_sum.h"
