@@ -16,6 +16,13 @@ void identity_to_torch(TorchLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }
 
+KerasLayerConfig spatial_dropout1d_to_keras(const ConfigNode& options) {
+  return {"SpatialDropout1D", keras_options(options), false};
+}
+KerasLayerConfig spatial_dropout2d_to_keras(const ConfigNode& options) {
+  return {"SpatialDropout2D", keras_options(options).set("data_format", "channels_last"), false};
+}
+
 LayerFormats row(const char* kind, std::function<KerasLayerConfig(const ConfigNode&)> to_keras) {
   const auto from_keras = [kind = std::string(kind)](KerasLayerReader& reader) {
     reader.skip({"seed"});
@@ -32,8 +39,8 @@ LayerFormats row(const char* kind, std::function<KerasLayerConfig(const ConfigNo
 
 void add_dropout_formats(std::vector<LayerFormats>& table) {
   table.push_back(row("dropout", keras_layer("Dropout")));
-  table.push_back(row("spatial_dropout1d", keras_layer("SpatialDropout1D")));
-  table.push_back(row("spatial_dropout2d", keras_image_layer("SpatialDropout2D")));
+  table.push_back(row("spatial_dropout1d", spatial_dropout1d_to_keras));
+  table.push_back(row("spatial_dropout2d", spatial_dropout2d_to_keras));
   table.push_back(row("gaussian_noise", keras_layer("GaussianNoise")));
   table.push_back(row("gaussian_dropout", keras_layer("GaussianDropout")));
 }
