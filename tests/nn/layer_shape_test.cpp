@@ -63,7 +63,13 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("cropping2d: [[1, 2], [0, 3]]", {5, 6, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("batch_normalization", {2, 3, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("activation: softmax", {2, 3}) == Shape{2, 3});
-  CHECK(shape_of("softmax", {2, 3}) == Shape{2, 3});
+  for (const char* yaml :
+       {"softmax", "rescaling: 2", "rescaling: {scale: [1, 2, 3], offset: 4}", "unit_normalization",
+        "rms_normalization", "group_normalization: {groups: 3}", "group_normalization: {groups: -1}",
+        "gaussian_noise: 0.1", "gaussian_dropout: 0.1", "spatial_dropout1d: 0.1"})
+    CHECK(shape_of(yaml, {2, 3}) == Shape{2, 3});
+  CHECK(shape_of("spatial_dropout2d: 0.1", {5, 2, 3}) == Shape{5, 2, 3});
+  CHECK(shape_of("group_normalization", {5, 2, 64}) == Shape{5, 2, 64});
   CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
   CHECK(output_of("concatenate: {axis: 1}", {{"x", {2, 3}}, {"y", {1, 3}}}).shape == Shape{3, 3});
   const TensorSpec embedded =
@@ -149,6 +155,12 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
   CHECK(parameters_of("batch_normalization", {image}) ==
         "gamma 3 ones; beta 3 zeros; moving_mean 3 zeros; moving_variance 3 ones; ");
   CHECK(parameters_of("layer_normalization", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("group_normalization: {groups: 1}", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("group_normalization: {groups: 1, scale: false, beta_initializer: ones}", {image}) ==
+        "beta 3 ones; ");
+  CHECK(parameters_of("rms_normalization", {image}) == "scale 3 ones; ");
+  CHECK(parameters_of("unit_normalization", {image}) == "");
+  CHECK(parameters_of("rescaling: 2", {image}) == "");
   CHECK(parameters_of("prelu", {image}) == "alpha 9x9x3 zeros; ");
   CHECK(parameters_of("prelu: {shared_axes: [1, 2], alpha_initializer: ones}", {image}) ==
         "alpha 1x1x3 ones; ");
@@ -184,10 +196,13 @@ TEST_CASE("errors name expected and found shapes") {
   for (const char* yaml :
        {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
         "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
-        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d", "cropping2d"})
+        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d", "cropping2d",
+        "spatial_dropout2d: 0.5"})
     check_error(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
   for (const char* yaml : {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization",
-                           "layer_normalization"}) {
+                           "layer_normalization", "softmax", "unit_normalization", "rms_normalization",
+                           "group_normalization", "rescaling: 2", "gaussian_noise: 0.5",
+                           "gaussian_dropout: 0.5", "spatial_dropout1d: 0.5"}) {
     check_error(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
     check_error(yaml, {row, row}, "expected one input, found 2");
   }

@@ -1,3 +1,7 @@
+#include <functional>
+#include <string>
+#include <utility>
+
 #include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
@@ -23,7 +27,7 @@ KerasLayerConfig spatial_dropout2d_to_keras(const ConfigNode& options) {
   return {"SpatialDropout2D", keras_options(options).set("data_format", "channels_last"), false};
 }
 
-LayerFormats row(const char* kind, std::function<KerasLayerConfig(const ConfigNode&)> to_keras) {
+LayerFormats training_only(const char* kind, std::function<KerasLayerConfig(const ConfigNode&)> to_keras) {
   const auto from_keras = [kind = std::string(kind)](KerasLayerReader& reader) {
     reader.skip({"seed"});
     return reader.options(registry<Layer>().fields(kind));
@@ -38,11 +42,11 @@ LayerFormats row(const char* kind, std::function<KerasLayerConfig(const ConfigNo
 }  // namespace
 
 void add_dropout_formats(std::vector<LayerFormats>& table) {
-  table.push_back(row("dropout", keras_layer("Dropout")));
-  table.push_back(row("spatial_dropout1d", spatial_dropout1d_to_keras));
-  table.push_back(row("spatial_dropout2d", spatial_dropout2d_to_keras));
-  table.push_back(row("gaussian_noise", keras_layer("GaussianNoise")));
-  table.push_back(row("gaussian_dropout", keras_layer("GaussianDropout")));
+  table.push_back(training_only("dropout", keras_layer("Dropout")));
+  table.push_back(training_only("spatial_dropout1d", spatial_dropout1d_to_keras));
+  table.push_back(training_only("spatial_dropout2d", spatial_dropout2d_to_keras));
+  table.push_back(training_only("gaussian_noise", keras_layer("GaussianNoise")));
+  table.push_back(training_only("gaussian_dropout", keras_layer("GaussianDropout")));
 }
 
 }  // namespace dtrain
