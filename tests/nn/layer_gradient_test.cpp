@@ -108,6 +108,19 @@ const std::vector<LayerCase>& cases() {
       {"layer_normalization: {center: false}", {kRow}},
       {"layer_normalization: {scale: false}", {kRow}},
       {.yaml = "layer_normalization", .inputs = {kRow}, .trainable = false},
+      {"group_normalization: {groups: 1}", {kImage}},
+      {"group_normalization: {groups: 4}", {kDeepImage}},
+      {"group_normalization: {groups: 2, center: false}", {kRow}},
+      {"group_normalization: {groups: -1, scale: false}", {kImage}},
+      {.yaml = "group_normalization: {groups: 2}", .inputs = {kRow}, .trainable = false},
+      {"rms_normalization", {kImage}},
+      {"rms_normalization: {epsilon: 0.5}", {kRow}},
+      {.yaml = "rms_normalization", .inputs = {kRow}, .trainable = false},
+      {"unit_normalization", {kImage}},
+      {"unit_normalization", {kRow}},
+      {"rescaling: {scale: 3, offset: -1}", {kImage}},
+      {"rescaling: {scale: [0.5, 2, -1], offset: [1, 0, 3]}", {kImage}},
+      {"rescaling: {scale: 2, offset: [1, 0, 3, 4, 5, 6]}", {kRow}},
       {"activation: linear", {kRow}},
       {"activation: relu", {kRow}},
       {"activation: {leaky_relu: {negative_slope: 0.1}}", {kRow}},
@@ -141,6 +154,12 @@ const std::vector<LayerCase>& cases() {
       {"prelu: {shared_axes: 1}", {{"x", {6, 8}}}},
       {"dropout: {rate: 0.4}", {kImage}},
       {"dropout: {rate: 0}", {kRow}},
+      {"spatial_dropout1d: {rate: 0.4}", {{"x", {6, 8}}}},
+      {"spatial_dropout2d: {rate: 0.4}", {kImage}},
+      {"spatial_dropout2d: {rate: 0.4}", {kDeepImage}},
+      {"gaussian_noise: {stddev: 0.4}", {kImage}},
+      {"gaussian_dropout: {rate: 0.4}", {kImage}},
+      {"gaussian_dropout: {rate: 0.4}", {kDeepImage}},
       {"flatten", {kImage}},
       {"reshape: [3, -1]", {kRow}},
       {"add", {kImage, kImage, kImage}},
@@ -395,7 +414,8 @@ TEST_CASE("values and gradients are the same in other layouts") {
   for (const char* yaml :
        {"max_pooling2d", "average_pooling2d: {pool_size: 3, padding: same}", "global_max_pooling2d",
         "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
-        "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
+        "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization", "group_normalization: {groups: 4}",
+        "rms_normalization", "rescaling: 2", "spatial_dropout2d: 0.4", "gaussian_noise: 0.4"})
     check({yaml, {kDeepImage}});
   for (const char* yaml : {"prelu", "prelu: {shared_axes: [1, 2]}", "prelu: {shared_axes: [1, 3]}",
                            "prelu: {shared_axes: [2, 3]}", "prelu: {shared_axes: [1, 2, 3]}"})

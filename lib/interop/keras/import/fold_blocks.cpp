@@ -74,7 +74,8 @@ class BlockFolder {
   /// Rates how natural a block made of this run is. It matters most whether the names of its layers can be
   /// kept, then whether the first layer has weights: an activation is more natural at the end of a block.
   int rank_of(size_t first, const BlockRun& run) const {
-    return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) + (kind_has_weights(layer(first).kind) ? 1 : 0);
+    return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) +
+           (kind_has_weights(layer(first).kind) ? 1 : 0);
   }
 
   /// Returns whether a run of the same size with at least as many copies starts within the first copy and
