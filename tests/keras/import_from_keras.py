@@ -54,7 +54,7 @@ def every_layer(keras):
 
 
 def normalizations(keras):
-    """Layers that Keras 2 lacks, or has under another name, are left out there."""
+    """RMSNormalization is new in Keras 3."""
     layers = keras.layers
     image = keras.Input((6, 5, 4), name="image")
     x = layers.Rescaling(0.5, offset=-0.25)(image)
