@@ -20,6 +20,7 @@ class TorchLayer;        // interop/torch/builder.h
 struct KerasLayerConfig {
   std::string class_name;
   Json config;
+  bool has_trainable = true;  ///< false: Keras 3 rejects the key `trainable` in the config of this class
 };
 
 /// One row: the conversions of a kind of layer. The functions take the layer's own options with all defaults
@@ -44,6 +45,9 @@ const std::vector<LayerFormats>& all_layer_formats();
 const LayerFormats& formats_of(std::string_view kind);
 /// Returns the row of a Keras class; null if dtrain has no such layer.
 const LayerFormats* formats_of_keras_class(const std::string& class_name);
+
+/// Returns whether layers of this kind have parameters.
+bool kind_has_weights(std::string_view kind);
 
 /// Returns the options of a layer with all defaults filled in; null for a kind without options.
 ConfigNode options_of(const Configured<Layer>& layer);

@@ -17,6 +17,8 @@
 #include "base/philox.h"
 #include "base/view.h"
 #include "device/device.h"
+#include "ops/math/inverse_norm.h"
+#include "ops/math/noise.h"
 #include "ops/math/optimizers.h"
 #include "ops/merging.h"
 #include "ops/prelu.h"
@@ -179,6 +181,50 @@ struct LayerNormalizationBackwardArguments {
   void* diff_src;                 ///< may be diff_dst
   float *diff_gamma, *diff_beta;  ///< null if the parameter is null
   int64_t rows, columns;
+};
+
+/// Multiplies each of `rows` rows of `columns` elements by the inverse of its norm, then each column by its
+/// scale.
+struct RmsNormalizationArguments {
+  const void* src;
+  const float* scale;  ///< [columns]; null: 1
+  math::InverseNorm norm;
+  void* dst;
+  float* inverse;  ///< [rows], written
+  int64_t rows, columns;
+};
+/// Arguments of the backward pass of RMS normalisation.
+struct RmsNormalizationBackwardArguments {
+  const void* src;
+  const float* scale;  ///< null: 1
+  math::InverseNorm norm;
+  const float* inverse;  ///< as the forward call wrote it
+  const void* diff_dst;
+  void* diff_src;     ///< may be diff_dst; null if not needed
+  float* diff_scale;  ///< null if not needed
+  int64_t rows, columns;
+};
+
+/// Normalises each group of channels of each sample by its own mean and biased variance over the group's
+/// channels and all pixels, then scales each channel by gamma and adds beta. A group has channels / groups
+/// consecutive channels.
+struct GroupNormalizationArguments {
+  const void* src;            ///< [samples, pixels, channels]
+  const float *gamma, *beta;  ///< [channels]; null: 1 and 0
+  float epsilon;
+  void* dst;
+  float *mean, *inverse_deviation;  ///< [samples, groups], written
+  int64_t samples, pixels, channels, groups;
+};
+/// Arguments of the backward pass of group normalisation.
+struct GroupNormalizationBackwardArguments {
+  const void* src;
+  const float* gamma;                     ///< null: 1
+  const float *mean, *inverse_deviation;  ///< as the forward call wrote them
+  const void* diff_dst;
+  void* diff_src;                 ///< may be diff_dst; null if not needed
+  float *diff_gamma, *diff_beta;  ///< null if not needed
+  int64_t samples, pixels, channels, groups;
 };
 
 /// Arguments of the backward pass of PReLU.

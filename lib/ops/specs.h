@@ -74,6 +74,12 @@ struct MatmulSpec {
   ActivationSpec activation;    ///< must satisfy from_output()
 };
 
+/// Noise that is added to a value, or 1 + noise that is multiplied with it.
+struct NoiseSpec {
+  bool multiplies = false;
+  float deviation = 0;  ///< standard deviation of the noise; its mean is 0
+};
+
 struct Padding2 {
   int64_t top = 0, bottom = 0, left = 0, right = 0;
   bool operator==(const Padding2&) const = default;

@@ -72,9 +72,11 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   const GraphNode& node = node_of(output);
   // Whether a layer without an `activation` option outputs logits or probabilities is unknown.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
-  if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
+  const bool softmax = node.layer && node.layer->is_softmax();
+  if (!node.layer || (!softmax && std::find(options.begin(), options.end(), "activation") == options.end()))
+    return;
   const auto function = node.layer->elementwise();
-  const bool softmax = node.layer->is_softmax(), sigmoid = function && function->kind == Activation::sigmoid;
+  const bool sigmoid = function && function->kind == Activation::sigmoid;
   const std::string& name = graph.layer_name(output.node);
   const Mark& mark = loss.resolved.mark();
   const bool logits = loss->takes() != Scores::probabilities;

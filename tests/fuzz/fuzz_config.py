@@ -57,6 +57,10 @@ model:
     - permute: {dims: [2, 1, 3]}
     - average_pooling2d: {pool_size: [2, 2], strides: 1}
     - layer_normalization: {epsilon: 0.001}
+    - rescaling: {scale: 1/2, offset: [0.5, 0, -1]}
+    - group_normalization: {groups: 3, epsilon: 0.01, center: true}
+    - spatial_dropout2d: {rate: 0.25}
+    - gaussian_noise: {stddev: 0.1}
     - activation: {elu: {alpha: 0.5}}
     - activation: {relu: {max_value: 6, negative_slope: 0.1, threshold: 0.25}}
     - activation: {hard_sigmoid: {slope: 0.2}}
@@ -65,8 +69,13 @@ model:
     - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}
     - reshape: [2, 3]
     - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
+    - spatial_dropout1d: {rate: 0.25}
     - prelu: {shared_axes: 1}
     - flatten: {}
+    - gaussian_dropout: {rate: 0.25}
+    - rms_normalization: {epsilon: 0.0001}
+    - unit_normalization: {}
+    - softmax: {}
     - dense: {units: 3, activation: softmax, trainable: true}
 dataset:
   train:      {synthetic: {samples: 40, target: {classes: 3}, seed: 1}, rows: [0, 30]}
@@ -468,12 +477,14 @@ class Maker:
                 if name in required or (depth < 6 and self.draw.random() < chance)}
 
 
+ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noise", "gaussian_dropout"]
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
-                "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout"]
-SEQUENCE_LAYERS = ["conv1d", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d"]
+                "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
+                "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
+SEQUENCE_LAYERS = ["conv1d", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
-ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout"]
+ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
 # Layers that make one row of a sequence, an image or a volume, by the number of axes.
 POOLING_TO_ROWS = {2: ["global_max_pooling1d", "global_average_pooling1d"], 3: ["global_max_pooling2d", "global_average_pooling2d"],
                    4: ["global_max_pooling3d", "global_average_pooling3d"]}
@@ -530,6 +541,8 @@ def generate(draw, schema):
             options["padding"] = "same"
         if name == "prelu" and "shared_axes" in options:
             options["shared_axes"] = draw.choice([None, 1, [1], [2], [1, 2]])
+        if name == "group_normalization":
+            options["groups"] = draw.choice([1, 1, -1, 2])
         if name in ("conv1d", "conv2d", "conv3d", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":

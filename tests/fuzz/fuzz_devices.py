@@ -106,15 +106,18 @@ class Model:
 
     def change(self):
         value = self.pick()
-        kind = self.draw.choice(["activation", "dropout", "layer_normalization", "turn"])
+        kind = self.draw.choice(["activation", "dropout", "gaussian_noise", "gaussian_dropout", "layer_normalization",
+                                 "rms_normalization", "turn"])
         if kind == "turn" and len(value[1]) == 1 and value[1][0] % 2 == 0:
             shape = [value[1][0] // 2, 2]
             self.add("reshape", [value], shape, target_shape=shape)
             self.add("flatten", [self.values[-1]], value[1])
             return
-        options = {"activation": {"activation": self.draw.choice(ACTIVATIONS)}, "dropout": {"rate": 0.3}}
-        if kind in options or kind == "layer_normalization":
-            self.add(kind, [value], value[1], **options.get(kind, {}))
+        options = {"activation": {"activation": self.draw.choice(ACTIVATIONS)}, "dropout": {"rate": 0.3},
+                   "gaussian_noise": {"stddev": 0.1}, "gaussian_dropout": {"rate": 0.1}, "layer_normalization": {},
+                   "rms_normalization": {}}
+        if kind in options:
+            self.add(kind, [value], value[1], **options[kind])
 
     def heads(self):
         """Adds outputs that read all unused values, sometimes except one."""

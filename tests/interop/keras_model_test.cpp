@@ -218,6 +218,15 @@ TEST_CASE("image layers have data_format channels_last") {
   }
 }
 
+TEST_CASE("layers whose Keras class rejects the key trainable lack it") {
+  const auto has_trainable = [](const std::string& layer, const std::string& input) {
+    return config_of(layer, input).find("trainable") != nullptr;
+  };
+  CHECK(has_trainable("dropout: 0.5", "[4, 3]"));
+  CHECK(!has_trainable("spatial_dropout1d: 0.5", "[4, 3]"));
+  CHECK(!has_trainable("spatial_dropout2d: 0.5", "[5, 4, 3]"));
+}
+
 TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
   CHECK(activation_of("silu").dump() == R"("silu")");
   CHECK(activation_of("leaky_relu").dump() == R"("leaky_relu")");
@@ -398,6 +407,21 @@ TEST_CASE("layers have Keras's form") {
         R"(UpSampling2D {"size": 3, "interpolation": "nearest", "data_format": "channels_last"})");
   CHECK(config("cropping2d: [1, 2]") ==
         R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("softmax") == "Softmax {}");
+  CHECK(config("rescaling: {scale: 1/4}") == R"(Rescaling {"scale": 0.25, "offset": 0})");
+  CHECK(config("rescaling: {scale: [1, 2.5], offset: -1}") ==
+        R"(Rescaling {"scale": [1, 2.5], "offset": -1})");
+  CHECK(config("unit_normalization") == "UnitNormalization {}");
+  CHECK(config("rms_normalization: {epsilon: 0.5}") == R"(RMSNormalization {"epsilon": 0.5})");
+  CHECK(config("group_normalization: {groups: 4, center: false}") ==
+        R"(GroupNormalization {"groups": 4, "epsilon": 0.001, "center": false, "scale": true, )"
+        R"("beta_initializer": {"class_name": "Zeros", "config": {}}, )"
+        R"("gamma_initializer": {"class_name": "Ones", "config": {}}})");
+  CHECK(config("gaussian_noise: 0.5") == R"(GaussianNoise {"stddev": 0.5})");
+  CHECK(config("gaussian_dropout: 0.5") == R"(GaussianDropout {"rate": 0.5})");
+  CHECK(config("spatial_dropout1d: 0.5") == R"(SpatialDropout1D {"rate": 0.5})");
+  CHECK(config("spatial_dropout2d: 0.5") ==
+        R"(SpatialDropout2D {"rate": 0.5, "data_format": "channels_last"})");
   CHECK(config("batch_normalization").find("synchronized") == std::string::npos);
   CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
   CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");

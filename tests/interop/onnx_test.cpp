@@ -161,6 +161,17 @@ TEST_CASE("the reference loops compute the operators as specified") {
         std::vector<float>{1.5, 3, 4});
   CHECK(answer("prelu: {alpha_initializer: {constant: 0.5}}", "[2, 2]", {-1, 2, -3, 0}) ==
         std::vector<float>{-0.5, 2, -1.5, 0});
+  CHECK(answer("unit_normalization", "[2, 2]", {3, 4, 0, -2}) == std::vector<float>{0.6f, 0.8f, 0, -1});
+  CHECK(answer("rescaling: {scale: [2, 3], offset: [1, 0]}", "[2, 2]", {1, 2, 3, 4}) ==
+        std::vector<float>{3, 6, 7, 12});
+  const std::vector<float> root_mean_square = answer("rms_normalization", "[2]", {1, 7});
+  CHECK(root_mean_square[0] == doctest::Approx(0.2));
+  CHECK(root_mean_square[1] == doctest::Approx(1.4));
+  const std::vector<float> of_groups =
+      answer("group_normalization: {groups: 2}", "[1, 2, 4]", {-1, 1, 10, 20, -1, 1, 10, 20});
+  for (size_t i = 0; i < 8; ++i)  // the variances are 1 and 25, to which epsilon is added
+    CHECK(of_groups[i] ==
+          doctest::Approx(i % 4 < 2 ? (i % 2 ? 0.9995 : -0.9995) : (i % 2 ? 0.99998 : -0.99998)));
   CHECK(answer("upsampling2d: {size: [1, 2], interpolation: bilinear}", "[1, 2, 1]", {1, 5}) ==
         std::vector<float>{1, 2, 4, 5});
   CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "

@@ -126,6 +126,34 @@ layers:
   CHECK(TorchBuilder(exported.graph).weights()[0].shape == Shape{4, 3, 3, 2, 1});
 }
 
+TEST_CASE("normalizations and rescaling have PyTorch's modules and functions") {
+  TestExport exported(R"(
+inputs: {x: [5, 6]}
+layers:
+  - rescaling: {scale: 0.5, offset: [1, 2, 3, 4, 5, 6]}
+  - group_normalization: {groups: 3, scale: false}
+  - rms_normalization
+  - gaussian_noise: 0.1
+  - spatial_dropout1d: 0.1
+  - unit_normalization
+  - softmax
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.group_normalization = nn.GroupNorm(3, 6, eps=0.001)\n"));
+  CHECK(contains(script, "self.rms_normalization = nn.RMSNorm(6, eps=1e-06)\n"));
+  CHECK(contains(script, R"(
+        v0 = x * 0.5 + x.new_tensor([1, 2, 3, 4, 5, 6])
+        v1 = v0.permute(0, 2, 1)
+        v2 = self.group_normalization(v1)
+        v3 = v2.permute(0, 2, 1)
+        v4 = self.rms_normalization(v3)
+        v5 = F.normalize(v4, dim=-1)
+        v6 = torch.softmax(v5, -1)
+        return v6
+)"));
+}
+
 TEST_CASE("layers that share weights share a module") {
   const TestExport exported(R"(
 inputs: {a: [4], b: [4]}

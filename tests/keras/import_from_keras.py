@@ -53,6 +53,22 @@ def every_layer(keras):
     return keras.Model(image, layers.Softmax()(x))
 
 
+def normalizations(keras):
+    """RMSNormalization is new in Keras 3."""
+    layers = keras.layers
+    image = keras.Input((6, 5, 4), name="image")
+    x = layers.Rescaling(0.5, offset=-0.25)(image)
+    x = layers.GaussianNoise(0.5)(layers.Rescaling([1.0, 2.0, 0.5, -1.0], offset=[0.0, 1.0, 2.0, 3.0])(x))
+    x = layers.GroupNormalization(2)(x)
+    x = layers.SpatialDropout2D(0.5)(layers.GroupNormalization(-1, center=False, epsilon=0.01)(x))
+    x = layers.Softmax()(layers.Conv2D(6, 3)(x))
+    x = layers.SpatialDropout1D(0.5)(layers.UnitNormalization()(layers.Reshape((12, 6))(x)))
+    if keras.__version__.startswith("3"):
+        import numpy
+        x = layers.RMSNormalization(epsilon=1e-3)(layers.Rescaling(numpy.array([1.0, 2, 3, 4, 5, 6]))(x))
+    return keras.Model(image, layers.Dense(3)(layers.GaussianDropout(0.5)(layers.Flatten()(x))))
+
+
 def residual(keras):
     """A model whose layers Keras lists in another order than that of their creation."""
     layers = keras.layers
@@ -125,6 +141,7 @@ def channels_first(keras):
     image = keras.Input((3, 5, 6))
     x = layers.PReLU()(layers.ZeroPadding2D(((1, 0), (0, 2)), **first)(image))
     x = layers.UpSampling2D((1, 2), **first)(layers.PReLU(shared_axes=[2, 3])(x))
+    x = layers.SpatialDropout2D(0.5, **first)(layers.GaussianNoise(0.1)(layers.GroupNormalization(3, axis=1)(x)))
     x = layers.Cropping2D(((0, 2), (1, 1)), **first)(layers.PReLU(shared_axes=[1, 3])(x))
     shared = layers.PReLU(shared_axes=[2])
     x = layers.Concatenate(axis=1)([shared(x), shared(layers.ReLU()(x))])
@@ -145,7 +162,7 @@ def volumes(keras):
     return keras.Model(volume, layers.Dense(2)(x))
 
 
-MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes]
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes]
 
 
 def towers(keras, model, count):

@@ -28,6 +28,8 @@ model:
     - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
     - separable_conv2d: {{name: base/separable, filters: 4, kernel_size: 3, padding: same}}
     - layer_normalization: {{name: base/layer_norm}}
+    - group_normalization: {{name: base/group_norm, groups: 2}}
+    - rms_normalization: {{name: base/rms_norm}}
     - prelu: {{name: base/prelu, shared_axes: [1, 2]}}
     - reshape: [25, 4]
     - conv1d: {{name: base/sequence, filters: 3, kernel_size: 3, padding: causal}}
@@ -37,6 +39,7 @@ model:
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
     "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "separable/*": "base/separable/*", "embedded/*": "base/embedded/*", "layer_norm/*": "base/layer_norm/*",
+    "group_norm/*": "base/group_norm/*", "rms_norm/*": "base/rms_norm/*",
     "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*"}}}}
 dataset:
   train: {{synthetic: {{samples: 8, input: {{low: 0, high: 7}}, target: {{classes: 5}}}}}}
@@ -60,6 +63,7 @@ def model_of(keras):
     x = layers.Conv2DTranspose(4, 2, name="up")(x)
     x = layers.SeparableConv2D(4, 3, padding="same", name="separable")(x)
     x = layers.LayerNormalization(name="layer_norm")(x)
+    x = layers.RMSNormalization(name="rms_norm")(layers.GroupNormalization(2, name="group_norm")(x))
     x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
     x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
     x = layers.PReLU(name="each")(x)

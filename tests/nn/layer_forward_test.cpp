@@ -75,6 +75,75 @@ TEST_CASE("layer normalization has its formula's values") {
   }
 }
 
+TEST_CASE("group normalization has its formula's values") {
+  for (const bool training : {false, true}) {
+    LayerRun run(
+        {.yaml = "group_normalization: {groups: 2}", .inputs = {{"x", {3, 4}}}, .training = training});
+    Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
+    for (size_t sample = 0; sample < 2; ++sample)
+      for (size_t group = 0; group < 2; ++group) {
+        // The group's channels of all pixels, one after the other.
+        Doubles values;
+        const auto place = [&](size_t i) { return sample * 12 + i / 2 * 4 + group * 2 + i % 2; };
+        for (size_t i = 0; i < 6; ++i) values.push_back(expected[place(i)]);
+        normalize(values, 0, 1, 6);
+        for (size_t i = 0; i < 6; ++i) expected[place(i)] = values[i];
+      }
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = expected[i] * run.parameters[0][i % 4] + run.parameters[1][i % 4];
+    check_values(run.forward(), expected);
+  }
+}
+
+TEST_CASE("normalization of large values keeps their differences") {
+  for (const char* yaml : {"group_normalization: {groups: 1}", "layer_normalization"}) {
+    LayerRun run({.yaml = yaml, .inputs = {{"x", {4}}}, .batch = 1});
+    run.inputs = {{4e6f + 1, 4e6f + 2, 4e6f + 3, 4e6f + 4}};
+    run.parameters = {{1, 1, 1, 1}, {0, 0, 0, 0}};
+    Doubles expected = {1, 2, 3, 4};
+    normalize(expected, 0, 1, 4);
+    check_values(run.forward(), expected);
+  }
+}
+
+TEST_CASE("rms_normalization and unit_normalization have their formulas' values") {
+  for (const bool training : {false, true}) {
+    LayerRun run({.yaml = "rms_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
+    LayerRun unit({.yaml = "unit_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
+    Doubles expected, of_unit;
+    for (size_t i = 0; i < run.inputs[0].size(); ++i) {
+      double squares = 0, of_unit_squares = 0;
+      for (size_t c = 0; c < 5; ++c) {
+        squares += std::pow(double{run.inputs[0][i / 5 * 5 + c]}, 2);
+        of_unit_squares += std::pow(double{unit.inputs[0][i / 5 * 5 + c]}, 2);
+      }
+      expected.push_back(run.inputs[0][i] / std::sqrt(squares / 5 + 1e-6) * run.parameters[0][i % 5]);
+      of_unit.push_back(unit.inputs[0][i] / std::sqrt(of_unit_squares));
+    }
+    check_values(run.forward(), expected);
+    check_values(unit.forward(), of_unit);
+  }
+}
+
+TEST_CASE("unit_normalization of rows near zero multiplies by 1e12, as in Keras") {
+  LayerRun run({.yaml = "unit_normalization", .inputs = {{"x", {2}}}, .batch = 2});
+  run.inputs = {{0, 0, 3e-13f, 4e-13f}};
+  check_values(run.forward(), {0, 0, 0.3, 0.4});
+  check_values(run.backward({1, 2, 1, 0}).inputs[0], {1e12, 2e12, 1e12, 0});
+}
+
+TEST_CASE("rescaling multiplies and adds, with one number or one per channel") {
+  const auto run = [](const char* yaml) {
+    LayerRun layer({.yaml = yaml, .inputs = {{"x", {2, 2}}}, .batch = 1});
+    layer.inputs = {{1, 2, 3, 4}};
+    return layer.forward();
+  };
+  CHECK(run("rescaling: 1/2") == Values{0.5, 1, 1.5, 2});
+  CHECK(run("rescaling: {scale: 2, offset: -1}") == Values{1, 3, 5, 7});
+  CHECK(run("rescaling: {scale: [2, 10], offset: -1}") == Values{1, 19, 5, 39});
+  CHECK(run("rescaling: {scale: [2, 10], offset: [0, 0.5]}") == Values{2, 20.5, 6, 40.5});
+}
+
 TEST_CASE("activations as layers and fused have their formulas' values") {
   const std::vector<std::pair<std::string, std::function<double(double)>>> functions = {
       {"linear", [](double x) { return x; }},
@@ -147,14 +216,16 @@ TEST_CASE("prelu's gradients are 0 at input 0") {
 }
 
 TEST_CASE("softmax is computed over the last axis") {
-  LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
-  Doubles expected;
-  for (size_t r = 0; r < 4; ++r) {
-    double sum = 0;
-    for (size_t c = 0; c < 3; ++c) sum += std::exp(run.inputs[0][r * 3 + c]);
-    for (size_t c = 0; c < 3; ++c) expected.push_back(std::exp(run.inputs[0][r * 3 + c]) / sum);
+  for (const char* yaml : {"softmax", "activation: softmax"}) {
+    LayerRun run({yaml, {{"x", {2, 3}}}});
+    Doubles expected;
+    for (size_t r = 0; r < 4; ++r) {
+      double sum = 0;
+      for (size_t c = 0; c < 3; ++c) sum += std::exp(run.inputs[0][r * 3 + c]);
+      for (size_t c = 0; c < 3; ++c) expected.push_back(std::exp(run.inputs[0][r * 3 + c]) / sum);
+    }
+    check_values(run.forward(), expected);
   }
-  check_values(run.forward(), expected);
 }
 
 TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inference") {
@@ -174,6 +245,58 @@ TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inferenc
   LayerRun inference(c);
   CHECK(inference.requirements().is_view);
   CHECK(inference.forward() == inference.inputs[0]);
+}
+
+TEST_CASE("spatial dropout drops whole channels at its rate") {
+  for (const auto& [yaml, shape] : {std::pair{"spatial_dropout1d: 0.25", Shape{3, 2000}},
+                                    std::pair{"spatial_dropout2d: 0.25", Shape{3, 2, 2000}}}) {
+    LayerCase c{yaml, {{"x", shape}}};
+    c.low = 1, c.high = 2;
+    LayerRun run(c);
+    const Values output = run.forward();
+    const size_t channels = 2000, pixels = static_cast<size_t>(shape.elements()) / channels;
+    size_t dropped = 0;
+    for (size_t i = 0; i < output.size(); ++i) {
+      const size_t first =
+          i / (pixels * channels) * pixels * channels + i % channels;  // of the sample's channel
+      REQUIRE((output[i] == 0) == (output[first] == 0));
+      if (output[i] == 0)
+        ++dropped;
+      else
+        REQUIRE(output[i] == doctest::Approx(run.inputs[0][i] / 0.75));
+    }
+    CHECK(dropped / pixels == doctest::Approx(1000).epsilon(0.1));
+    c.training = false;
+    LayerRun inference(c);
+    CHECK(inference.requirements().is_view);
+    CHECK(inference.forward() == inference.inputs[0]);
+  }
+}
+
+TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, and none at inference") {
+  for (const std::string kind : {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {  // both of deviation 0.5
+    INFO(kind);
+    LayerCase c{kind, {{"x", {20001}}}};
+    c.low = 1, c.high = 2;
+    LayerRun run(c);
+    const Values output = run.forward();
+    const bool adds = kind.starts_with("gaussian_noise");
+    double mean = 0, squares = 0, fourth = 0;
+    const double share = 1 / static_cast<double>(output.size());
+    for (size_t i = 0; i < output.size(); ++i) {
+      const double x = run.inputs[0][i], y = output[i], noise = adds ? y - x : y / x - 1;
+      mean += noise * share;
+      squares += noise * noise * share;
+      fourth += std::pow(noise, 4) * share;
+    }
+    CHECK(std::abs(mean) < 0.01);  // four deviations of the mean of 40,002 numbers
+    CHECK(squares == doctest::Approx(0.25).epsilon(0.03));
+    CHECK(fourth == doctest::Approx(3 * 0.0625).epsilon(0.1));  // of a normal distribution: 3 variance^2
+    c.training = false;
+    LayerRun inference(c);
+    CHECK(inference.requirements().is_view);
+    CHECK(inference.forward() == inference.inputs[0]);
+  }
 }
 
 TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding have their formulas' values") {

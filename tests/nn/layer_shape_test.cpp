@@ -63,6 +63,13 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("cropping2d: [[1, 2], [0, 3]]", {5, 6, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("batch_normalization", {2, 3, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("activation: softmax", {2, 3}) == Shape{2, 3});
+  for (const char* yaml :
+       {"softmax", "rescaling: 2", "rescaling: {scale: [1, 2, 3], offset: 4}", "unit_normalization",
+        "rms_normalization", "group_normalization: {groups: 3}", "group_normalization: {groups: -1}",
+        "gaussian_noise: 0.1", "gaussian_dropout: 0.1", "spatial_dropout1d: 0.1"})
+    CHECK(shape_of(yaml, {2, 3}) == Shape{2, 3});
+  CHECK(shape_of("spatial_dropout2d: 0.1", {5, 2, 3}) == Shape{5, 2, 3});
+  CHECK(shape_of("group_normalization", {5, 2, 64}) == Shape{5, 2, 64});
   CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
   CHECK(output_of("concatenate: {axis: 1}", {{"x", {2, 3}}, {"y", {1, 3}}}).shape == Shape{3, 3});
   const TensorSpec embedded =
@@ -148,6 +155,12 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
   CHECK(parameters_of("batch_normalization", {image}) ==
         "gamma 3 ones; beta 3 zeros; moving_mean 3 zeros; moving_variance 3 ones; ");
   CHECK(parameters_of("layer_normalization", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("group_normalization: {groups: 1}", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("group_normalization: {groups: 1, scale: false, beta_initializer: ones}", {image}) ==
+        "beta 3 ones; ");
+  CHECK(parameters_of("rms_normalization", {image}) == "scale 3 ones; ");
+  CHECK(parameters_of("unit_normalization", {image}) == "");
+  CHECK(parameters_of("rescaling: 2", {image}) == "");
   CHECK(parameters_of("prelu", {image}) == "alpha 9x9x3 zeros; ");
   CHECK(parameters_of("prelu: {shared_axes: [1, 2], alpha_initializer: ones}", {image}) ==
         "alpha 1x1x3 ones; ");
@@ -170,6 +183,13 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("repeat_vector: 2", {image}, "expected an input of one axis");
   check_error("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
   check_error("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
+  check_error("spatial_dropout1d: 0.5", {image},
+              "expected a sequence of [length, channels], found 'img' of 5x5x64");
+  check_error("group_normalization: {groups: 24}", {image},
+              "expected a number of channels (the last axis) that 24 groups divide, found 'img' of 5x5x64");
+  check_error("group_normalization", {row}, "32 groups divide, found 'x' of 5");
+  check_error("rescaling: {scale: 1, offset: [1, 2, 3]}", {image},
+              "expected an input with 3 channels (the last axis), found 'img' of 5x5x64");
   check_error("prelu: {shared_axes: [1, 4]}", {image},
               "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
   check_error("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
@@ -180,18 +200,21 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("cropping2d: [[2, 3], 0]", {image},
               "cropping [[2, 3], [0, 0]] removes all of its input 5x5x64");
   check_error("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] removes all of its input 5x5x64");
-  for (const char* yaml :
-       {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
-        "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
-        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d", "cropping2d"})
+  for (const char* yaml : {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
+                           "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d",
+                           "average_pooling2d", "global_max_pooling2d", "global_average_pooling2d",
+                           "zero_padding2d", "cropping2d", "spatial_dropout2d: 0.5"})
     check_error(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
-  for (const char* yaml : {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization",
-                           "layer_normalization"}) {
+  for (const char* yaml :
+       {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization", "layer_normalization",
+        "softmax", "unit_normalization", "rms_normalization", "group_normalization", "rescaling: 2",
+        "gaussian_noise: 0.5", "gaussian_dropout: 0.5", "spatial_dropout1d: 0.5"}) {
     check_error(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
     check_error(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
-       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "prelu"})
+       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "softmax",
+        "group_normalization", "rms_normalization", "unit_normalization", "prelu"})
     check_error(yaml, {{"s", {}}}, "found a scalar 's'");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_error(yaml, {row}, "expected at least two inputs, found 1");
@@ -219,6 +242,16 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
   check_error("dropout: {rate: 1}", {image},
               "dropout's rate: expected a number of at least 0 and less than 1");
+  for (const char* kind : {"spatial_dropout2d", "gaussian_dropout"})
+    check_error(kind + std::string(": {rate: 1}"), {image},
+                "rate: expected a number of at least 0 and less than 1");
+  check_error("gaussian_noise: {stddev: 2}", {image}, "stddev: expected a number from 0 to 1");
+  check_error("group_normalization: {groups: 0}", {image}, "groups: expected a number of at least 1, or -1");
+  check_error("group_normalization: {groups: -2}", {image}, "groups: expected a number from -1 to");
+  check_error("rescaling: {scale: []}", {image}, "scale: expected a number, or one for each channel");
+  check_error("rescaling: {scale: [1, 2], offset: [1, 2, 3]}", {image},
+              "rescaling's offset: expected one number, or 2 as in scale");
+  check_error("rescaling", {image}, "missing key 'scale'");
   check_error("reshape: [-1, -1]", {image}, "-1 at most once");
   check_error("reshape: [0]", {image}, "sizes of at least 1");
   check_error("zero_padding2d: -1", {image}, "a number from 0 to");

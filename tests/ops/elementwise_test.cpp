@@ -295,4 +295,91 @@ DEVICE_TEST_CASE("dropout depends only on the sample's index") {
   }
 }
 
+DEVICE_TEST_CASE("spatial dropout depends only on the sample's index and the channel") {
+  const Philox random = Philox::of(9, 3);
+  const float rate = 0.3f;
+  const auto step = device.array(std::vector<uint64_t>{77});
+  for (const int64_t channels : {1, 4, 6, 63, 64, 70, 301}) {
+    for (const int64_t pixels : {1, 5, 40}) {
+      CAPTURE(channels);
+      CAPTURE(pixels);
+      const int64_t samples = 5;
+      const uint64_t first = 1000;
+      Floats expected;
+      for (int64_t i = 0; i < samples * pixels * channels; ++i) {
+        const int64_t s = i / (pixels * channels), c = i % channels;
+        const uint64_t low = (first + static_cast<uint64_t>(s)) << 32 | static_cast<uint64_t>(c / 4);
+        expected.push_back(uniform01(random(77, low).v[c % 4]) >= rate ? 1 / (1 - rate) : 0);
+      }
+      expected = device.kept(expected);
+      const TypedArray src = device.typed(Floats(expected.size(), 1));
+      // A replica with only the last two samples.
+      const int64_t two = 2 * pixels * channels;
+      const TypedArray part = device.typed(static_cast<size_t>(two));
+      device.ops().spatial_dropout(part.data(), src.data(), rate, random, step.data(), first + 3, 2, pixels,
+                                   channels);
+      CHECK(part.read() == Floats(expected.end() - two, expected.end()));
+      device.ops().spatial_dropout(src.data(), src.data(), rate, random, step.data(), first, samples, pixels,
+                                   channels);
+      CHECK(src.read() == expected);
+    }
+  }
+}
+
+DEVICE_TEST_CASE("normally distributed noise depends only on the sample's index") {
+  const Philox random = Philox::of(9, 3);
+  const auto step = device.array(std::vector<uint64_t>{77});
+  for (const bool multiplies : {false, true}) {
+    const NoiseSpec noise{.multiplies = multiplies, .deviation = 0.25f};
+    for (const int64_t per_sample : {1, 4, 6, 63, 64, 70, 3001}) {
+      CAPTURE(multiplies);
+      CAPTURE(per_sample);
+      const int64_t samples = 5;
+      const uint64_t first = 1000;
+      const Floats x = device.random(samples * per_sample, 4, 2);
+      Doubles expected;
+      for (int64_t i = 0; i < samples * per_sample; ++i) {
+        const int64_t s = i / per_sample, e = i % per_sample;
+        const uint64_t low = (first + static_cast<uint64_t>(s)) << 32 | static_cast<uint64_t>(e / 4);
+        const Philox::Block words = random(77, low);
+        const uint32_t a = words.v[e % 4 / 2 * 2], b = words.v[e % 4 / 2 * 2 + 1];
+        const double radius = std::sqrt(-2 * std::log((a + 0.5) / 0x1p32)), angle = 2 * M_PI * b / 0x1p32;
+        const double z = radius * (e % 2 == 0 ? std::cos(angle) : std::sin(angle));
+        const double value = static_cast<double>(x[static_cast<size_t>(i)]);
+        expected.push_back(multiplies ? value * (1 + 0.25 * z) : value + 0.25 * z);
+      }
+      const TypedArray src = device.typed(x), part = device.typed(static_cast<size_t>(2 * per_sample));
+      // A replica with only the last two samples.
+      device.ops().gaussian_noise(part.data(), src.from(static_cast<size_t>(3 * per_sample)), noise, random,
+                                  step.data(), first + 3, 2, per_sample);
+      device.ops().gaussian_noise(src.data(), src.data(), noise, random, step.data(), first, samples,
+                                  per_sample);
+      const Floats found = src.read();
+      check_close(found, expected, device.tolerance(3e-5));
+      CHECK(part.read() == Floats(found.end() - 2 * per_sample, found.end()));
+    }
+  }
+}
+
+DEVICE_TEST_CASE("columns are rescaled by numbers in host memory") {
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{1, 1}, {10000, 1}, {7, 3}, {40, 256}, {3, 700}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    const Floats x = device.random(rows * columns, 1), scale = random_floats(columns, 2),
+                 offset = random_floats(columns, 3);
+    Doubles expected;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t c = i % static_cast<size_t>(columns);
+      expected.push_back(static_cast<double>(x[i]) * static_cast<double>(scale[c]) +
+                         static_cast<double>(offset[c]));
+    }
+    const TypedArray src = device.typed(x), dst = device.typed(x.size());
+    device.ops().rescale(dst.data(), src.data(), scale.data(), offset.data(), rows, columns);
+    check_close(dst.read(), expected, device.tolerance(1e-6));
+    device.ops().rescale(src.data(), src.data(), scale.data(), offset.data(), rows, columns);
+    CHECK(src.read() == dst.read());
+  }
+}
+
 }  // namespace dtrain::test

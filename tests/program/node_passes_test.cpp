@@ -4,15 +4,15 @@
 namespace dtrain::test {
 
 TEST_CASE("a loss reads logits if it has a form for logits") {
-  Graph graph = chain(dense(), dense(), relu());
-  Diagnostics diagnostics;
-  graph.nodes[3].layer =
-      registry<Layer>().parse(parse_yaml("activation: softmax", "l.yaml", diagnostics), diagnostics);
-  Compilation before(graph, {}, {}, "sparse_categorical_crossentropy");
-  Compilation after(graph, {}, {}, "sparse_categorical_crossentropy");
-  choose_loss_points(after.step);
-  lower({&before, &after});
-  CHECK(before.text() == R"(
+  for (const char* softmax : {"activation: softmax", "softmax"}) {
+    Graph graph = chain(dense(), dense(), relu());
+    Diagnostics diagnostics;
+    graph.nodes[3].layer = registry<Layer>().parse(parse_yaml(softmax, "l.yaml", diagnostics), diagnostics);
+    Compilation before(graph, {}, {}, "sparse_categorical_crossentropy");
+    Compilation after(graph, {}, {}, "sparse_categorical_crossentropy");
+    choose_loss_points(after.step);
+    lower({&before, &after});
+    CHECK(before.text() == R"(
 instruction  slot  phase     call             reads                 writes
 -----------  ----  --------  ---------------  --------------------  ---------------
           0     0  forward   a forward        x%0                   a%2
@@ -25,7 +25,7 @@ instruction  slot  phase     call             reads                 writes
           7     0  backward  a backward       gradient of a%7, x%0
           8     0  backward  gradients ready
 )");
-  CHECK(after.text() == R"(
+    CHECK(after.text() == R"(
 instruction  slot  phase     call             reads                 writes
 -----------  ----  --------  ---------------  --------------------  ---------------
           0     0  forward   a forward        x%0                   a%2
@@ -37,6 +37,7 @@ instruction  slot  phase     call             reads                 writes
           6     0  backward  a backward       gradient of a%6, x%0
           7     0  backward  gradients ready
 )");
+  }
 }
 
 TEST_CASE("an activation is fused into the layer before it") {

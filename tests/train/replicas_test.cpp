@@ -55,6 +55,33 @@ train:
   optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9, nesterov: true}}
 )";
 
+constexpr auto kNoise = R"(
+seed: 3
+model:
+  inputs: {image: [6, 5, 2]}
+  layers:
+    - gaussian_noise: {stddev: 0.2}
+    - conv2d: {filters: 8, kernel_size: 3, padding: same}
+    - group_normalization: {groups: 4}
+    - activation: tanh
+    - spatial_dropout2d: {rate: 0.3}
+    - reshape: [30, 8]
+    - spatial_dropout1d: {rate: 0.2}
+    - flatten: {}
+    - rms_normalization: {}
+    - gaussian_dropout: {rate: 0.2}
+    - dense: {units: 3}
+    - softmax: {}
+dataset:
+  train: {synthetic: {samples: 70, target: {classes: 3}, seed: 4}}
+strategy: single
+train:
+  epochs: 4
+  batch_size: 32
+  loss: sparse_categorical_crossentropy
+  optimizer: {sgd: {learning_rate: 0.05}}
+)";
+
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double largest = 0;
@@ -68,6 +95,16 @@ std::vector<std::string> with_replicas(int replicas, int64_t batch) {
 }
 
 }  // namespace
+
+TEST_CASE("noise depends neither on the replicas nor on microbatches") {
+  const auto single = losses_of(kNoise, {});
+  CHECK(single.back() < single.front());
+  CHECK(largest_difference(losses_of(kNoise, with_replicas(2, 32)), single) < 1e-4);
+  CHECK(largest_difference(losses_of(kNoise, with_replicas(5, 32)), single) < 1e-4);
+  CHECK(largest_difference(losses_of(kNoise, {"train.accumulate=3"}), single) < 1e-4);
+  // Another seed draws other noise.
+  CHECK(largest_difference(losses_of(kNoise, {"seed=4"}), single) > 1e-3);
+}
 
 TEST_CASE(
     "any number of replicas gives one device's loss curve, even with partial batches and empty shares") {

@@ -28,6 +28,7 @@ constexpr std::string_view kWrittenAlways = "leave it out: metrics.csv and metri
 constexpr std::string_view kSplit =
     "define a validation split under dataset: validation: {split: {of: train, fraction: 0.2}}";
 constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
+constexpr std::string_view kInstances = "it is group_normalization: {groups: -1}";
 constexpr std::string_view kFromLogits =
     "it is sparse_categorical_crossentropy: {from_logits: true}, with class indices as targets";
 
@@ -154,8 +155,16 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"syncbatchnormalization", "batch_normalization", kSynchronized},
     {"layernorm", "layer_normalization"},
     {"ln", "layer_normalization"},
-    {"dropout1d", "dropout"},
-    {"dropout2d", "dropout"},
+    {"rmsnorm", "rms_normalization"},
+    {"groupnorm", "group_normalization"},
+    {"gn", "group_normalization"},
+    {"instancenorm1d", "group_normalization", kInstances},
+    {"instancenorm2d", "group_normalization", kInstances},
+    {"instancenorm3d", "group_normalization", kInstances},
+    {"normalize", "unit_normalization"},
+    {"l2normalize", "unit_normalization"},
+    {"dropout1d", "spatial_dropout1d"},
+    {"dropout2d", "spatial_dropout2d"},
     {"dropout3d", "dropout"},
     {"concat", "concatenate"},
     {"cat", "concatenate"},
@@ -177,7 +186,6 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"swish", "activation", "write activation: silu"},
     {"tanh", "activation", "write activation: tanh"},
     {"sigmoid", "activation", "write activation: sigmoid"},
-    {"softmax", "activation", "write activation: softmax"},
     {"relu6", "activation", "write activation: relu6"},
     {"selu", "activation", "write activation: selu"},
     {"mish", "activation", "write activation: mish"},

@@ -41,6 +41,7 @@ constexpr auto kClasses = std::to_array<ShortName>({
     {"UpSampling1D", "upsampling1d"},
     {"UpSampling2D", "upsampling2d"},
     {"UpSampling3D", "upsampling3d"},
+    {"RMSNormalization", "rms_normalization"},
     {"AdamW", "adamw"},
     {"AUC", "auc"},
     {"MeanIoU", "mean_iou"},

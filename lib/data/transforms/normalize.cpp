@@ -3,41 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/per_channel.h"
 #include "data/transforms/transform.h"
 
 namespace dtrain {
-
-namespace {
-
-/// One number for all elements, or one per channel.
-struct PerChannel {
-  std::vector<double> values;
-};
-
-}  // namespace
-
-template <>
-struct Codec<PerChannel> {
-  static bool parse(const ConfigNode& node, const std::string& where, PerChannel& out,
-                    Diagnostics& diagnostics) {
-    if (node.is_sequence()) {
-      if (node.items().empty())
-        return report_unexpected(node, where, "a number, or one for each channel", diagnostics);
-      return Codec<std::vector<double>>::parse(node, where, out.values, diagnostics);
-    }
-    out.values.assign(1, 0.0);
-    return Codec<double>::parse(node, where, out.values[0], diagnostics);
-  }
-  static ConfigNode write(const PerChannel& value) {
-    return value.values.size() == 1 ? Codec<double>::write(value.values[0])
-                                    : Codec<std::vector<double>>::write(value.values);
-  }
-  static Json schema() {
-    Json choices = Json::array();
-    choices.push(Codec<double>::schema()).push(Codec<std::vector<double>>::schema());
-    return Json::object().set("anyOf", std::move(choices));
-  }
-};
 
 namespace {
 

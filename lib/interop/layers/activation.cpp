@@ -93,12 +93,13 @@ std::string elementwise_to_onnx(OnnxLayer& layer, const std::string& x, const Ac
   throw std::logic_error("an activation without an ONNX operator");
 }
 
+void softmax_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  layer.set_output(layer.add("Softmax", {x}, {{"axis", int64_t{-1}}}), ExportLayout::channels_last);
+}
+
 void activation_to_onnx(OnnxLayer& layer) {
-  if (layer.node().layer->is_softmax()) {
-    const std::string x = layer.input(0, ExportLayout::channels_last);
-    layer.set_output(layer.add("Softmax", {x}, {{"axis", int64_t{-1}}}), ExportLayout::channels_last);
-    return;
-  }
+  if (layer.node().layer->is_softmax()) return softmax_to_onnx(layer);
   const ExportLayout layout = layer.layout();
   layer.set_output(elementwise_to_onnx(layer, layer.input(0, layout), *layer.node().layer->elementwise()),
                    layout);
@@ -131,10 +132,6 @@ ConfigNode function_of(KerasLayerReader& reader) {
         reader.find("negative_slope") ? reader.number("negative_slope", 0.3) : reader.number("alpha", 0.3));
   if (name == "ELU") return function("elu", "alpha", reader.number("alpha", 1));
   if (name == "ThresholdedReLU") return function("relu", "threshold", reader.number("theta", 1));
-  if (name == "Softmax") {
-    reader.expect_last_axis("axis");
-    return ConfigNode::scalar("softmax");
-  }
   const Json* written = reader.find("activation");
   ConfigNode activation = written ? reader.activation(*written) : ConfigNode();
   return activation.is_null() ? ConfigNode::scalar("linear") : activation;
@@ -145,6 +142,11 @@ ConfigNode from_keras(KerasLayerReader& reader) {
   const ConfigNode activation = function_of(reader);
   reader.options({});
   return ConfigNode::mapping({ConfigNode::entry("activation", activation)});
+}
+
+ConfigNode softmax_from_keras(KerasLayerReader& reader) {
+  reader.expect_last_axis("axis");
+  return reader.options({});
 }
 
 std::string clipped_relu_to_torch(const std::string& x, const ActivationSpec& spec) {
@@ -191,12 +193,13 @@ std::string elementwise_to_torch(const std::string& x, const ActivationSpec& spe
   throw std::logic_error("an activation that PyTorch does not have");
 }
 
+void softmax_to_torch(TorchLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  layer.set_output(layer.add(fmt::format("torch.softmax({}, -1)", x)), ExportLayout::channels_last);
+}
+
 void activation_to_torch(TorchLayer& layer) {
-  if (layer.node().layer->is_softmax()) {
-    const std::string x = layer.input(0, ExportLayout::channels_last);
-    layer.set_output(layer.add(fmt::format("torch.softmax({}, -1)", x)), ExportLayout::channels_last);
-    return;
-  }
+  if (layer.node().layer->is_softmax()) return softmax_to_torch(layer);
   const ExportLayout layout = layer.layout();
   layer.set_output(
       layer.add(elementwise_to_torch(layer.input(0, layout), *layer.node().layer->elementwise())), layout);
@@ -211,7 +214,14 @@ void add_activation_formats(std::vector<LayerFormats>& table) {
       .from_keras = from_keras,
       .onnx = activation_to_onnx,
       .torch = activation_to_torch,
-      .keras_classes = {"ReLU", "LeakyReLU", "ELU", "ThresholdedReLU", "Softmax"},
+      .keras_classes = {"ReLU", "LeakyReLU", "ELU", "ThresholdedReLU"},
+  });
+  table.push_back({
+      .kind = "softmax",
+      .to_keras = keras_layer("Softmax"),
+      .from_keras = softmax_from_keras,
+      .onnx = softmax_to_onnx,
+      .torch = softmax_to_torch,
   });
 }
 

@@ -52,6 +52,58 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
 }
 
+/// Returns the sums of the squares of rows. ReduceSum, unlike ReduceMean and ReduceL2, has the same form in
+/// all supported operator sets.
+std::string sums_of_squares(OnnxLayer& layer, const std::string& x) {
+  return layer.add("ReduceSum", {layer.add("Mul", {x, x}), layer.integers({-1})}, {{"keepdims", int64_t{1}}});
+}
+
+void rms_normalization_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const float share = 1 / static_cast<float>(layer.input_spec().shape.back());
+  const std::string mean = layer.add("Mul", {sums_of_squares(layer, x), layer.constant(share)});
+  const std::string norm = layer.add("Sqrt", {layer.add("Add", {mean, layer.constant(onnx_epsilon(layer))})});
+  layer.set_output(layer.add("Mul", {layer.add("Div", {x, norm}), layer.parameter("scale")}),
+                   ExportLayout::channels_last);
+}
+
+void unit_normalization_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const std::string norm = layer.add("Sqrt", {sums_of_squares(layer, x)});
+  layer.set_output(layer.add("Div", {x, layer.add("Max", {norm, layer.constant(1e-12f)})}),
+                   ExportLayout::channels_last);
+}
+
+/// Returns the number of groups of a group_normalization.
+int64_t groups_of(const Json& options, const TensorSpec& input) {
+  const int64_t groups = options.at("groups").as_int();
+  return groups == -1 ? input.shape.back() : groups;
+}
+
+/// Each group is one channel of an InstanceNormalization: the operator GroupNormalization is newer than the
+/// default operator set.
+void group_normalization_to_onnx(OnnxLayer& layer) {
+  const Shape& shape = layer.input_spec().shape;
+  const int64_t channels = shape.back(), groups = groups_of(layer.options(), layer.input_spec());
+  const std::vector<float> ones(static_cast<size_t>(groups), 1), zeros(static_cast<size_t>(groups), 0);
+  const std::string x = layer.input(0, ExportLayout::channels_first);
+  const std::string grouped =
+      layer.add("Reshape", {x, layer.integers({0, groups, shape.elements() / groups})});
+  const std::string normal =
+      layer.add("InstanceNormalization", {grouped, layer.constant(ones), layer.constant(zeros)},
+                {{"epsilon", onnx_epsilon(layer)}});
+  std::vector<int64_t> extents = {0, channels};
+  extents.insert(extents.end(), shape.begin(), shape.end() - 1);
+  std::string y = layer.add("Reshape", {normal, layer.integers(extents)});
+  std::vector<int64_t> of_parameter(shape.rank(), 1);
+  of_parameter[0] = channels;
+  if (layer.has_parameter("gamma"))
+    y = layer.add("Mul", {y, layer.parameter("gamma", {}, Shape(of_parameter))});
+  if (layer.has_parameter("beta"))
+    y = layer.add("Add", {y, layer.parameter("beta", {}, Shape(of_parameter))});
+  layer.set_output(y, ExportLayout::channels_first);
+}
+
 void batch_normalization_to_torch(TorchLayer& layer) {
   const Shape& shape = layer.input_spec().shape;
   const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
@@ -87,6 +139,35 @@ void layer_normalization_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
+void rms_normalization_to_torch(TorchLayer& layer) {
+  layer.set_module(fmt::format("nn.RMSNorm({}, eps={})", layer.input_spec().shape.back(),
+                               layer.options().at("epsilon").as_double()));
+  layer.weight("weight", "scale");
+  layer.set_output(
+      layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_last))),
+      ExportLayout::channels_last);
+}
+
+void unit_normalization_to_torch(TorchLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  layer.set_output(layer.add(fmt::format("F.normalize({}, dim=-1)", x)), ExportLayout::channels_last);
+}
+
+void group_normalization_to_torch(TorchLayer& layer) {
+  const int64_t channels = layer.input_spec().shape.back();
+  const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
+  layer.set_module(fmt::format("nn.GroupNorm({}, {}, eps={}{})",
+                               groups_of(layer.options(), layer.input_spec()), channels,
+                               layer.options().at("epsilon").as_double(), is_affine ? "" : ", affine=False"));
+  if (is_affine) {
+    layer.weight_or("weight", "gamma", {channels}, 1);
+    layer.weight_or("bias", "beta", {channels}, 0);
+  }
+  layer.set_output(
+      layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_first))),
+      ExportLayout::channels_first);
+}
+
 ConfigNode batch_normalization_from_keras(KerasLayerReader& reader) {
   reader.expect_last_axis("axis");
   reader.skip({"fused", "virtual_batch_size", "renorm_momentum"});
@@ -94,9 +175,12 @@ ConfigNode batch_normalization_from_keras(KerasLayerReader& reader) {
   return reader.options(registry<Layer>().fields("batch_normalization"));
 }
 
-ConfigNode layer_normalization_from_keras(KerasLayerReader& reader) {
-  reader.expect_last_axis("axis");
-  return reader.options(registry<Layer>().fields("layer_normalization"));
+/// Returns LayerFormats::from_keras for a normalization along the last axis.
+std::function<ConfigNode(KerasLayerReader&)> along_last_axis(std::string kind) {
+  return [kind = std::move(kind)](KerasLayerReader& reader) {
+    reader.expect_last_axis("axis");
+    return reader.options(registry<Layer>().fields(kind));
+  };
 }
 
 }  // namespace
@@ -113,9 +197,30 @@ void add_normalization_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "layer_normalization",
       .to_keras = keras_layer("LayerNormalization"),
-      .from_keras = layer_normalization_from_keras,
+      .from_keras = along_last_axis("layer_normalization"),
       .onnx = layer_normalization_to_onnx,
       .torch = layer_normalization_to_torch,
+  });
+  table.push_back({
+      .kind = "group_normalization",
+      .to_keras = keras_layer("GroupNormalization"),
+      .from_keras = along_last_axis("group_normalization"),
+      .onnx = group_normalization_to_onnx,
+      .torch = group_normalization_to_torch,
+  });
+  table.push_back({
+      .kind = "rms_normalization",
+      .to_keras = keras_layer("RMSNormalization"),
+      .from_keras = along_last_axis("rms_normalization"),
+      .onnx = rms_normalization_to_onnx,
+      .torch = rms_normalization_to_torch,
+  });
+  table.push_back({
+      .kind = "unit_normalization",
+      .to_keras = keras_layer("UnitNormalization"),
+      .from_keras = along_last_axis("unit_normalization"),
+      .onnx = unit_normalization_to_onnx,
+      .torch = unit_normalization_to_torch,
   });
 }
 

@@ -16,6 +16,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_sequence_formats(table);
     add_merge_formats(table);
     add_dropout_formats(table);
+    add_rescaling_formats(table);
     add_embedding_formats(table);
     return table;
   }();

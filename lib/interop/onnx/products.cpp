@@ -1,6 +1,7 @@
 // Matrix products, softmax, and normalization of rows and channels.
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "interop/onnx/operators.h"
 
@@ -90,6 +91,46 @@ OnnxArray layer_normalization(const OnnxCall& call) {
   return result;
 }
 
+/// Instance normalization: each channel of each sample has its own mean and variance.
+OnnxArray instance_normalization(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  const auto channels = static_cast<size_t>(result.shape[1]);
+  const size_t pixels = result.values.size() / static_cast<size_t>(result.shape[0]) / channels;
+  const double epsilon = static_cast<double>(call.number("epsilon", 1e-5f));
+  for (size_t at = 0; at < result.values.size(); at += pixels) {
+    float* row = result.values.data() + at;
+    const size_t channel = at / pixels % channels;
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < pixels; ++i) mean += static_cast<double>(row[i]) / static_cast<double>(pixels);
+    for (size_t i = 0; i < pixels; ++i) {
+      const double distance = static_cast<double>(row[i]) - mean;
+      variance += distance * distance / static_cast<double>(pixels);
+    }
+    const double scale = static_cast<double>(call.input(1).values[channel]) / std::sqrt(variance + epsilon);
+    for (size_t i = 0; i < pixels; ++i)
+      row[i] = static_cast<float>((static_cast<double>(row[i]) - mean) * scale +
+                                  static_cast<double>(call.input(2).values[channel]));
+  }
+  return result;
+}
+
+/// Sums the elements of the last axis, which stays with one element.
+OnnxArray reduce_sum(const OnnxCall& call) {
+  const OnnxArray& array = call.input(0);
+  if (call.input(1).integers != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
+    throw std::logic_error("ReduceSum along another axis than the last, or without keepdims");
+  Shape shape = array.shape;
+  const auto columns = static_cast<size_t>(shape.columns());
+  shape[shape.rank() - 1] = 1;
+  OnnxArray result(shape);
+  for (size_t r = 0; r < result.values.size(); ++r) {
+    double sum = 0;
+    for (size_t c = 0; c < columns; ++c) sum += static_cast<double>(array.values[r * columns + c]);
+    result.values[r] = static_cast<float>(sum);
+  }
+  return result;
+}
+
 }  // namespace
 
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table) {
@@ -98,6 +139,8 @@ void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table)
   table.emplace_back("Softmax", softmax);
   table.emplace_back("BatchNormalization", batch_normalization);
   table.emplace_back("LayerNormalization", layer_normalization);
+  table.emplace_back("InstanceNormalization", instance_normalization);
+  table.emplace_back("ReduceSum", reduce_sum);
 }
 
 }  // namespace dtrain

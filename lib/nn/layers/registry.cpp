@@ -15,9 +15,15 @@ const Registry<Layer>& registry<Layer>() {
     add_global_pooling2d(t);
     add_batch_normalization(t);
     add_layer_normalization(t);
+    add_group_normalization(t);
+    add_rms_normalization(t);
     add_activation(t);
+    add_softmax(t);
     add_prelu(t);
     add_dropout(t);
+    add_spatial_dropout(t);
+    add_gaussian_noise(t);
+    add_rescaling(t);
     add_flatten(t);
     add_reshape(t);
     add_permute(t);

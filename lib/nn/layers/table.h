@@ -19,8 +19,10 @@ void add_depthwise_conv2d(Registry<Layer>& table);
 void add_dropout(Registry<Layer>& table);
 void add_embedding(Registry<Layer>& table);
 void add_flatten(Registry<Layer>& table);
+void add_gaussian_noise(Registry<Layer>& table);    // gaussian_noise, gaussian_dropout
 void add_global_pooling2d(Registry<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
 void add_global_pooling3d(Registry<Layer>& table);
+void add_group_normalization(Registry<Layer>& table);
 void add_layer_normalization(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
@@ -31,9 +33,13 @@ void add_pooling3d(Registry<Layer>& table);
 void add_prelu(Registry<Layer>& table);
 void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
+void add_rescaling(Registry<Layer>& table);
+void add_rms_normalization(Registry<Layer>& table);  // rms_normalization, unit_normalization
 void add_separable_conv2d(Registry<Layer>& table);
 void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d
 void add_shape3d(Registry<Layer>& table);  // zero_padding3d, cropping3d, upsampling3d
+void add_softmax(Registry<Layer>& table);
+void add_spatial_dropout(Registry<Layer>& table);  // spatial_dropout1d, spatial_dropout2d
 void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 

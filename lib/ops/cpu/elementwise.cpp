@@ -74,6 +74,24 @@ void CpuOps::dropout(void* dst, const void* src, float rate, const Philox& rando
   });
 }
 
+void CpuOps::spatial_dropout(void* dst, const void* src, float rate, const Philox& random,
+                             const uint64_t* step, uint64_t first_sample, int64_t samples, int64_t pixels,
+                             int64_t channels) {
+  each_row(samples * pixels, channels, [&](int64_t begin, int64_t end) {
+    kernels_.spatial_dropout(f32(dst), f32(src), rate, random, *step, first_sample, pixels, channels, begin,
+                             end);
+  });
+}
+
+void CpuOps::gaussian_noise(void* dst, const void* src, const NoiseSpec& noise, const Philox& random,
+                            const uint64_t* step, uint64_t first_sample, int64_t samples,
+                            int64_t per_sample) {
+  const int64_t blocks = samples * ((per_sample + 3) / 4);
+  parallel(threads_, blocks, 4, 4, [&](int64_t begin, int64_t end, int) {
+    kernels_.gaussian_noise(f32(dst), f32(src), noise, random, *step, first_sample, per_sample, begin, end);
+  });
+}
+
 void CpuOps::sums_of_squares(std::span<const std::span<const float>> arrays, double* squares) {
   for (const std::span<const float> array : arrays) {
     const auto n = static_cast<int64_t>(array.size());

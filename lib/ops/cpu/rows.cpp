@@ -35,6 +35,13 @@ void CpuOps::add_bias(void* dst, const void* src, const void* bias, int64_t rows
   });
 }
 
+void CpuOps::rescale(void* dst, const void* src, const float* scale, const float* offset, int64_t rows,
+                     int64_t columns) {
+  each_row(rows, columns, [&](int64_t begin, int64_t end) {
+    kernels_.rescale(f32(dst), f32(src), scale, offset, columns, begin, end);
+  });
+}
+
 void CpuOps::column_sum(float* dst, const void* src, int64_t rows, int64_t columns) {
   sum_by_columns(dst, rows, columns,
                  [&](float* sums, int64_t first, int64_t last, int64_t begin, int64_t end) {

@@ -143,43 +143,6 @@ struct ScaleAdd {
   }
 };
 
-/// Returns words.v[i] by comparisons: an array that is indexed at run time would be placed in local memory.
-__device__ uint32_t word_of(const Philox::Block& words, uint64_t i) {
-  return i == 0 ? words.v[0] : i == 1 ? words.v[1] : i == 2 ? words.v[2] : words.v[3];
-}
-
-template <class T>
-struct Dropout {
-  T* dst;
-  const T* src;
-  float rate, factor;
-  Philox random;
-  const uint64_t* step;
-  uint64_t first_sample;
-  int64_t per_sample;
-
-  /// For N > 1, per_sample is a multiple of N and N a multiple of 4, so that whole blocks of random words are
-  /// used.
-  template <int N>
-  __device__ void run(int64_t i) const {
-    const Division place = divide(i, per_sample);
-    const uint64_t sample = first_sample + static_cast<uint64_t>(place.quotient);
-    const auto element = static_cast<uint64_t>(place.rest);
-    float values[N];
-    load(src + i, values);
-#pragma unroll
-    for (int first = 0; first < N; first += 4) {
-      const Philox::Block words = random(*step, sample << 32 | (element / 4 + first / 4));
-#pragma unroll
-      for (int j = 0; j < 4 && first + j < N; ++j) {
-        const uint32_t word = N == 1 ? word_of(words, element % 4) : words.v[j];
-        values[first + j] = uniform01(word) >= rate ? values[first + j] * factor : 0.0f;
-      }
-    }
-    store(dst + i, values);
-  }
-};
-
 template <size_t kCapacity, class T>
 Sources<T, kCapacity> sources_of(std::span<const void* const> arrays) {
   Sources<T, kCapacity> sources{};
@@ -286,17 +249,6 @@ void CudaOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
       sum_columns(context_, SumBackwardTerm<std::remove_cvref_t<decltype(body)>>{body, columns},
                   {{diff_bias}}, rows, columns);
     });
-  });
-}
-
-void CudaOps::dropout(void* dst, const void* src, float rate, const Philox& random, const uint64_t* step,
-                      uint64_t first_sample, int64_t samples, int64_t per_sample) {
-  with_type(math_.type, [&](auto type) {
-    using T = decltype(type);
-    const bool vectors = per_sample % kVector<T> == 0 && all_aligned(dst, src);
-    for_each<kVector<T>>(context_, samples * per_sample, vectors,
-                         Dropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate,
-                                    1.0f / (1.0f - rate), random, step, first_sample, per_sample});
   });
 }
 

@@ -36,9 +36,11 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
 /// The dtype is always float32, the type of weights and checkpoints, independent of the run's precision and
 /// of Keras's default.
 Json layer_config(const GraphNode& node, const std::string& name) {
-  Json config = Json::object().set("name", name).set("trainable", node.trainable).set("dtype", "float32");
-  const Json options = keras_config_of(node.layer).config;
-  for (const auto& [key, value] : options.entries()) config.set(key, value);
+  const KerasLayerConfig keras = keras_config_of(node.layer);
+  Json config = Json::object().set("name", name);
+  if (keras.has_trainable) config.set("trainable", node.trainable);
+  config.set("dtype", "float32");
+  for (const auto& [key, value] : keras.config.entries()) config.set(key, value);
   return config;
 }
 

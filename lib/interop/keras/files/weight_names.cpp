@@ -43,6 +43,8 @@ const std::vector<ClassWeights>& classes() {
       {"batch_normalization",
        {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
       {"layer_normalization", {{"gamma", "scale"}, {"beta", "center"}}},
+      {"group_normalization", {{"gamma", "scale"}, {"beta", "center"}}},
+      {"rms_normalization", {{"scale", nullptr}}},
   };
   return all;
 }

@@ -24,9 +24,9 @@ bool is_along_first_axis(const KerasModelLayer& layer) {
 }
 
 bool is_elementwise(const KerasModelLayer& layer) {
-  constexpr std::array kClasses{"Activation",      "ReLU",    "LeakyReLU", "ELU",
-                                "ThresholdedReLU", "Dropout", "Add",       "Subtract",
-                                "Multiply",        "Average", "Maximum",   "Minimum"};
+  constexpr std::array kClasses{
+      "Activation",    "ReLU", "LeakyReLU", "ELU",      "ThresholdedReLU", "Dropout", "GaussianDropout",
+      "GaussianNoise", "Add",  "Subtract",  "Multiply", "Average",         "Maximum", "Minimum"};
   return std::find(kClasses.begin(), kClasses.end(), layer.class_name) != kClasses.end() &&
          text_at(layer.config, "activation") != "softmax";
 }

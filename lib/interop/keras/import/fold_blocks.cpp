@@ -9,6 +9,7 @@
 
 #include "config/diagnostics.h"
 #include "interop/keras/import/repeated_layers.h"
+#include "interop/layer_formats.h"
 
 namespace dtrain {
 
@@ -70,16 +71,11 @@ class BlockFolder {
     return all;
   }
 
-  static bool has_weights(const FlatLayer& layer) {
-    const std::vector<std::string> fields = registry<Layer>().fields(layer.kind);
-    return std::any_of(fields.begin(), fields.end(),
-                       [](const std::string& field) { return field.ends_with("_initializer"); });
-  }
-
   /// Rates how natural a block made of this run is. It matters most whether the names of its layers can be
   /// kept, then whether the first layer has weights: an activation is more natural at the end of a block.
   int rank_of(size_t first, const BlockRun& run) const {
-    return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) + (has_weights(layer(first)) ? 1 : 0);
+    return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) +
+           (kind_has_weights(layer(first).kind) ? 1 : 0);
   }
 
   /// Returns whether a better run starts within the first copy: one of the same size, with at least as many

@@ -189,8 +189,9 @@ class Importer {
     });
     if (!has_last) return Axes::as_in_file;
     const bool moves =
-        is_prelu || (is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
-                                                    layer.class_name.starts_with("BatchNormalization")));
+        is_prelu || (is_along_first_axis(layer) &&
+                     (layer.class_name == "Concatenate" || layer.class_name == "GroupNormalization" ||
+                      layer.class_name.starts_with("BatchNormalization")));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
@@ -216,13 +217,13 @@ class Importer {
     const std::string name =
         unique_name(allowed_name(is_first ? call.path : fmt::format("{}_again", call.path)));
     if (is_first) first->second = name;
-    const bool shares = !is_first && has_weights(kind);
+    const bool shares = !is_first && kind_has_weights(kind);
     ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
     if (kind == "concatenate" && axes == Axes::channels_last)
       options = options.with("axis", ConfigNode::scalar("-1"));
     if (kind == "prelu" && axes == Axes::channels_last) options = with_channels_last(options, is_volume);
     if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
-    if (is_first && !call.layer->trainable && has_weights(kind))
+    if (is_first && !call.layer->trainable && kind_has_weights(kind))
       options = options.with("trainable", ConfigNode::scalar("false"));
     add_layer(kind, options, name, inputs);
     const bool is_image = axes == Axes::channels_last && gives_image(*call.layer);
@@ -242,12 +243,6 @@ class Importer {
                                            ConfigNode::entry("layers", ConfigNode::sequence(layers_))};
     if (names != std::vector{above_}) entries.push_back(ConfigNode::entry("outputs", names_node(names)));
     result_.model = ConfigNode::mapping(std::move(entries));
-  }
-
-  static bool has_weights(const std::string& kind) {
-    const std::vector<std::string> fields = registry<Layer>().fields(kind);
-    return std::any_of(fields.begin(), fields.end(),
-                       [](const std::string& field) { return field.ends_with("_initializer"); });
   }
 
   static ConfigNode names_node(const std::vector<std::string>& names) {

@@ -1,5 +1,6 @@
 #include "nn/layers/activations/activation.h"
 
+#include "nn/layers/activations/softmax.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -48,29 +49,6 @@ class PreparedElementwise : public PreparedLayer {
   int64_t elements_;
 };
 
-class PreparedSoftmax : public PreparedLayer {
- public:
-  explicit PreparedSoftmax(const LayerRequest& request)
-      : ops_(request.ops),
-        columns_(request.output().shape.back()),
-        rows_(batch_elements(request, request.output().shape) / columns_) {
-    requirements_.backward_reads_outputs = request.training;
-  }
-
-  void forward(const LayerArguments& args) override {
-    ops_.softmax_forward(args.input(), args.output(), rows_, columns_);
-  }
-
-  void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0])
-      ops_.softmax_backward(args.output(), args.diff_output(), args.diff_inputs[0], rows_, columns_);
-  }
-
- private:
-  Ops& ops_;
-  int64_t columns_, rows_;
-};
-
 class ActivationLayer : public LayerWith<ActivationOptions> {
  public:
   using LayerWith::LayerWith;
@@ -82,7 +60,7 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
-    if (is_softmax()) return std::make_unique<PreparedSoftmax>(request);
+    if (is_softmax()) return prepare_softmax(request);
     return std::make_unique<PreparedElementwise>(request, options_.activation->spec);
   }
 

@@ -6,6 +6,7 @@
 
 #include "ops/cpu/kernels/channels.h"
 #include "ops/cpu/kernels/elementwise.h"
+#include "ops/cpu/kernels/groups.h"
 #include "ops/cpu/kernels/losses.h"
 #include "ops/cpu/kernels/rows.h"
 

@@ -3,6 +3,7 @@
 
 #include "ops/cpu/kernels/table.h"
 #include "ops/math/activations.h"
+#include "ops/math/noise.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -96,10 +97,12 @@ void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* w
   }
 }
 
-void dropout(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
-             uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end) {
+/// Calls use(words, place, n) for runs of elements of one sample: element place + i of the array is decided
+/// by words[i], for i in [0, n). The range counts blocks of 4 elements.
+template <class Use>
+void each_random_run(const Philox& random, uint64_t step, uint64_t first_sample, int64_t per_sample,
+                     int64_t begin, int64_t end, Use&& use) {
   const int64_t blocks_per_sample = (per_sample + 3) / 4;
-  const float factor = 1.0f / (1.0f - rate);
   alignas(64) uint32_t words[4 * kDropoutBlocks];
   for (int64_t block = begin; block < end;) {
     const int64_t sample = block / blocks_per_sample, within = block % blocks_per_sample;
@@ -108,14 +111,63 @@ void dropout(float* dst, const float* src, float rate, const Philox& random, uin
     random_words(random, step,
                  (first_sample + static_cast<uint64_t>(sample)) << 32 | static_cast<uint64_t>(within), words);
     const int64_t left = per_sample - 4 * within;
-    const int64_t n = 4 * blocks < left ? 4 * blocks : left;
-    const int64_t offset = sample * per_sample + 4 * within;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      dst[offset + i] = uniform01(words[i]) >= rate ? src[offset + i] * factor : 0.0f;
-    }
+    use(words, sample * per_sample + 4 * within, 4 * blocks < left ? 4 * blocks : left);
     block += blocks;
   }
+}
+
+void dropout(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
+             uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end) {
+  const float factor = 1.0f / (1.0f - rate);
+  each_random_run(random, step, first_sample, per_sample, begin, end,
+                  [&](const uint32_t* words, int64_t place, int64_t n) {
+                    const float* in = src + place;
+                    float* out = dst + place;
+#pragma omp simd
+                    for (int64_t i = 0; i < n; ++i)
+                      out[i] = uniform01(words[i]) >= rate ? in[i] * factor : 0.0f;
+                  });
+}
+
+void spatial_dropout(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
+                     uint64_t first_sample, int64_t pixels, int64_t channels, int64_t begin, int64_t end) {
+  const float factor = 1.0f / (1.0f - rate);
+  const int64_t blocks_per_sample = (channels + 3) / 4;
+  for (int64_t first = begin; first < end;) {
+    const int64_t sample = first / pixels;
+    const int64_t last =
+        (sample + 1) * pixels < end ? (sample + 1) * pixels : end;  // of this sample's pixels
+    each_random_run(random, step, first_sample, channels, sample * blocks_per_sample,
+                    (sample + 1) * blocks_per_sample, [&](const uint32_t* words, int64_t place, int64_t n) {
+                      for (int64_t pixel = first; pixel < last; ++pixel) {
+                        const int64_t at = pixel * channels + place - sample * channels;
+                        const float* in = src + at;
+                        float* out = dst + at;
+#pragma omp simd
+                        for (int64_t i = 0; i < n; ++i)
+                          out[i] = uniform01(words[i]) >= rate ? in[i] * factor : 0.0f;
+                      }
+                    });
+    first = last;
+  }
+}
+
+void gaussian_noise(float* dst, const float* src, const NoiseSpec& noise, const Philox& random, uint64_t step,
+                    uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end) {
+  each_random_run(random, step, first_sample, per_sample, begin, end,
+                  [&](const uint32_t* words, int64_t place, int64_t n) {
+                    alignas(64) float normal[4 * kDropoutBlocks];
+#pragma omp simd
+                    for (int64_t i = 0; i < 2 * kDropoutBlocks; ++i) {
+                      const math::Normals two = math::normals(words[2 * i], words[2 * i + 1]);
+                      normal[2 * i] = two.first;
+                      normal[2 * i + 1] = two.second;
+                    }
+                    const float* in = src + place;
+                    float* out = dst + place;
+#pragma omp simd
+                    for (int64_t i = 0; i < n; ++i) out[i] = math::with_noise(noise, in[i], normal[i]);
+                  });
 }
 
 }  // namespace

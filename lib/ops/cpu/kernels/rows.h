@@ -149,6 +149,68 @@ void layer_normalization_scale(const float* src, const float* mean, const float*
   }
 }
 
+void rescale(float* dst, const float* src, const float* scale, const float* offset, int64_t columns,
+             int64_t begin, int64_t end) {
+  if (columns == 1) {
+    const float factor = scale[0], addend = offset[0];
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) dst[i] = src[i] * factor + addend;
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    const float* in = src + r * columns;
+    float* out = dst + r * columns;
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) out[c] = in[c] * scale[c] + offset[c];
+  }
+}
+
+void rms_normalization_forward(const float* src, const float* scale, const math::InverseNorm& norm,
+                               float* dst, float* inverse, int64_t columns, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const float* x = src + r * columns;
+    float* y = dst + r * columns;
+    float squares = 0.0f;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < columns; ++c) squares += x[c] * x[c];
+    const float factor = norm(squares);
+    inverse[r] = factor;
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) y[c] = x[c] * factor * (scale ? scale[c] : 1.0f);
+  }
+}
+
+void rms_normalization_backward(const float* src, const float* scale, const math::InverseNorm& norm,
+                                const float* inverse, const float* diff_dst, float* diff_src, int64_t columns,
+                                int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const float *x = src + r * columns, *dy = diff_dst + r * columns;
+    float* dx = diff_src + r * columns;
+    float dot = 0.0f;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t c = 0; c < columns; ++c) dot += dy[c] * (scale ? scale[c] : 1.0f) * x[c];
+    const float factor = inverse[r], slope = norm.slope(factor, dot);
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) dx[c] = dy[c] * (scale ? scale[c] : 1.0f) * factor - x[c] * slope;
+  }
+}
+
+void rms_normalization_scale(const float* src, const float* inverse, const float* diff_dst, float* diff_scale,
+                             int64_t rows, int64_t columns, int64_t begin, int64_t end) {
+  constexpr int64_t kChannels = 64;
+  for (int64_t first = begin; first < end; first += kChannels) {
+    const int64_t n = end - first < kChannels ? end - first : kChannels;
+    alignas(64) double sums[kChannels] = {};
+    for (int64_t r = 0; r < rows; ++r) {
+      const float *x = src + r * columns + first, *dy = diff_dst + r * columns + first;
+      const float factor = inverse[r];
+#pragma omp simd
+      for (int64_t c = 0; c < n; ++c) sums[c] += static_cast<double>(dy[c] * x[c] * factor);
+    }
+    for (int64_t c = 0; c < n; ++c) diff_scale[first + c] = static_cast<float>(sums[c]);
+  }
+}
+
 /// Sums an array with a single column, whose elements are contiguous.
 float single_column_sum(const float* src, int64_t begin, int64_t end) {
   double total = 0.0;

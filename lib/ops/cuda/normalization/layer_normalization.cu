@@ -1,76 +1,13 @@
 // Layer normalization of rows. The forward pass reads memory once; the backward pass reads it once for the
 // parameters' gradients and once for the input's gradient.
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/normalization/row_part.h"
 #include "ops/cuda/reductions/column_sum.h"
 #include "ops/cuda/reductions/rows.h"
 #include "ops/cuda/vector.h"
 
 namespace dtrain::cuda {
 namespace {
-
-/// Accesses of a row that a thread keeps in registers, and minimum blocks per multiprocessor: with 4 blocks,
-/// the backward kernel spills registers.
-constexpr int kHeldAccesses = 4, kRowBlocks = 3;
-
-/// A thread's elements of a row, for several iterations over them. Up to kHeld accesses of N elements are
-/// kept in registers; if kHeld is 0, every iteration reads from memory.
-template <int N, int kHeld, class T>
-class RowPart {
- public:
-  __device__ RowPart(const T* row, int64_t columns) : row_(row), columns_(columns) {
-#pragma unroll
-    for (int k = 0; k < kHeld; ++k)
-      if (place(k) < columns_) held_[k] = load_raw<N>(row_ + place(k));
-  }
-  /// Makes the compiler convert the elements to float again after this call. Otherwise it would keep the
-  /// floats across the reductions, in twice the registers.
-  __device__ void forget_floats() {
-    if constexpr (sizeof(T) < sizeof(float) && N > 1) {
-      constexpr int kWords = kHeld * N * static_cast<int>(sizeof(T)) / static_cast<int>(sizeof(uint32_t));
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(held_)[i]));
-    }
-  }
-  /// Calls use(c, elements) for each of this thread's accesses: the N elements from column c on.
-  template <class Use>
-  __device__ void each(const Use& use) const {
-    if constexpr (kHeld == 0) {
-      each_column<N>(columns_, [&](int64_t c) { use(c, load_raw<N>(row_ + c)); });
-    } else {
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k)
-        if (place(k) < columns_) use(place(k), held_[k]);
-    }
-  }
-  /// Calls use(c, elements, other's elements) for each access.
-  template <class Use>
-  __device__ void each_with(const RowPart& other, const Use& use) const {
-    if constexpr (kHeld == 0) {
-      each([&](int64_t c, const Raw<N, T>& own) { use(c, own, load_raw<N>(other.row_ + c)); });
-    } else {
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k)
-        if (place(k) < columns_) use(place(k), held_[k], other.held_[k]);
-    }
-  }
-
- private:
-  __device__ int64_t place(int k) const {
-    return (int64_t{k} * blockDim.x + threadIdx.x) * N;
-  }
-
-  const T* row_;
-  int64_t columns_;
-  Raw<N, T> held_[kHeld > 0 ? kHeld : 1];
-};
-
-/// Loads N values from src + at, or sets them to `otherwise` if src is null.
-template <int N>
-__device__ inline void load_or(float otherwise, const float* src, int64_t at, float (&values)[N]) {
-  if (src) return load(src + at, values);
-#pragma unroll
-  for (int j = 0; j < N; ++j) values[j] = otherwise;
-}
 
 template <class T, int N, int kHeld>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
@@ -163,17 +100,6 @@ struct ParameterGradients {
   }
   __device__ Floats<2> value(int64_t, int64_t, const Floats<2>& loaded) const { return loaded; }
 };
-
-/// Calls use(N, kHeld, long_rows) with constants N and kHeld that suit rows of T.
-template <class T, class Use>
-void with_row_parts(bool vectors, int64_t columns, Use&& use) {
-  with_width<T>(vectors, [&](auto width) {
-    constexpr int64_t kOfThread = kHeldAccesses * decltype(width)::value;
-    const bool long_rows = columns > kWarp * kOfThread;
-    if (columns > kRowThreads * kOfThread) return use(width, std::integral_constant<int, 0>{}, long_rows);
-    use(width, std::integral_constant<int, kHeldAccesses>{}, long_rows);
-  });
-}
 
 }  // namespace
 

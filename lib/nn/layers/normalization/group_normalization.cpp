@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct GroupNormalizationOptions {
+  int64_t groups = 32;
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
+  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
+
+  /// Returns the number of groups of this many channels.
+  int64_t groups_of(int64_t channels) const { return groups == -1 ? channels : groups; }
+
+  static const Schema<GroupNormalizationOptions>& schema() {
+    using O = GroupNormalizationOptions;
+    static const auto schema =
+        Schema<O>(
+            "Normalizes groups of channels of each sample to mean 0 and variance 1, then scales and "
+            "shifts each channel.")
+            .example("{groups: 4}")
+            .optional("groups", &O::groups,
+                      "number of groups, which divides the number of channels; -1: each channel is one",
+                      between<int64_t>(-1, 1 << 30))
+            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
+            .optional("center", &O::center, "shift by a trained beta")
+            .optional("scale", &O::scale, "scale by a trained gamma")
+            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
+            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
+            .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
+              if (o.groups == 0)
+                report_unexpected(*node.find("groups"), "group_normalization's groups",
+                                  "a number of at least 1, or -1", diagnostics);
+            })
+            .details({"groups", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
+    return schema;
+  }
+};
+
+/// The saved memory holds the mean of every group, then the inverse standard deviation of every group.
+class PreparedGroupNormalization : public PreparedLayer {
+ public:
+  PreparedGroupNormalization(const LayerRequest& request, const GroupNormalizationOptions& options)
+      : ops_(request.ops),
+        training_(request.training),
+        epsilon_(static_cast<float>(options.epsilon)),
+        scale_(options.scale),
+        center_(options.center),
+        samples_(request.batch),
+        channels_(request.output().shape.back()),
+        pixels_(request.output().shape.elements() / channels_),
+        groups_(options.groups_of(channels_)) {
+    const size_t statistics = 2 * static_cast<size_t>(samples_ * groups_) * sizeof(float);
+    (request.training ? requirements_.saved_bytes : requirements_.scratch_bytes) = statistics;
+    requirements_.backward_in_place = true;
+    requirements_.backward_reads_inputs = request.training;
+  }
+
+  void forward(const LayerArguments& args) override {
+    auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
+    ops_.group_normalization_forward({.src = args.input(),
+                                      .gamma = gamma(args.parameters),
+                                      .beta = beta(args.parameters),
+                                      .epsilon = epsilon_,
+                                      .dst = args.output(),
+                                      .mean = statistics,
+                                      .inverse_deviation = statistics + samples_ * groups_,
+                                      .samples = samples_,
+                                      .pixels = pixels_,
+                                      .channels = channels_,
+                                      .groups = groups_});
+  }
+
+  void backward(const LayerArguments& args) override {
+    const auto* statistics = static_cast<const float*>(args.saved);
+    ops_.group_normalization_backward({.src = args.input(),
+                                       .gamma = gamma(args.parameters),
+                                       .mean = statistics,
+                                       .inverse_deviation = statistics + samples_ * groups_,
+                                       .diff_dst = args.diff_output(),
+                                       .diff_src = args.diff_inputs[0],
+                                       .diff_gamma = gamma(args.diff_parameters),
+                                       .diff_beta = beta(args.diff_parameters),
+                                       .samples = samples_,
+                                       .pixels = pixels_,
+                                       .channels = channels_,
+                                       .groups = groups_});
+  }
+
+ private:
+  template <class Pointer>
+  Pointer gamma(const std::vector<Pointer>& parameters) const {
+    return scale_ ? parameters[0] : nullptr;
+  }
+  template <class Pointer>
+  Pointer beta(const std::vector<Pointer>& parameters) const {
+    return center_ ? parameters[scale_ ? 1 : 0] : nullptr;
+  }
+
+  Ops& ops_;
+  bool training_;
+  float epsilon_;
+  bool scale_, center_;
+  int64_t samples_, channels_, pixels_, groups_;
+};
+
+class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = float_input_with_axis(inputs, "of channels", report_error);
+    if (!input || input->shape.back() % options_.groups_of(input->shape.back()) == 0) return same_as(input);
+    report_error(
+        fmt::format("expected a number of channels (the last axis) that {} groups divide, found "
+                    "'{}' of {}",
+                    options_.groups, input->name, input->shape.str()));
+    return {};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const Shape channels{inputs[0].shape.back()};
+    std::vector<ParameterSpec> specs;
+    if (options_.scale) specs.push_back({"gamma", channels, options_.gamma_initializer, {}});
+    if (options_.center) specs.push_back({"beta", channels, options_.beta_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedGroupNormalization>(request, options_);
+  }
+};
+
+}  // namespace
+
+void add_group_normalization(Registry<Layer>& table) {
+  table.add<GroupNormalization>("group_normalization", GroupNormalizationOptions::schema());
+}
+
+}  // namespace dtrain

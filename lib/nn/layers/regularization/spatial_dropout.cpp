@@ -1,0 +1,90 @@
+// Dropout of whole channels: spatial_dropout1d and spatial_dropout2d.
+#include <string>
+
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct SpatialDropoutOptions {
+  double rate = 0;
+
+  /// `what` describes the inputs.
+  static Schema<SpatialDropoutOptions> schema(const std::string& what) {
+    return Schema<SpatialDropoutOptions>(
+               fmt::format("In training, sets random channels of {} to zero and scales up the others. "
+                           "Otherwise returns its input.",
+                           what))
+        .example("{rate: 0.5}")
+        .required("rate", &SpatialDropoutOptions::rate, "the fraction of channels that is set to zero",
+                  between_excluding_high(0.0, 1.0))
+        .details({"rate"});
+  }
+};
+
+/// The mask depends on the run's seed, the node, the step and the sample's index in the global batch, but not
+/// on the replica.
+class PreparedSpatialDropout : public PreparedLayer {
+ public:
+  PreparedSpatialDropout(const LayerRequest& request, float rate)
+      : ops_(request.ops),
+        rate_(rate),
+        stream_(request.stream),
+        samples_(request.batch),
+        channels_(request.output().shape.back()),
+        pixels_(request.output().shape.elements() / channels_) {
+    requirements_.is_view = !request.training || rate == 0;
+    requirements_.forward_in_place = true;
+    requirements_.backward_in_place = true;
+  }
+
+  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output()); }
+
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0]) apply(args, args.diff_output(), args.diff_inputs[0]);
+  }
+
+ private:
+  void apply(const LayerArguments& args, const void* src, void* dst) {
+    ops_.spatial_dropout(dst, src, rate_, Philox::of(args.seed, stream_), args.step, args.first_sample,
+                         samples_, pixels_, channels_);
+  }
+
+  Ops& ops_;
+  float rate_;
+  uint32_t stream_;
+  int64_t samples_, channels_, pixels_;
+};
+
+/// For inputs with `kAxes` axes, the last of which is that of the channels.
+template <size_t kAxes>
+class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if constexpr (kAxes == 3) return same_as(image_input(inputs, report_error));
+    const TensorSpec* input = float_input(inputs, report_error);
+    if (!input || input->shape.rank() == kAxes) return same_as(input);
+    report_error(fmt::format("expected a sequence of [length, channels], found '{}' of {}", input->name,
+                             input->shape.str()));
+    return {};
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedSpatialDropout>(request, static_cast<float>(options_.rate));
+  }
+};
+
+}  // namespace
+
+void add_spatial_dropout(Registry<Layer>& table) {
+  table.add<SpatialDropout<2>>("spatial_dropout1d", SpatialDropoutOptions::schema("a sequence"));
+  table.add<SpatialDropout<3>>("spatial_dropout2d", SpatialDropoutOptions::schema("an image"));
+}
+
+}  // namespace dtrain
