@@ -120,8 +120,22 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
+/// Returns whether `name` is that of a further output ("lstm:1") of a layer in the scope whose outputs are
+/// unknown. Marks the layer as used.
+bool GraphBuilder::may_be_output(const std::string& name, const Scope& scope) {
+  const auto layer = scope.values.find(name.substr(0, name.rfind(':')));
+  if (name.find(':') == std::string::npos || layer == scope.values.end()) return false;
+  const ValueRef value = layer->second;
+  if (value == kUnknown) return true;
+  const auto at = static_cast<size_t>(value.node);
+  if (known_[at] || nodes_[at].kind == "input") return false;
+  used_[at] = true;
+  return true;
+}
+
 ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
   const auto found = scope.values.find(name.text());
+  if (found == scope.values.end() && may_be_output(name.text(), scope)) return kUnknown;
   if (found == scope.values.end()) {
     std::vector<std::string> names;
     for (const auto& [known, value] : scope.values) names.push_back(known);
@@ -192,7 +206,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.is_activation_of_previous = true;
   activation.mark = node.mark;
 
-  layers_.emplace(node.name, static_cast<int>(nodes_.size()));
+  const size_t first = nodes_.size();
+  layers_.emplace(node.name, static_cast<int>(first));
   ValueRef value = add(std::move(node));
   if (activation.layer) {
     if (!names_.insert(activation.name).second)
@@ -202,6 +217,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
+  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k)
+    scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
   scope.flow = value;
 }
 
@@ -251,6 +268,7 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   const GraphNode& node = nodes_[at];
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt,
                      open_units_behind(value)};
+  if (value.output > 0) output.name += fmt::format(":{}", value.output);
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
   // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
