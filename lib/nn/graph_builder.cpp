@@ -217,8 +217,12 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
-  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k)
-    scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
+  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k) {
+    const std::string& name = nodes_[first].outputs[k].name;
+    if (!names_.insert(name).second)
+      misunderstood(nodes_[first].mark, fmt::format("the name '{}' is taken already", name));
+    scope.values[name.substr(scope.prefix.size())] = {static_cast<int>(first), static_cast<int>(k)};
+  }
   scope.flow = value;
 }
 
