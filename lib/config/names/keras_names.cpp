@@ -30,6 +30,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"normal", "random_normal"},
     {"zero", "zeros"},
     {"one", "ones"},
+    {"orthogonalinitializer", "orthogonal"},
 });
 
 /// Keras classes whose names are not the camel case of dtrain's names.
