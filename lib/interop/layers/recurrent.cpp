@@ -58,8 +58,8 @@ bool is_set(const Json& options, const char* key) {
   return found && found->is_bool() && found->as_bool();
 }
 
-/// Throws UserError for options that cannot be exported to `tool`. `activations` are the activations that it
-/// has.
+/// Throws UserError if the layer cannot be exported to `tool`. `is_usual` says whether `tool` has its
+/// activations.
 void check_exported(const GraphNode& node, const Json& options, const char* tool, bool is_usual) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(
