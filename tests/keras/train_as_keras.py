@@ -33,8 +33,6 @@ RECURRENT = {  # layers before the last
     "lstm": "lstm: {units: 7}, ",
     "lstm, sequences": "lstm: {units: 5, return_sequences: true, unit_forget_bias: false}, lstm: {units: 4, use_bias: false}, ",
     "lstm, backwards": "lstm: {units: 5, return_sequences: true, go_backwards: true, activation: softsign}, flatten: {}, ",
-    "lstm with a state": "lstm: {units: 5, return_state: true, name: a}, "
-                         "lstm: {units: 5, inputs: [x, 'a:1', 'a:2'], go_backwards: true}, ",
     "gru": "gru: {units: 7}, ",
     "gru, sequences": "gru: {units: 5, return_sequences: true, go_backwards: true}, gru: {units: 4, use_bias: false}, ",
     "gru, reset before": "gru: {units: 5, reset_after: false, return_sequences: true}, gru: {units: 4, reset_after: false, "
