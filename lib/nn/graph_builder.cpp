@@ -120,23 +120,27 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
-/// Returns whether `name` is that of a further output ("lstm:1") of a layer in the scope whose outputs are
-/// unknown. Marks the layer as used.
-bool GraphBuilder::may_be_output(const std::string& name, const Scope& scope) {
-  const auto layer = scope.values.find(name.substr(0, name.rfind(':')));
-  if (name.find(':') == std::string::npos || layer == scope.values.end()) return false;
-  const ValueRef value = layer->second;
-  if (value == kUnknown) return true;
-  const auto at = static_cast<size_t>(value.node);
-  if (known_[at] || nodes_[at].kind == "input") return false;
-  used_[at] = true;
-  return true;
+/// Returns the layer of a further output with this name ("lstm:1"); nullopt if it is not such a name.
+std::optional<ValueRef> GraphBuilder::layer_of_output(const std::string& name, const Scope& scope) const {
+  const size_t colon = name.rfind(':');
+  const auto layer = scope.values.find(name.substr(0, colon));
+  if (colon == std::string::npos || layer == scope.values.end()) return std::nullopt;
+  return layer->second;
 }
 
 ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
   const auto found = scope.values.find(name.text());
-  if (found == scope.values.end() && may_be_output(name.text(), scope)) return kUnknown;
   if (found == scope.values.end()) {
+    if (const auto layer = layer_of_output(name.text(), scope)) {
+      const bool known = *layer != kUnknown && known_[static_cast<size_t>(layer->node)];
+      if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
+      if (!known) return kUnknown;
+      const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
+      misunderstood(name.mark(),
+                    fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what, node.name,
+                                node.outputs.size(), node.outputs.size() == 1 ? "" : "s"));
+      return kUnknown;
+    }
     std::vector<std::string> names;
     for (const auto& [known, value] : scope.values) names.push_back(known);
     misunderstood(name.mark(), fmt::format("'{}' is not {}{}", name.text(), what, hint(name.text(), names)));
@@ -217,12 +221,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
-  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k) {
-    const std::string& name = nodes_[first].outputs[k].name;
-    if (!names_.insert(name).second)
-      misunderstood(nodes_[first].mark, fmt::format("the name '{}' is taken already", name));
-    scope.values[name.substr(scope.prefix.size())] = {static_cast<int>(first), static_cast<int>(k)};
-  }
+  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k)
+    scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
   scope.flow = value;
 }
 

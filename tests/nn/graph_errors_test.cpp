@@ -88,12 +88,10 @@ TEST_CASE("further outputs that do not exist are errors") {
   const auto errors = [](const std::string& first, const std::string& second) {
     return model_errors("inputs: {x: [5, 3]}\nlayers:\n  - " + first + "\n  - " + second + "\n");
   };
-  CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}")
-            .starts_with("m.yaml:4:30: error: 'g:1' is not defined before this layer"));
-  CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}")
-            .starts_with("m.yaml:4:30: error: 'g:2' is not defined before this layer"));
-  CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, name: \"g:1\"}")
-            .find("the name 'g:1' is taken already") != std::string::npos);
+  CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}") ==
+        "m.yaml:4:31: error: 'g:1' is not defined before this layer: 'g' has 1 output");
+  CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
+        "m.yaml:4:31: error: 'g:2' is not defined before this layer: 'g' has 2 outputs");
   // The outputs of a layer with an error are unknown.
   CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
             .find("'g:1'") == std::string::npos);
