@@ -74,7 +74,7 @@ class Predictions {
     for (size_t i = 0; i < config.graph.outputs.size(); ++i) {
       if (are_of_layers_) {
         TensorSpec spec = config.graph.spec(config.graph.outputs[i]);
-        spec.name = config.graph.layer_name(config.graph.outputs[i].node);
+        spec.name = config.graph.value_name(config.graph.outputs[i]);
         outputs_.push_back({spec, spec.name});
         continue;
       }

@@ -37,6 +37,11 @@ struct LayerFormats {
   std::function<void(TorchLayer& layer)> torch = nullptr;
   /// Further Keras classes of the kind, besides the one whose name matches the kind ("Conv2D").
   std::vector<std::string> keras_classes = {};
+  /// The part of the Keras layer that has the weights ("cell"); empty: the layer itself.
+  std::string keras_part = {};
+  /// The keyword argument of the Keras layer's call for a list of all inputs but the first; empty: the inputs
+  /// are one argument.
+  std::string keras_further_inputs = {};
 };
 
 /// Returns the rows of all kinds, in the order of docs/reference.md.

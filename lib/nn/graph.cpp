@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "nn/model_spec.h"
 
 namespace dtrain {
@@ -16,6 +18,11 @@ std::vector<TensorSpec> Graph::input_specs() const {
 const std::string& Graph::layer_name(int node) const {
   const auto at = static_cast<size_t>(node);
   return nodes[nodes[at].is_activation_of_previous ? at - 1 : at].name;
+}
+
+std::string Graph::value_name(ValueRef value) const {
+  return value.output == 0 ? layer_name(value.node)
+                           : fmt::format("{}:{}", layer_name(value.node), value.output);
 }
 
 bool GraphNode::has_moving_parameters() const {
@@ -42,9 +49,9 @@ int64_t Graph::count_parameters(bool trainable) const {
 
 namespace {
 
-std::vector<std::string> layer_names(const Graph& graph, const std::vector<ValueRef>& values) {
+std::vector<std::string> value_names(const Graph& graph, const std::vector<ValueRef>& values) {
   std::vector<std::string> names;
-  for (const ValueRef& value : values) names.push_back(graph.layer_name(value.node));
+  for (const ValueRef& value : values) names.push_back(graph.value_name(value));
   return names;
 }
 
@@ -68,7 +75,7 @@ Recompute recompute_of(const std::vector<std::string>& segment) {
 ConfigNode write_layer(const Graph& graph, const GraphNode& node, const Segments& segments) {
   std::vector<ConfigNode::Entry> options{
       ConfigNode::entry("name", Codec<std::string>::write(node.name)),
-      ConfigNode::entry("inputs", write_names(layer_names(graph, node.inputs))),
+      ConfigNode::entry("inputs", write_names(value_names(graph, node.inputs))),
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
@@ -107,7 +114,7 @@ ConfigNode write_model(const Graph& graph) {
   ConfigNode model = ConfigNode::mapping({
       ConfigNode::entry("inputs", ConfigNode::mapping(std::move(inputs))),
       ConfigNode::entry("layers", ConfigNode::sequence(std::move(layers))),
-      ConfigNode::entry("outputs", write_names(layer_names(graph, graph.outputs))),
+      ConfigNode::entry("outputs", write_names(value_names(graph, graph.outputs))),
   });
   if (graph.freeze) model = model.with("freeze", Codec<Patterns>::write(*graph.freeze));
   if (graph.pretrained) model = model.with("weights", PretrainedWeights::schema().write(*graph.pretrained));

@@ -74,6 +74,9 @@ struct Graph {
   /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
   /// option.
   const std::string& layer_name(int node) const;
+  /// Returns the name by which layers refer to the value: that of its layer, for further outputs with their
+  /// number: "lstm:1".
+  std::string value_name(ValueRef value) const;
   /// Returns the index of the node that owns the parameters of `node`: `node` itself unless they are shared.
   int owner(int node) const {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;

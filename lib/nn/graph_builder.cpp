@@ -120,9 +120,27 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
+/// Returns the layer of a further output with this name ("lstm:1"); nullopt if it is not such a name.
+std::optional<ValueRef> GraphBuilder::layer_of_output(const std::string& name, const Scope& scope) const {
+  const size_t colon = name.rfind(':');
+  const auto layer = scope.values.find(name.substr(0, colon));
+  if (colon == std::string::npos || layer == scope.values.end()) return std::nullopt;
+  return layer->second;
+}
+
 ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
   const auto found = scope.values.find(name.text());
   if (found == scope.values.end()) {
+    if (const auto layer = layer_of_output(name.text(), scope)) {
+      const bool known = *layer != kUnknown && known_[static_cast<size_t>(layer->node)];
+      if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
+      if (!known) return kUnknown;
+      const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
+      misunderstood(name.mark(),
+                    fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what, node.name,
+                                node.outputs.size(), node.outputs.size() == 1 ? "" : "s"));
+      return kUnknown;
+    }
     std::vector<std::string> names;
     for (const auto& [known, value] : scope.values) names.push_back(known);
     misunderstood(name.mark(), fmt::format("'{}' is not {}{}", name.text(), what, hint(name.text(), names)));
@@ -192,7 +210,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.is_activation_of_previous = true;
   activation.mark = node.mark;
 
-  layers_.emplace(node.name, static_cast<int>(nodes_.size()));
+  const size_t first = nodes_.size();
+  layers_.emplace(node.name, static_cast<int>(first));
   ValueRef value = add(std::move(node));
   if (activation.layer) {
     if (!names_.insert(activation.name).second)
@@ -202,6 +221,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
+  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k)
+    scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
   scope.flow = value;
 }
 
@@ -251,6 +272,7 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   const GraphNode& node = nodes_[at];
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt,
                      open_units_behind(value)};
+  if (value.output > 0) output.name += fmt::format(":{}", value.output);
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
   // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();

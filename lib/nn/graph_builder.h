@@ -84,6 +84,7 @@ class GraphBuilder {
   std::optional<BlockParameters> bind(const LayerSpec& layer, const Scope& scope);
   const Use* shared_use(const LayerSpec& layer, const Scope& scope);
   bool may_open(const ConfigNode& kind);
+  std::optional<ValueRef> layer_of_output(const std::string& name, const Scope& scope) const;
   std::vector<ValueRef> inputs_of(const LayerSpec& layer, const Scope& scope);
   ConfigNode open_units_behind(ValueRef value) const;
   ValueRef add(GraphNode node);

@@ -22,6 +22,7 @@
 #include "ops/math/optimizers.h"
 #include "ops/merging.h"
 #include "ops/prelu.h"
+#include "ops/recurrence.h"
 #include "ops/specs.h"
 #include "ops/upsampling.h"
 

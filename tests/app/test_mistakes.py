@@ -65,7 +65,7 @@ MISTAKES = [
     ("seed: 1", "seed: 1\n@seed: 2", "duplicate key"),
     # Types.
     ("- conv2d:", "- @conv2: ", "unknown layer 'conv2'; did you mean 'conv2d'?"),
-    ("- flatten: {}", "- @lstm: {units: 3}", "unknown layer 'lstm'"),
+    ("- flatten: {}", "- @capsule: {units: 3}", "unknown layer 'capsule'"),
     ("optimizer: {adam:", "optimizer: {@adm:", "unknown optimizer 'adm'; did you mean 'adam'?"),
     ("loss: {sparse_categorical_crossentropy:", "loss: {@sparse_crossentropy:", "unknown loss 'sparse_crossentropy'"),
     ("metrics: [sparse_categorical_accuracy]", "metrics: [@sparse_categorical_acuracy]",

@@ -101,8 +101,11 @@ model:
   inputs: {left: [4], word: {shape: [3], dtype: int32}}
   layers:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4}
+    - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
+    - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true}
+    - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - flatten: {name: flat}
-    - dense: {name: numbers, inputs: left, units: 12, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
+    - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
     - multiply: {name: product, inputs: [flat, numbers]}
     - concatenate: {inputs: [product, numbers], axis: -1}
     - dense: {name: yes_no, units: 1, activation: sigmoid}
@@ -481,7 +484,7 @@ ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noi
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
                 "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
-SEQUENCE_LAYERS = ["conv1d", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
+SEQUENCE_LAYERS = ["conv1d", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
@@ -547,6 +550,8 @@ def generate(draw, schema):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":
             options["units"] = draw.choice([1, 2, 5, 16, 33])
+        if name in ("lstm", "gru", "simple_rnn"):
+            options |= {"units": draw.choice([1, 2, 5, 16]), "return_sequences": True, "return_state": False}
         if draw.random() < 0.1:
             options["trainable"] = False
         if draw.random() < 0.1:

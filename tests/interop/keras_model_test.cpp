@@ -426,6 +426,18 @@ TEST_CASE("layers have Keras's form") {
   CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
   CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");
   CHECK(config("dense: {units: 1}").find(R"("activation": "linear")") != std::string::npos);
+  CHECK(config("lstm: {units: 3, dropout: 0.5}") ==
+        R"(LSTM {"units": 3, "activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": true, )"
+        R"("kernel_initializer": {"class_name": "GlorotUniform", "config": {}}, )"
+        R"("recurrent_initializer": {"class_name": "Orthogonal", "config": {"gain": 1}}, )"
+        R"("bias_initializer": {"class_name": "Zeros", "config": {}}, "unit_forget_bias": true, )"
+        R"("return_sequences": false, "return_state": false, "go_backwards": false, "dropout": 0.5})");
+  CHECK(config("gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}")
+            .find(R"("recurrent_activation": "hard_sigmoid_0.2")") != std::string::npos);
+  CHECK(config("gru: {units: 3, reset_after: false}").find(R"("reset_after": false)") != std::string::npos);
+  // Keras has this function only as a layer, which cannot be part of a step.
+  CHECK(config("simple_rnn: {units: 3, activation: {leaky_relu: {negative_slope: 0.5}}}")
+            .find(R"("activation": "leaky_relu{)") != std::string::npos);
 }
 
 TEST_CASE("every kind of layer has one row of formats") {

@@ -48,6 +48,51 @@ TEST_CASE("every kind of layer can be exported") {
   }
 }
 
+TEST_CASE("recurrent layers are one node, with ONNX's order of gates") {
+  CHECK(ops(onnx_of("{inputs: {x: [5, 3]}, layers: [{lstm: {units: 2}}]}")) ==
+        "Transpose LSTM Slice Squeeze");
+  CHECK(ops(onnx_of("{inputs: {x: [5, 3]}, layers: [{gru: {units: 2, return_sequences: true}}]}")) ==
+        "Transpose GRU Squeeze Transpose");
+  CHECK(ops(onnx_of("{inputs: {x: [5, 3]}, layers: [{simple_rnn: {units: 2, return_sequences: true, "
+                    "go_backwards: true}}]}")) == "Transpose RNN Squeeze Gather Transpose");
+  const TestExport exported("{inputs: {x: [5, 1]}, layers: [{lstm: {units: 1}}]}");
+  const OnnxModel model = onnx_model(exported.model, {});
+  const std::span<const float> kernel = exported.model.values(1, 0), bias = exported.model.values(1, 2);
+  REQUIRE(model.initializers.size() >= 3);
+  CHECK(model.initializers[0].shape == Shape{1, 4, 1});
+  CHECK(model.initializers[0].floats == std::vector<float>{kernel[0], kernel[3], kernel[1], kernel[2]});
+  CHECK(model.initializers[2].shape == Shape{1, 8});
+  CHECK(model.initializers[2].floats == std::vector<float>{bias[0], bias[3], bias[1], bias[2], 0, 0, 0, 0});
+}
+
+TEST_CASE("calls of one recurrent layer share its weights") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: [5, 3], y: [4, 3]}
+layers:
+  - gru: {units: 2, inputs: x, name: one}
+  - gru: {shared_with: one, inputs: y, name: two}
+  - concatenate: {inputs: [one, two]}
+)");
+  CHECK(count(model, "GRU") == 2);
+  CHECK(std::count_if(model.initializers.begin(), model.initializers.end(),
+                      [](const OnnxTensor& tensor) { return tensor.integers.empty(); }) == 3);
+}
+
+TEST_CASE("recurrent layers that cannot be exported say why") {
+  const auto refused = [](const std::string& layer) {
+    try {
+      onnx_of("{inputs: {x: [5, 3]}, layers: [{" + layer + "}]}");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("exported");
+  };
+  CHECK(refused("lstm: {units: 2, return_state: true}") ==
+        "lstm 'lstm' cannot be exported to ONNX yet: it has return_state");
+  CHECK(refused("gru: {units: 2, recurrent_activation: hard_sigmoid}") ==
+        "gru 'gru' cannot be exported to ONNX yet: it has other activations than Keras's defaults");
+}
+
 TEST_CASE("images are transposed only at inputs and before flattening") {
   CHECK(ops(onnx_of(R"(
 inputs: {x: [8, 8, 3]}

@@ -77,6 +77,35 @@ layers:
   CHECK(builder.weights()[3].shape == Shape{3, 4});
 }
 
+TEST_CASE("recurrent layers are PyTorch's modules") {
+  TestExport exported(R"(
+inputs: {x: [12, 3]}
+layers:
+  - lstm: {units: 4, return_sequences: true}
+  - simple_rnn: {units: 2, activation: relu, go_backwards: true, use_bias: false}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.lstm = nn.LSTM(3, 4, batch_first=True)\n"));
+  CHECK(contains(script,
+                 "self.simple_rnn = nn.RNN(4, 2, bias=False, batch_first=True, nonlinearity=\"relu\")\n"));
+  CHECK(contains(script, R"(
+        v0 = self.lstm(x)[0]
+        v1 = self.simple_rnn(v0.flip(1))[0][:, -1]
+        return v1
+)"));
+  const TorchBuilder builder(exported.graph);
+  std::string all;
+  for (const TorchWeight& weight : builder.weights()) all += weight.key() + " " + weight.shape.str() + "\n";
+  CHECK(all == R"(lstm.weight_ih_l0 16x3
+lstm.weight_hh_l0 16x4
+lstm.bias_ih_l0 16
+lstm.bias_hh_l0 16
+simple_rnn.weight_ih_l0 2x4
+simple_rnn.weight_hh_l0 2x2
+)");
+}
+
 TEST_CASE("weights have PyTorch's names and order of axes") {
   const TestExport exported(R"(
 inputs: {image: [5, 5, 3]}

@@ -226,8 +226,16 @@ def every_layer():
         {"concatenate": {"axis": -1, "inputs": ["merged", "dense", "embedded"]}},
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
+        # Recurrent layers, of the embedded words.
+        {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2}},
+        {"gru": {"units": 5, "return_sequences": True, "go_backwards": True, "bias_initializer": "random_normal"}},
+        {"simple_rnn": {"units": 3, "return_sequences": True, "bias_initializer": "random_normal"}},
+        {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
+        {"gru": {"units": 3, "inputs": "gru", "use_bias": False, "name": "gru_state"}},
+        {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
+        {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state"], "name": "states"}},
         # All branches and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains one model with every optimizer and schedule, in dtrain and in Keras, from the same weights with the same batches: the
-predictions after 40 steps must be equal to 1e-5 of the largest.
+"""Trains one model with every optimizer and schedule, and models with recurrent layers, in dtrain and in Keras, from the same
+weights with the same batches: the predictions after 40 (recurrent: 104) steps must be equal to 1e-5 of the largest.
 
     train_as_keras.py DTRAIN
 
@@ -17,7 +17,7 @@ SAMPLES, BATCH, EPOCHS = 61, 8, 5  # the last batch of an epoch has 5 samples
 
 CONFIG = """\
 seed: 1
-model: {{inputs: {{x: [6]}}, layers: [dense: {{units: 16, activation: tanh}}, dense: {{units: 3}}]}}
+model: {{inputs: {{x: {shape}}}, layers: [{layers}dense: {{units: 3}}]}}
 dataset: {{train: {{npy: {{input: x.npy, target: y.npy}}}}, shuffle: false}}
 strategy: {{mirrored: {{devices: [cpu:0, cpu:1], replicas: {replicas}}}}}
 train:
@@ -26,6 +26,20 @@ train:
   loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
   {train}
 """
+
+
+DENSE = "dense: {units: 16, activation: tanh}, "
+RECURRENT = {  # layers before the last
+    "lstm": "lstm: {units: 7}, ",
+    "lstm, sequences": "lstm: {units: 5, return_sequences: true, unit_forget_bias: false}, lstm: {units: 4, use_bias: false}, ",
+    "lstm, backwards": "lstm: {units: 5, return_sequences: true, go_backwards: true, activation: softsign}, flatten: {}, ",
+    "gru": "gru: {units: 7}, ",
+    "gru, sequences": "gru: {units: 5, return_sequences: true, go_backwards: true}, gru: {units: 4, use_bias: false}, ",
+    "gru, reset before": "gru: {units: 5, reset_after: false, return_sequences: true}, gru: {units: 4, reset_after: false, "
+                         "recurrent_activation: hard_sigmoid}, ",
+    "simple_rnn": "simple_rnn: {units: 7, return_sequences: true}, simple_rnn: {units: 5, activation: relu}, ",
+    "shared lstm": "lstm: {units: 5, name: a}, lstm: {shared_with: a, inputs: x, name: b}, multiply: {inputs: [a, b]}, ",
+}
 
 
 def cases(keras):
@@ -80,24 +94,25 @@ def fit(program, folder, **options):
     return next((folder / "run").rglob("*.h5"))
 
 
-def check(program, keras, folder, train, optimizer):
+def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), epochs=EPOCHS):
     """Returns the largest differences of predictions, with one replica and with three, relative to the largest prediction."""
     import numpy
     random = numpy.random.default_rng(7)
-    x = random.normal(size=(SAMPLES, 6)).astype("float32")
+    x = random.normal(size=(SAMPLES, *shape)).astype("float32")
     y = random.integers(0, 3, SAMPLES).astype("int32")
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
-    model = keras.models.load_model(fit(program, folder, train=train, epochs=0, replicas=1), compile=False)
+    options = {"train": train, "layers": layers, "shape": list(shape)}
+    model = keras.models.load_model(fit(program, folder, **options, epochs=0, replicas=1), compile=False)
     before = model.predict(x, verbose=0)
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0)
+    model.fit(x, y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0)
     expected = model.predict(x, verbose=0)
     if not abs(expected - before).max() > 0.01:
         raise open_in_keras.Mistake("nothing moved")
     differences = []
     for replicas in (1, 3):
-        fit(program, folder, train=train, epochs=EPOCHS, replicas=replicas)
+        fit(program, folder, **options, epochs=epochs, replicas=replicas)
         run(program, folder, "predict", "run", "--input", "x.npy", "--output", "found.npy")
         differences.append(float(abs(numpy.load(folder / "found.npy") - expected).max() / abs(expected).max()))
     return max(differences)
@@ -107,9 +122,13 @@ def main():
     program, kerases = open_in_keras.program_and_kerases()
     failed = False
     for keras_name, keras in kerases.items():
-        for name, (train, optimizer) in cases(keras).items():
+        checks = {name: {"train": train, "optimizer": optimizer} for name, (train, optimizer) in cases(keras).items()}
+        for name, layers in RECURRENT.items():
+            checks[name] = {"train": "optimizer: {sgd: {learning_rate: 0.1}}", "optimizer": keras.optimizers.SGD(0.1),
+                            "layers": layers, "shape": (9, 4), "epochs": 13}
+        for name, options in checks.items():
             with tempfile.TemporaryDirectory() as folder:
-                difference = check(program, keras, pathlib.Path(folder), train, optimizer)
+                difference = check(program, keras, pathlib.Path(folder), **options)
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good
             print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)

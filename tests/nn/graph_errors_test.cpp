@@ -84,6 +84,19 @@ TEST_CASE("duplicate and invalid names are errors") {
         "m.yaml:3:5: error: the name 'd/activation' is taken already");
 }
 
+TEST_CASE("further outputs that do not exist are errors") {
+  const auto errors = [](const std::string& first, const std::string& second) {
+    return model_errors("inputs: {x: [5, 3]}\nlayers:\n  - " + first + "\n  - " + second + "\n");
+  };
+  CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}") ==
+        "m.yaml:4:31: error: 'g:1' is not defined before this layer: 'g' has 1 output");
+  CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
+        "m.yaml:4:31: error: 'g:2' is not defined before this layer: 'g' has 2 outputs");
+  // The outputs of a layer with an error are unknown.
+  CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
+            .find("'g:1'") == std::string::npos);
+}
+
 TEST_CASE("values without a reader are errors") {
   CHECK(model_errors(with_layers("  - flatten\n"
                                  "  - dense: {units: 2, activation: relu}\n"

@@ -262,6 +262,34 @@ layers:
   check_round_trip(graph);
 }
 
+TEST_CASE("layers and the model may use further outputs of a layer") {
+  const Graph graph = graph_from(R"(
+inputs: {x: [5, 3], y: [7, 3]}
+blocks:
+  states:
+    parameters: {units: 4}
+    layers:
+      - lstm: {units: $units, return_state: true, name: read}
+      - concatenate: {inputs: ["read:1", "read:2"]}
+layers:
+  - lstm: {units: 2, inputs: x, return_state: true, name: encoder}
+  - lstm: {units: 2, inputs: [y, "encoder:1", "encoder:2"], name: decoder}
+  - states: {inputs: x, name: both}
+  - concatenate: {inputs: [encoder, decoder, both], name: all}
+outputs: [all, "encoder:2"]
+)");
+  const auto encoder = static_cast<int>(node_named(graph, "encoder"));
+  const std::vector<ValueRef>& inputs = node_of(graph, "decoder").inputs;
+  REQUIRE(inputs.size() == 3);
+  CHECK(inputs[1] == ValueRef{encoder, 1});
+  CHECK(inputs[2] == ValueRef{encoder, 2});
+  CHECK(graph.spec(inputs[2]).name == "encoder:2");
+  CHECK(graph.value_name(inputs[2]) == "encoder:2");
+  CHECK(graph.outputs.back() == ValueRef{encoder, 2});
+  CHECK(node_of(graph, "both/concatenate").inputs[1].output == 2);
+  check_round_trip(graph);
+}
+
 TEST_CASE("a layer's device is its own or that of the innermost block with a device") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}

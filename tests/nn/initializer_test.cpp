@@ -103,6 +103,30 @@ TEST_CASE("variance scaling and its aliases have the same distribution") {
   CHECK(s.kurtosis == doctest::Approx(3).epsilon(0.03));
 }
 
+TEST_CASE("orthogonal matrices have orthonormal rows or columns") {
+  for (const Shape& shape :
+       {Shape{7, 7}, Shape{40, 5}, Shape{5, 40}, Shape{3, 2, 4}, Shape{1, 1}, Shape{6}}) {
+    INFO(shape.str());
+    const std::vector<float> values = drawn("orthogonal: {gain: 2}", shape);
+    const auto across = static_cast<size_t>(shape.back()), down = values.size() / across;
+    const size_t count = std::min(across, down), length = std::max(across, down);
+    const auto element = [&](size_t vector, size_t i) {
+      return static_cast<double>(down >= across ? values[i * across + vector] : values[vector * across + i]);
+    };
+    for (size_t a = 0; a < count; ++a)
+      for (size_t b = 0; b <= a; ++b) {
+        double product = 0;
+        for (size_t i = 0; i < length; ++i) product += element(a, i) * element(b, i);
+        CHECK(std::abs(product - (a == b ? 4 : 0)) < 1e-5);
+      }
+  }
+  CHECK(drawn("orthogonal", {4, 3}) == drawn("orthogonal", {4, 3}));
+  CHECK(drawn("orthogonal", {4, 3}) != drawn("orthogonal", {4, 3}, 2));
+  // The signs are those of a random rotation, not those of a decomposition's method.
+  const std::vector<float> signs = drawn("orthogonal", {1000, 1});
+  CHECK(std::abs(std::count_if(signs.begin(), signs.end(), [](float v) { return v > 0; }) - 500) < 100);
+}
+
 TEST_CASE("fan-in and fan-out include the receptive field") {
   const auto check = [](const Shape& shape, double in, double out) {
     INFO(shape.str());

@@ -17,6 +17,7 @@ const TensorSpec kImage{"x", {7, 6, 3}};
 const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
 const TensorSpec kVolume{"x", {5, 4, 3, 2}};
 const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
+const TensorSpec kSequence{"x", {5, 3}};
 
 double projection(const Values& output, const Values& weights) {
   return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
@@ -215,6 +216,20 @@ const std::vector<LayerCase>& cases() {
       {"concatenate: {axis: 1}", {kImage, {"y", {2, 6, 3}}, {"z", {1, 6, 3}}}},
       {"zero_padding2d: [[1, 2], [0, 3]]", {kImage}},
       {"cropping2d: [[1, 2], [0, 3]]", {kImage}},
+      {"lstm: {units: 4}", {kSequence}},
+      {"lstm: {units: 3, return_sequences: true, go_backwards: true, use_bias: false}", {kSequence}},
+      {"lstm: {units: 3, return_sequences: true, dropout: 0.4}", {kSequence, {"h", {3}}, {"c", {3}}}},
+      {"lstm: {units: 3, activation: softsign, recurrent_activation: silu, return_state: true}", {kSequence}},
+      {"gru: {units: 4}", {kSequence}},
+      {"gru: {units: 3, return_sequences: true, dropout: 0.4}", {kSequence, {"h", {3}}}},
+      {"gru: {units: 3, reset_after: false, return_sequences: true, go_backwards: true}",
+       {kSequence, {"h", {3}}}},
+      {"gru: {units: 3, reset_after: false, use_bias: false, activation: gelu}", {kSequence}},
+      {"gru: {units: 3, use_bias: false, recurrent_activation: softplus}", {kSequence}},
+      {"simple_rnn: {units: 4}", {kSequence}},
+      {"simple_rnn: {units: 3, return_sequences: true, go_backwards: true, use_bias: false}",
+       {kSequence, {"h", {3}}}},
+      {"simple_rnn: {units: 3, activation: silu, dropout: 0.4}", {kSequence}},
       {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
        .inputs = {{"x", {6}, DType::int32}},
        .low = 0,

@@ -72,6 +72,10 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("group_normalization", {5, 2, 64}) == Shape{5, 2, 64});
   CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
   CHECK(output_of("concatenate: {axis: 1}", {{"x", {2, 3}}, {"y", {1, 3}}}).shape == Shape{3, 3});
+  CHECK(shape_of("lstm: {units: 5}", {7, 4}) == Shape{5});
+  CHECK(shape_of("gru: {units: 5, return_sequences: true}", {7, 4}) == Shape{7, 5});
+  CHECK(shape_of("simple_rnn: {units: 5, return_state: true}", {7, 4}) == Shape{5});
+  CHECK(output_of("lstm: {units: 2}", {{"x", {3, 4}}, {"h", {2}}, {"c", {2}}}).shape == Shape{2});
   const TensorSpec embedded =
       output_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}});
   CHECK(embedded.shape == Shape{7, 4});
@@ -169,6 +173,33 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
         "kernel 3x3x8 glorot_uniform; bias 8 zeros; ");
   CHECK(parameters_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}}) ==
         "embeddings 9x4 random_uniform; ");
+}
+
+TEST_CASE("recurrent layers have Keras's parameters") {
+  const std::vector<TensorSpec> sequence = {{"x", {9, 3}}};
+  CHECK(parameters_of("lstm: {units: 2}", sequence) ==
+        "kernel 3x8 glorot_uniform; recurrent_kernel 2x8 orthogonal; bias 8 zeros; ");
+  CHECK(parameters_of("gru: {units: 2}", sequence) ==
+        "kernel 3x6 glorot_uniform; recurrent_kernel 2x6 orthogonal; bias 2x6 zeros; ");
+  CHECK(parameters_of("gru: {units: 2, reset_after: false}", sequence) ==
+        "kernel 3x6 glorot_uniform; recurrent_kernel 2x6 orthogonal; bias 6 zeros; ");
+  CHECK(parameters_of("simple_rnn: {units: 2, use_bias: false}", sequence) ==
+        "kernel 3x2 glorot_uniform; recurrent_kernel 2x2 orthogonal; ");
+}
+
+TEST_CASE("recurrent layers report inputs and activations that they do not take") {
+  const TensorSpec sequence{"x", {9, 3}}, state{"h", {2}};
+  check_error("lstm: {units: 2}", {{"x", {9}}}, "expected sequences of [steps, features], found 'x' of 9");
+  check_error("lstm: {units: 2}", {sequence, state},
+              "expected one input, or 3 with the initial state and cell state, found 2");
+  check_error("gru: {units: 2}", {sequence, state, state},
+              "expected one input, or 2 with the initial state, found 3");
+  check_error("gru: {units: 3}", {sequence, state}, "expected an initial state of 3, found 'h' of 2");
+  check_error("simple_rnn: {units: 2}", {{"n", {9, 3}, DType::int32}}, "expected a float32 input");
+  check_error("lstm: {units: 2, recurrent_activation: softmax}", {sequence},
+              "softmax cannot be the activation of a recurrent layer");
+  check_error("simple_rnn: {units: 2, dropout: 1}", {sequence}, "dropout");
+  check_error("lstm: {units: 2, reset_after: true}", {sequence}, "reset_after");
 }
 
 TEST_CASE("errors name expected and found shapes") {

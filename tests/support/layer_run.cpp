@@ -37,7 +37,7 @@ std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& in
 
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
   const auto outputs = layer_of(yaml)->infer(inputs, [](const std::string& message) { FAIL_CHECK(message); });
-  REQUIRE(outputs.size() == 1);
+  REQUIRE(!outputs.empty());
   return outputs[0];
 }
 
@@ -61,9 +61,9 @@ LayerRun::LayerRun(const LayerCase& c, Device* device)
     : case_(c),
       own_device_(device ? nullptr : cpu_device()),
       device_(device ? device : own_device_.get()),
-      layer_(layer_of(c.yaml)),
-      step_(device_->array(std::vector<uint64_t>{5})) {
+      layer_(layer_of(c.yaml)) {
   output = output_of(c.yaml, c.inputs);
+  outputs = layer_->infer(c.inputs, [](const std::string& message) { FAIL(message); });
   parameter_specs = layer_->parameters(c.inputs);
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const int64_t n = c.batch * c.inputs[i].shape.elements();
@@ -84,7 +84,7 @@ LayerRun::LayerRun(const LayerCase& c, Device* device)
                        .batch = c.batch,
                        .training = c.training,
                        .inputs = case_.inputs,
-                       .outputs = {&output, 1},
+                       .outputs = outputs,
                        .input_layouts = layouts,
                        .activation = c.fused,
                        .input_needs_gradient = std::vector<bool>(c.inputs.size(), c.inputs_need_gradient),
@@ -141,7 +141,8 @@ void LayerRun::use_parameters() {
 Values LayerRun::forward(bool in_place) {
   held_.clear();
   args_ = LayerArguments();
-  args_.seed = 3, args_.step = step_.data(), args_.share = share;
+  step_ = device_->array(std::vector<uint64_t>{step});
+  args_.seed = 3, args_.step = step_.data(), args_.share = share, args_.first_sample = first_sample;
   for (size_t i = 0; i < inputs.size(); ++i)
     args_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
   use_parameters();
@@ -154,7 +155,13 @@ Values LayerRun::forward(bool in_place) {
   args_.scratch = scratch_.data();
   args_.outputs = {in_place ? const_cast<void*>(args_.inputs[0])
                             : hold(device_->typed(static_cast<size_t>(output_elements())).bytes())};
+  for (size_t k = 1; k < outputs.size(); ++k)
+    args_.outputs.push_back(
+        hold(device_->typed(static_cast<size_t>(case_.batch * outputs[k].shape.elements())).bytes()));
   kernel_->forward(args_);
+  further.clear();
+  for (size_t k = 1; k < outputs.size(); ++k)
+    further.push_back(to_host(args_.outputs[k], outputs[k], requirements().output_layout(k)));
   return to_host(args_.output(), output, requirements().output_layout());
 }
 
@@ -169,6 +176,9 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
     return gradients;
   }
   args_.diff_outputs = {diff.data()};
+  args_.diff_outputs.resize(outputs.size(), nullptr);
+  for (size_t k = 0; k < diff_further.size(); ++k)
+    args_.diff_outputs[k + 1] = hold(to_device(diff_further[k], outputs[k + 1], Layout::plain));
   std::vector<TypedArray> of_inputs;
   std::vector<Array<float>> of_parameters;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -184,7 +194,7 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
   args_.scratch = scratch_.data();
   // Arrays that the layer does not require in backward are not available.
   if (!requirements().backward_reads_inputs) std::fill(args_.inputs.begin(), args_.inputs.end(), nullptr);
-  if (!requirements().backward_reads_outputs) args_.outputs = {nullptr};
+  if (!requirements().backward_reads_outputs) std::fill(args_.outputs.begin(), args_.outputs.end(), nullptr);
   if (const int bias = requirements().bias; bias >= 0) {
     const int64_t columns = output.shape.columns();
     ops().column_sum(args_.diff_parameters.at(static_cast<size_t>(bias)), diff.data(),

@@ -61,8 +61,12 @@ class LayerRun {
   std::vector<Values> inputs;  // for int32 inputs: whole numbers
   std::vector<Values> parameters;
   std::vector<ParameterSpec> parameter_specs;
-  TensorSpec output;
+  TensorSpec output;                 // the first output
+  std::vector<TensorSpec> outputs;   // all outputs
+  std::vector<Values> further;       // values of the outputs after the first, as of the last forward()
+  std::vector<Values> diff_further;  // their gradients in backward(); empty: none of them has a gradient
   float share = 1;
+  uint64_t step = 5, first_sample = 0;
 
  private:
   Ops& ops() const { return device_->ops(); }

@@ -31,6 +31,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"normal", "random_normal"},
     {"zero", "zeros"},
     {"one", "ones"},
+    {"orthogonalinitializer", "orthogonal"},
 });
 
 /// Keras classes whose names are not the camel case of dtrain's names.
@@ -38,6 +39,9 @@ constexpr auto kClasses = std::to_array<ShortName>({
     {"SGD", "sgd"},
     {"RMSprop", "rmsprop"},
     {"PReLU", "prelu"},
+    {"LSTM", "lstm"},
+    {"GRU", "gru"},
+    {"SimpleRNN", "simple_rnn"},
     {"UpSampling1D", "upsampling1d"},
     {"UpSampling2D", "upsampling2d"},
     {"UpSampling3D", "upsampling3d"},

@@ -18,6 +18,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_dropout_formats(table);
     add_rescaling_formats(table);
     add_embedding_formats(table);
+    add_recurrent_formats(table);
     return table;
   }();
   return rows;

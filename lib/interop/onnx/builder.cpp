@@ -79,6 +79,22 @@ std::string OnnxLayer::parameter(std::string_view name, const std::vector<int64_
   throw std::logic_error(fmt::format("{} has no parameter '{}'", node_->kind, name));
 }
 
+std::span<const float> OnnxLayer::values(std::string_view parameter) const {
+  for (size_t i = 0; i < node_->parameters.size(); ++i)
+    if (node_->parameters[i].name == parameter)
+      return builder_.model_.values(builder_.model_.graph->owner(number_), i);
+  throw std::logic_error(fmt::format("{} has no parameter '{}'", node_->kind, parameter));
+}
+
+std::string OnnxLayer::array(const std::string& name, const Shape& shape, std::vector<float> values) {
+  const int owner = builder_.model_.graph->owner(number_);
+  std::string& known = builder_.arrays_[{owner, name}];
+  if (known.empty())
+    known = builder_.floats(builder_.model_.graph->nodes[static_cast<size_t>(owner)].name + "/" + name, shape,
+                            std::move(values));
+  return known;
+}
+
 std::string OnnxLayer::constant(float value) {
   return builder_.floats("constant", {}, {value});
 }

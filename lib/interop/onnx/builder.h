@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -42,6 +43,11 @@ class OnnxLayer {
   /// `shape`; if empty, axes or shape are unchanged. Layers that share a parameter share the initializer.
   std::string parameter(std::string_view name, const std::vector<int64_t>& axes = {},
                         const Shape& shape = {});
+  /// Returns the values of a parameter.
+  std::span<const float> values(std::string_view parameter) const;
+  /// Returns an initializer with values that were computed from the layer's parameters; `name` is unique
+  /// within the layer. Layers that share parameters share the initializer.
+  std::string array(const std::string& name, const Shape& shape, std::vector<float> values);
   /// Returns an initializer of floats, or of integers (for shapes, for example).
   std::string constant(float value);
   std::string constant(const std::vector<float>& values);
@@ -97,6 +103,7 @@ class OnnxBuilder {
   };
   std::map<ValueRef, Names> values_;
   std::map<std::tuple<int, size_t, std::vector<int64_t>, std::vector<int64_t>>, std::string> parameters_;
+  std::map<std::pair<int, std::string>, std::string> arrays_;  // by owner and name within the layer
   std::map<std::vector<float>, std::string> constants_;
   std::map<std::vector<int64_t>, std::string> integers_;
 };

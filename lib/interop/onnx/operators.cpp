@@ -39,6 +39,7 @@ const OnnxOperator& onnx_operator(const std::string& name) {
     std::vector<std::pair<std::string, OnnxOperator>> table;
     add_onnx_elementwise(table);
     add_onnx_products(table);
+    add_onnx_recurrent(table);
     add_onnx_windows(table);
     add_onnx_shapes(table);
     add_onnx_resize(table);

@@ -43,6 +43,7 @@ const OnnxOperator& onnx_operator(const std::string& name);
 // Each function adds the operators of one file to the table.
 void add_onnx_elementwise(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table);
+void add_onnx_recurrent(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_windows(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_resize(std::vector<std::pair<std::string, OnnxOperator>>& table);

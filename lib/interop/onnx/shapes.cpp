@@ -130,17 +130,34 @@ OnnxArray tile(const OnnxCall& call) {
   return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
-/// Selects rows by number.
+/// Selects slices of the first axis by number.
 OnnxArray gather(const OnnxCall& call) {
   const OnnxArray &rows = call.input(0), &numbers = call.input(1);
-  const int64_t columns = rows.shape[1];
+  const int64_t columns = rows.shape.elements() / rows.shape[0];
   std::vector<int64_t> extents = numbers.shape.extents();
-  extents.push_back(columns);
+  extents.insert(extents.end(), rows.shape.begin() + 1, rows.shape.end());
   OnnxArray result{Shape(extents)};
-  for (size_t i = 0; i < numbers.values.size(); ++i)
-    std::copy_n(rows.values.begin() + static_cast<ptrdiff_t>(numbers.values[i]) * columns, columns,
+  const bool are_integers = !numbers.integers.empty();
+  for (int64_t i = 0; i < numbers.shape.elements(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const auto number = are_integers ? static_cast<ptrdiff_t>(numbers.integers[at])
+                                     : static_cast<ptrdiff_t>(numbers.values[at]);
+    std::copy_n(rows.values.begin() + number * columns, columns,
                 result.values.begin() + static_cast<ptrdiff_t>(i) * columns);
+  }
   return result;
+}
+
+/// Removes axes of extent 1.
+OnnxArray squeeze(const OnnxCall& call) {
+  OnnxArray array = call.input(0);
+  const std::vector<int64_t>& axes = call.input(1).integers;
+  std::vector<int64_t> extents;
+  for (size_t axis = 0; axis < array.shape.rank(); ++axis)
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == axes.end())
+      extents.push_back(array.shape[axis]);
+  array.shape = Shape(extents);
+  return array;
 }
 
 }  // namespace
@@ -153,6 +170,7 @@ void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table) {
   table.emplace_back("Pad", pad);
   table.emplace_back("Slice", slice);
   table.emplace_back("Gather", gather);
+  table.emplace_back("Squeeze", squeeze);
   table.emplace_back("Tile", tile);
 }
 

@@ -9,6 +9,7 @@ const Registry<Initializer>& registry<Initializer>() {
     add_constants(t);
     add_random(t);
     add_variance_scaling(t);
+    add_orthogonal(t);
     return t;
   }();
   return table;

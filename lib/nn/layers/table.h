@@ -23,7 +23,9 @@ void add_gaussian_noise(Registry<Layer>& table);    // gaussian_noise, gaussian_
 void add_global_pooling2d(Registry<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
 void add_global_pooling3d(Registry<Layer>& table);
 void add_group_normalization(Registry<Layer>& table);
+void add_gru(Registry<Layer>& table);
 void add_layer_normalization(Registry<Layer>& table);
+void add_lstm(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
@@ -38,6 +40,7 @@ void add_rms_normalization(Registry<Layer>& table);  // rms_normalization, unit_
 void add_separable_conv2d(Registry<Layer>& table);
 void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d
 void add_shape3d(Registry<Layer>& table);  // zero_padding3d, cropping3d, upsampling3d
+void add_simple_rnn(Registry<Layer>& table);
 void add_softmax(Registry<Layer>& table);
 void add_spatial_dropout(Registry<Layer>& table);  // spatial_dropout1d, spatial_dropout2d
 void add_upsampling2d(Registry<Layer>& table);

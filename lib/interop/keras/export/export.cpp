@@ -24,12 +24,14 @@ void check_functions(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer) continue;
     const Json config = keras_config_of(node.layer).config;
-    const Json* activation = config.is_object() ? config.find("activation") : nullptr;
-    if (!activation || !activation->is_string()) continue;
-    const std::string& name = activation->as_string();
-    if (name == "gelu_tanh" || name.starts_with("hard_sigmoid_"))
-      throw UserError(
-          fmt::format("{} '{}': its activation ({}) does not exist in Keras 3", node.kind, node.name, name));
+    for (const char* option : {"activation", "recurrent_activation"}) {
+      const Json* activation = config.is_object() ? config.find(option) : nullptr;
+      if (!activation || !activation->is_string()) continue;
+      const std::string& name = activation->as_string();
+      if (name == "gelu_tanh" || name.find_first_of("0123456789") != std::string::npos)
+        throw UserError(fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name,
+                                    option, name));
+    }
   }
 }
 
@@ -45,7 +47,10 @@ class WeightsWriter {
       const GraphNode& node = model.graph->nodes[static_cast<size_t>(layer.node)];
       const std::string class_name =
           node.kind == "input" ? std::string("InputLayer") : keras_config_of(node.layer).class_name;
-      const std::string group = add_vars("/layers/" + numbers.next(class_name), layer.name);
+      const std::string path = "/layers/" + numbers.next(class_name);
+      std::string group = add_vars(path, layer.name);
+      const std::string part = node.kind == "input" ? "" : formats_of(node.kind).keras_part;
+      if (!part.empty()) group = add_vars(path + "/" + part, node.kind + "_" + part);
       for (size_t i = 0; i < node.parameters.size(); ++i) {
         const std::span<const float> values = model.values(layer.node, i);
         image_.write_array(fmt::format("{}/{}", group, i),

@@ -91,8 +91,11 @@ class ModelWriter {
     return references;
   }
 
-  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several.
-  Json call_of_keras_3(const std::vector<ValueRef>& inputs) const {
+  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several; the further inputs may be a
+  /// keyword argument.
+  Json call_of_keras_3(const GraphNode& call) const {
+    const std::vector<ValueRef>& inputs = call.inputs;
+    const std::string& further = formats_of(call.kind).keras_further_inputs;
     Json tensors = Json::array();
     for (const ValueRef& input : inputs)
       tensors.push(Json::object()
@@ -101,6 +104,13 @@ class ModelWriter {
                                           .set("shape", batch_shape(graph_.spec(input).shape))
                                           .set("dtype", name_of(graph_.spec(input).dtype))
                                           .set("keras_history", reference_to(input))));
+    if (inputs.size() > 1 && !further.empty()) {
+      Json others = Json::array();
+      for (size_t i = 1; i < inputs.size(); ++i) others.push(tensors.items()[i]);
+      return Json::object()
+          .set("args", Json::array().push(tensors.items().front()))
+          .set("kwargs", Json::object().set(further, std::move(others)));
+    }
     Json arguments = Json::array().push(inputs.size() == 1 ? tensors.items().front() : tensors);
     return Json::object().set("args", std::move(arguments)).set("kwargs", Json::object());
   }
@@ -120,7 +130,7 @@ class ModelWriter {
     Json inbound = Json::array();
     if (!is_input)
       for (const int call : calls_[static_cast<size_t>(layer.node)])
-        inbound.push(is_keras_3() ? call_of_keras_3(node(call).inputs) : call_of_keras_2(node(call).inputs));
+        inbound.push(is_keras_3() ? call_of_keras_3(node(call)) : call_of_keras_2(node(call).inputs));
     Json entry = Json::object();
     if (is_keras_3()) entry.set("module", "keras.layers").set("registered_name", Json());
     entry.set("class_name", is_input ? std::string("InputLayer") : keras_config_of(its.layer).class_name)

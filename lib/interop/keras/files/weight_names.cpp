@@ -39,6 +39,9 @@ const std::vector<ClassWeights>& classes() {
       {"separable_conv2d",
        {{"depthwise_kernel", nullptr}, {"pointwise_kernel", nullptr}, {"bias", "use_bias"}}},
       {"embedding", {{"embeddings", nullptr}}},
+      {"lstm", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"gru", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"simple_rnn", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"p_re_lu", {{"alpha", nullptr}}},
       {"batch_normalization",
        {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
@@ -112,7 +115,14 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   std::map<std::string, NamedLayer> layers;
   if (!model_config.is_null()) add_layers(*parse_keras_model(model_config), "", "", layers);
   std::vector<Names> all;
-  for (const KerasWeightGroup& group : groups) {
+  for (const KerasWeightGroup& written : groups) {
+    // A recurrent layer's cell has its weights.
+    constexpr std::string_view kCell = "/cell";
+    KerasWeightGroup group = written;
+    if (group.name.ends_with(kCell)) {
+      group.name.resize(group.name.size() - kCell.size());
+      group.layer.clear();
+    }
     const auto found = layers.find(group.name);
     const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
     Names names = weight_names_of(layer.class_name, layer.config, group.weights.size());

@@ -222,7 +222,7 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
       continue;
     }
     if (value.is_null()) continue;
-    ConfigNode option = key == "activation"             ? activation(value)
+    ConfigNode option = key.ends_with("activation")     ? activation(value)
                         : key.ends_with("_initializer") ? initializer(key, value)
                                                         : config_of_json(value);
     if (option.is_sequence())

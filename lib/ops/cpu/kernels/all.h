@@ -8,6 +8,7 @@
 #include "ops/cpu/kernels/elementwise.h"
 #include "ops/cpu/kernels/groups.h"
 #include "ops/cpu/kernels/losses.h"
+#include "ops/cpu/kernels/recurrence.h"
 #include "ops/cpu/kernels/rows.h"
 
 namespace dtrain::cpu {

@@ -9,6 +9,7 @@
 #include "base/philox.h"
 #include "ops/math/inverse_norm.h"
 #include "ops/math/optimizers.h"
+#include "ops/recurrence.h"
 #include "ops/specs.h"
 
 namespace dtrain::cpu {
@@ -22,6 +23,36 @@ struct ChannelLayout {
 /// Normalization of each channel (math::Normalizer), arrays of [channels].
 struct NormalizedChannels {
   const float *mean, *scale, *shift;
+};
+
+/// One step of some rows of a recurrent layer. All arrays but `bias` have one row per sequence, without gaps.
+/// Gates are [rows, width]: lstm: as in Keras; simple: one; gru: update, reset, inner, candidate
+/// (math::GruGates).
+struct RecurrentStep {
+  float* gates;                        ///< sums, replaced by what backward needs
+  const float* bias;                   ///< [width], in the order of the gates
+  const float* state_before;           ///< [rows, units]
+  float* state;                        ///< [rows, units], written
+  const float* cell_before = nullptr;  ///< lstm: [rows, units]
+  float* cell = nullptr;               ///< lstm: [rows, units], written
+  bool second = false;                 ///< the part after the second product (gru)
+
+  static int64_t width(const RecurrenceSpec& spec) {
+    return (spec.kind == RecurrenceSpec::Kind::simple ? 1 : 4) * spec.units;
+  }
+};
+struct RecurrentBackwardStep {
+  const float* gates;  ///< as the forward step left them
+  float* diff_gates;   ///< gradients of the sums, written
+  const float* state_before;
+  const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
+  /// The gradient of the state, to which that of the output is added. gru: then replaced by the part of the
+  /// previous state's gradient that does not pass a product.
+  float* diff_state;
+  float* diff_cell = nullptr;       ///< lstm: of the cell after the step, replaced by that before it
+  const float* diff_dst = nullptr;  ///< gradient of the output, or null
+  int64_t diff_dst_stride = 0;      ///< from one row of diff_dst to the next
+  bool second = false;              ///< the part after the second product (gru)
 };
 
 /// The functions of one instruction set (ops/cpu/kernels/kernels.inc).

@@ -1,0 +1,20 @@
+#include "nn/layers/recurrent/recurrent.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+class Gru : public RecurrentLayer {
+ public:
+  explicit Gru(const RecurrentOptions& options) : RecurrentLayer(RecurrenceSpec::Kind::gru, options) {}
+};
+
+}  // namespace
+
+void add_gru(Registry<Layer>& table) {
+  table.add<Gru>("gru", recurrent_schema(RecurrenceSpec::Kind::gru,
+                                         "Gated recurrent unit (Cho et al. 2014): a state, updated at every "
+                                         "step of a sequence by an update and a reset gate."));
+}
+
+}  // namespace dtrain

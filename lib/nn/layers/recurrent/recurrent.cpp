@@ -1,0 +1,222 @@
+#include "nn/layers/recurrent/recurrent.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+namespace {
+
+using Kind = RecurrenceSpec::Kind;
+
+constexpr size_t kAlignment = 256;  // of arrays in scratch memory
+
+size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// The bias of an lstm with unit_forget_bias: that of the forget gate begins at 1.
+class ForgetBias : public Initializer {
+ public:
+  explicit ForgetBias(Configured<Initializer> others) : others_(std::move(others)) {}
+  void fill(float* values, const Shape& shape, const Philox& random) const override {
+    others_->fill(values, shape, random);
+    const int64_t units = shape.elements() / 4;
+    std::fill_n(values + units, units, 1.0f);
+  }
+
+ private:
+  Configured<Initializer> others_;
+};
+
+ActivationSpec spec_of(const OptionalActivation& activation) {
+  return activation ? (*activation)->spec : ActivationSpec{};
+}
+
+class PreparedRecurrent : public PreparedLayer {
+ public:
+  PreparedRecurrent(const LayerRequest& request, RecurrenceSpec spec, float dropout)
+      : ops_(request.ops),
+        has_bias_(spec.bias),
+        dropout_(request.training ? dropout : 0.0f),
+        stream_(request.stream) {
+    spec.batch = samples_ = request.batch;
+    spec.steps = request.inputs[0].shape[0];
+    spec.inputs = features_ = request.inputs[0].shape[1];
+    spec.training = request.training;
+    recurrence_ = ops_.recurrence(spec);
+    requirements_.saved_bytes = recurrence_->saved_bytes();
+    ones_at_ = aligned(recurrence_->scratch_bytes());
+    const auto n = static_cast<size_t>(samples_ * features_);
+    factors_at_ = ones_at_ + aligned(n * sizeof(float));
+    requirements_.scratch_bytes =
+        dropout_ > 0 ? factors_at_ + n * bytes_of(ops_.compute_type()) : recurrence_->scratch_bytes();
+    requirements_.backward_reads_inputs = trains_parameters(request);
+  }
+
+  void forward(const LayerArguments& args) override {
+    recurrence_->forward({.src = args.input(),
+                          .kernel = args.weights[0],
+                          .recurrent_kernel = args.weights[1],
+                          .bias = has_bias_ ? args.parameters[2] : nullptr,
+                          .input_factors = factors(args),
+                          .initial_state = element(args.inputs, 1),
+                          .initial_cell = element(args.inputs, 2),
+                          .dst = args.output(),
+                          .last_state = element(args.outputs, 1),
+                          .last_cell = element(args.outputs, 2),
+                          .saved = args.saved,
+                          .scratch = args.scratch});
+  }
+
+  void backward(const LayerArguments& args) override {
+    recurrence_->backward({.src = args.input(),
+                           .kernel = args.weights[0],
+                           .recurrent_kernel = args.weights[1],
+                           .input_factors = factors(args),
+                           .diff_dst = args.diff_output(),
+                           .diff_last_state = element(args.diff_outputs, 1),
+                           .diff_last_cell = element(args.diff_outputs, 2),
+                           .diff_src = args.diff_inputs[0],
+                           .diff_initial_state = element(args.diff_inputs, 1),
+                           .diff_initial_cell = element(args.diff_inputs, 2),
+                           .diff_kernel = args.diff_parameters[0],
+                           .diff_recurrent_kernel = args.diff_parameters[1],
+                           .diff_bias = has_bias_ ? args.diff_parameters[2] : nullptr,
+                           .saved = args.saved,
+                           .scratch = args.scratch});
+  }
+
+ private:
+  template <class Pointer>
+  static Pointer element(const std::vector<Pointer>& arrays, size_t index) {
+    return index < arrays.size() ? arrays[index] : nullptr;
+  }
+
+  /// Returns the factors of the inputs: 0 for dropped ones; null without dropout. They are the same for all
+  /// steps, and depend on the sample's place in the global batch only.
+  const void* factors(const LayerArguments& args) {
+    if (dropout_ == 0.0f) return nullptr;
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    auto* const ones = reinterpret_cast<float*>(scratch + ones_at_);
+    void* const made = scratch + factors_at_;
+    const int64_t n = samples_ * features_;
+    ops_.fill(ones, 1, n);
+    ops_.cast(made, ops_.compute_type(), ones, DType::float32, n);
+    ops_.dropout(made, made, dropout_, Philox::of(args.seed, stream_), args.step, args.first_sample, samples_,
+                 features_);
+    return made;
+  }
+
+  Ops& ops_;
+  bool has_bias_;
+  float dropout_;
+  uint32_t stream_;
+  int64_t samples_ = 0, features_ = 0;
+  size_t ones_at_ = 0, factors_at_ = 0;  // in scratch memory
+  std::unique_ptr<Recurrence> recurrence_;
+};
+
+}  // namespace
+
+Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
+  using O = RecurrentOptions;
+  Schema<O> schema(doc);
+  schema.example("{units: 64}").required("units", &O::units, "size of the state", extent());
+  schema.optional("activation", &O::activation, "of the new values of the state");
+  if (kind != Kind::simple) schema.optional("recurrent_activation", &O::recurrent_activation, "of the gates");
+  schema.optional("use_bias", &O::use_bias, "add a bias")
+      .optional("kernel_initializer", &O::kernel_initializer, "initializer of the kernel of the inputs")
+      .optional("recurrent_initializer", &O::recurrent_initializer, "initializer of the kernel of the state")
+      .optional("bias_initializer", &O::bias_initializer, "initializer of the bias");
+  if (kind == Kind::lstm)
+    schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
+  if (kind == Kind::gru)
+    schema.optional("reset_after", &O::reset_after,
+                    "the reset gate multiplies the product of the state and its kernel; false: it multiplies "
+                    "the state before that product, and there is one bias instead of two");
+  schema
+      .optional(
+          "return_sequences", &O::return_sequences,
+          "the output has the states after all steps, in the order of processing; false: the last state")
+      .optional("return_state", &O::return_state,
+                kind == Kind::lstm
+                    ? "further outputs: the last state (`name:1`) and the last cell state (`name:2`)"
+                    : "a further output: the last state (`name:1`)")
+      .optional("go_backwards", &O::go_backwards, "process the sequence from its end")
+      .optional("dropout", &O::dropout,
+                "in training, the fraction of the features of each sample that is set to zero in all steps",
+                between_excluding_high(0.0, 1.0));
+  std::vector<std::string> details = {"use_bias",         "kernel_initializer", "recurrent_initializer",
+                                      "bias_initializer", "activation",         "go_backwards",
+                                      "dropout"};
+  if (kind != Kind::simple) details.emplace_back("recurrent_activation");
+  if (kind == Kind::lstm) details.emplace_back("unit_forget_bias");
+  if (kind == Kind::gru) details.emplace_back("reset_after");
+  return schema.details(details);
+}
+
+std::vector<TensorSpec> RecurrentLayer::infer(std::span<const TensorSpec> inputs,
+                                              const ReportError& report_error) const {
+  if (inputs.size() != 1 && inputs.size() != 1 + states()) {
+    report_error(fmt::format("expected one input, or {} with the initial {}, found {}", 1 + states(),
+                             states() == 2 ? "state and cell state" : "state", inputs.size()));
+    return {};
+  }
+  if (!float_input(inputs.first(1), report_error)) return {};
+  if (inputs[0].shape.rank() != 2) {
+    report_error(fmt::format("expected sequences of [steps, features], found '{}' of {}", inputs[0].name,
+                             inputs[0].shape.str()));
+    return {};
+  }
+  const TensorSpec state{{}, Shape{options_.units}, DType::float32};
+  for (const TensorSpec& input : inputs.subspan(1)) {
+    if (!float_input({&input, 1}, report_error)) return {};
+    if (input.shape == state.shape) continue;
+    report_error(fmt::format("expected an initial state of {}, found '{}' of {}", state.shape.str(),
+                             input.name, input.shape.str()));
+    return {};
+  }
+  for (const OptionalActivation* activation : {&options_.activation, &options_.recurrent_activation}) {
+    if (!*activation || !**activation || !(**activation)->softmax) continue;
+    report_error("softmax cannot be the activation of a recurrent layer");
+    return {};
+  }
+  TensorSpec output = state;
+  if (options_.return_sequences) output.shape = {inputs[0].shape[0], options_.units};
+  std::vector<TensorSpec> outputs = {output};
+  if (options_.return_state) outputs.insert(outputs.end(), states(), state);
+  return outputs;
+}
+
+RecurrenceSpec RecurrentLayer::spec() const {
+  RecurrenceSpec spec{.kind = kind_, .units = options_.units};
+  spec.activation = spec_of(options_.activation);
+  spec.recurrent_activation = spec_of(options_.recurrent_activation);
+  spec.bias = options_.use_bias;
+  spec.reset_after = options_.reset_after;
+  spec.go_backwards = options_.go_backwards;
+  spec.return_sequences = options_.return_sequences;
+  return spec;
+}
+
+std::vector<ParameterSpec> RecurrentLayer::parameters(std::span<const TensorSpec> inputs) const {
+  const RecurrenceSpec spec = this->spec();
+  const int64_t columns = spec.gates() * options_.units;
+  std::vector<ParameterSpec> specs = {
+      {"kernel", {inputs[0].shape[1], columns}, options_.kernel_initializer, {}},
+      {"recurrent_kernel", {options_.units, columns}, options_.recurrent_initializer, {}}};
+  if (!options_.use_bias) return specs;
+  Configured<Initializer> initializer = options_.bias_initializer;
+  if (kind_ == Kind::lstm && options_.unit_forget_bias && initializer)
+    initializer.value = std::make_shared<const ForgetBias>(initializer);
+  specs.push_back(
+      {"bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}, std::move(initializer), {}});
+  return specs;
+}
+
+std::unique_ptr<PreparedLayer> RecurrentLayer::prepare(const LayerRequest& request) const {
+  return std::make_unique<PreparedRecurrent>(request, spec(), static_cast<float>(options_.dropout));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,52 @@
+// The shared part of recurrent layers: options, shapes, parameters, and the computation by Ops::recurrence.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/layers/activations/activation_function.h"
+#include "nn/layers/common.h"
+
+namespace dtrain {
+
+/// The options of all recurrent layers. A layer's schema leaves out those that it does not have.
+struct RecurrentOptions {
+  int64_t units = 0;
+  OptionalActivation activation = registry<ActivationFunction>().make("tanh");
+  OptionalActivation recurrent_activation = registry<ActivationFunction>().make("sigmoid");
+  bool use_bias = true;
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> recurrent_initializer = registry<Initializer>().make("orthogonal");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  bool unit_forget_bias = true;  // lstm
+  bool reset_after = true;       // gru
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  double dropout = 0;
+};
+
+/// Returns the schema of the options that all recurrent layers have, and of those of `kind`.
+Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc);
+
+/// Inputs: the sequences, [steps, features]; then, optionally, the initial states. Outputs: the last state or
+/// the states after all steps; then, with return_state, the last states.
+class RecurrentLayer : public LayerWith<RecurrentOptions> {
+ public:
+  RecurrentLayer(RecurrenceSpec::Kind kind, const RecurrentOptions& options)
+      : LayerWith(options), kind_(kind) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override;
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
+
+ private:
+  RecurrenceSpec spec() const;
+  size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
+
+  RecurrenceSpec::Kind kind_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,652 @@
+// Recurrent layers. Arrays of all steps are time-major, [steps, batch, ...]. The inputs of all steps are one
+// product; a step is one product of the state and a kernel for the gates (two if a gru resets before the
+// product). Products need aligned matrices, so the operand of a step's product is also written to a separate
+// array.
+#include <algorithm>
+
+#include "device/cuda/current.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/recurrence.h"
+#include "ops/recurrence.h"
+
+namespace dtrain::cuda {
+namespace {
+
+using RecurrenceKind = RecurrenceSpec::Kind;
+
+/// Copies the inputs from [batch, steps, inputs] to [steps, batch, inputs], times the factors, or back.
+template <class T>
+struct TransposeSteps {
+  const T* src;
+  const T* factors;  // [batch, inputs] or null
+  T* dst;
+  int64_t batch, steps, inputs;
+  bool reverses, to_steps;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division column = divide(i, inputs),
+                   row = divide(column.quotient, batch);  // of the time-major array
+    const int64_t step = reverses ? steps - 1 - row.quotient : row.quotient;
+    const int64_t other = (row.rest * steps + step) * inputs + column.rest;
+    const float factor = factors ? to_float(factors[row.rest * inputs + column.rest]) : 1.0f;
+    if (to_steps) {
+      dst[i] = from_float<T>(to_float(src[other]) * factor);
+    } else {
+      dst[other] = from_float<T>(to_float(src[i]) * factor);
+    }
+  }
+};
+
+/// Copies [rows, columns] between arrays with other distances between rows.
+template <class T>
+struct CopyColumns {
+  const T* src;
+  T* dst;
+  int64_t columns, src_stride, dst_stride;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, columns);
+    dst[at.quotient * dst_stride + at.rest] = src[at.quotient * src_stride + at.rest];
+  }
+};
+
+/// Sets the state and the cell before the first step.
+template <class T>
+struct SetInitial {
+  const T *state, *cell;  // null: 0
+  T *states, *current;
+  float* cells;  // null if there is no cell
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    states[i] = current[i] = state ? state[i] : from_float<T>(0.0f);
+    if (cells) cells[i] = cell ? to_float(cell[i]) : 0.0f;
+  }
+};
+
+/// Where a step writes its state.
+template <class T>
+struct StateOutputs {
+  T *states, *current;  // [batch, units]
+  T* dst;               // null, or rows with a distance of dst_stride
+  int64_t dst_stride;
+
+  __device__ void write(int64_t i, const Division& at, float state) const {
+    const T value = from_float<T>(state);
+    states[i] = current[i] = value;
+    if (dst) dst[at.quotient * dst_stride + at.rest] = value;
+  }
+};
+
+__device__ inline float bias_of(const float* bias, int64_t column) {
+  return bias ? bias[column] : 0.0f;
+}
+
+// One step of one element. `gates` are the sums of the inputs, replaced by what backward needs; `sums` are
+// the products of the state.
+
+template <class T, class Function, class Gate>
+struct LstmForward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  T* gates;
+  const float *sums, *bias, *cell_before;
+  float* cell;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 4 * units + at.rest;
+    float s[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int64_t place = first + k * units;
+      s[k] = to_float(gates[place]) + sums[place] + bias_of(bias, at.rest + k * units);
+    }
+    math::LstmGates values{s[0], s[1], s[2], s[3]};
+    float c = cell_before[i];
+    const float state = math::lstm_forward(function, gate, values, c);
+    cell[i] = c;
+    gates[first] = from_float<T>(values.input);
+    gates[first + units] = from_float<T>(values.forget);
+    gates[first + 2 * units] = from_float<T>(values.cell);
+    gates[first + 3 * units] = from_float<T>(values.output);
+    out.write(i, at, state);
+  }
+};
+
+template <class T, class Function>
+struct SimpleForward {
+  Function function;
+  int64_t units;
+  T* gates;
+  const float *sums, *bias;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const float kept = function.keep(to_float(gates[i]) + sums[i] + bias_of(bias, at.rest));
+    gates[i] = from_float<T>(kept);
+    out.write(i, at, function.value(kept));
+  }
+};
+
+/// A gru's step. If the reset gate comes before the product, `sums` has two gates, the first of two calls
+/// writes `inner` and its copy `current_inner`, and the second call reads the second product,
+/// `candidate_sums`.
+template <class T, class Function, class Gate>
+struct GruForward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  bool reset_after, second;
+  T *gates, *inner, *current_inner;
+  const float *sums, *candidate_sums, *bias;
+  const T* before;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 3 * units + at.rest, j = at.rest;
+    const float h = to_float(before[i]);
+    math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
+                          to_float(gates[first + 2 * units])};
+    float state = 0.0f;
+    if (reset_after) {
+      const float* const recurrent = bias ? bias + 3 * units : nullptr;
+      values.update += sums[first] + bias_of(bias, j) + bias_of(recurrent, j);
+      values.reset += sums[first + units] + bias_of(bias, j + units) + bias_of(recurrent, j + units);
+      values.inner = sums[first + 2 * units] + bias_of(recurrent, j + 2 * units);
+      values.candidate += bias_of(bias, j + 2 * units);
+      state = math::gru_forward(function, gate, values, h);
+    } else if (!second) {
+      const int64_t place = at.quotient * 2 * units + j;
+      values.update += sums[place] + bias_of(bias, j);
+      values.reset += sums[place + units] + bias_of(bias, j + units);
+      math::gru_reset(gate, values, h);
+      current_inner[i] = from_float<T>(values.inner);
+    } else {
+      values.candidate += candidate_sums[i] + bias_of(bias, j + 2 * units);
+      state = math::gru_finish(function, gate, values, h);
+    }
+    gates[first] = from_float<T>(values.update);
+    gates[first + units] = from_float<T>(values.reset);
+    gates[first + 2 * units] = from_float<T>(values.candidate);
+    inner[i] = from_float<T>(values.inner);
+    if (reset_after || second) out.write(i, at, state);
+  }
+};
+
+/// The parts of the gradient of a step's state; each may be null.
+template <class T>
+struct StateGradient {
+  const float *product, *direct;  // from the next step
+  const T *last, *dst;            // of the last state; of the output, with a distance of dst_stride
+  int64_t dst_stride;
+
+  __device__ float read(int64_t i, const Division& at) const {
+    float sum = product ? product[i] : 0.0f;
+    if (direct) sum += direct[i];
+    if (last) sum += to_float(last[i]);
+    if (dst) sum += to_float(dst[at.quotient * dst_stride + at.rest]);
+    return sum;
+  }
+};
+
+template <class T, class Function, class Gate>
+struct LstmBackward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  const T* gates;
+  T *diff_gates, *current;
+  const float *cell_before, *cell;
+  float* diff_cell;
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 4 * units + at.rest;
+    math::LstmGates values{to_float(gates[first]), to_float(gates[first + units]),
+                           to_float(gates[first + 2 * units]), to_float(gates[first + 3 * units])};
+    float dc = diff_cell[i];
+    math::lstm_backward(function, gate, values, cell_before[i], cell[i], diff.read(i, at), dc);
+    diff_cell[i] = dc;
+    const float results[4] = {values.input, values.forget, values.cell, values.output};
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      diff_gates[first + k * units] = current[first + k * units] = from_float<T>(results[k]);
+  }
+};
+
+template <class T, class Function>
+struct SimpleBackward {
+  Function function;
+  int64_t units;
+  const T* gates;
+  T *diff_gates, *current;
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const float result = function.backward(to_float(gates[i]), diff.read(i, divide(i, units)));
+    diff_gates[i] = current[i] = from_float<T>(result);
+  }
+};
+
+/// The gradients of a gru's step: of the sums of the inputs, [batch, 3 units], and of those of the state:
+/// `diff_state_gates` of [batch, 3 units] if the reset gate comes after the product, else [batch, 2 units],
+/// with `diff_candidate` of [batch, units] for the second product. Each has a copy that is aligned.
+template <class T, class Function, class Gate>
+struct GruBackward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  bool reset_after, second;
+  const T *gates, *inner, *before;
+  T *diff_gates, *diff_state_gates, *current, *diff_candidate, *current_candidate;
+  const float* diff_inner;  // the gradient of the second product's operand
+  float* direct;            // the part of the previous state's gradient that does not pass a product
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 3 * units + at.rest;
+    const float h = to_float(before[i]);
+    math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
+                          to_float(gates[first + 2 * units])};
+    if (reset_after) {
+      float dh = diff.read(i, at);
+      math::gru_backward(function, gate, values, h, dh);
+      direct[i] = dh;
+      diff_gates[first] = diff_state_gates[first] = current[first] = from_float<T>(values.update);
+      diff_gates[first + units] = diff_state_gates[first + units] = current[first + units] =
+          from_float<T>(values.reset);
+      diff_gates[first + 2 * units] = from_float<T>(values.candidate);
+      diff_state_gates[first + 2 * units] = current[first + 2 * units] = from_float<T>(values.inner);
+      return;
+    }
+    const int64_t place = at.quotient * 2 * units + at.rest;
+    if (!second) {
+      float dh = diff.read(i, at);
+      math::gru_backward_mix(function, gate, values, h, dh);
+      direct[i] = dh;
+      diff_gates[first] = diff_state_gates[place] = current[place] = from_float<T>(values.update);
+      diff_gates[first + 2 * units] = diff_candidate[i] = current_candidate[i] =
+          from_float<T>(values.candidate);
+    } else {
+      float dh = direct[i];
+      const float reset = math::gru_backward_reset(gate, values.reset, diff_inner[i], h, dh);
+      direct[i] = dh;
+      diff_gates[first + units] = diff_state_gates[place + units] = current[place + units] =
+          from_float<T>(reset);
+    }
+  }
+};
+
+template <class T>
+struct InitialGradient {
+  StateGradient<T> diff;
+  T* dst;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    dst[i] = from_float<T>(diff.read(i, {0, i}));
+  }
+};
+
+/// Divides memory into arrays, each aligned to 256 bytes.
+class ArrayPlaces {
+ public:
+  size_t add(int64_t n, size_t element) {
+    const size_t offset = bytes_;
+    bytes_ += (static_cast<size_t>(n) * element + 255) / 256 * 256;
+    return offset;
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+template <class T>
+class CudaRecurrence final : public Recurrence {
+ public:
+  CudaRecurrence(CudaOps& ops, const RecurrenceSpec& spec)
+      : ops_(ops),
+        spec_(spec),
+        rows_(spec.batch * spec.steps),
+        n_(spec.batch * spec.units),
+        columns_(spec.gates() * spec.units),
+        state_columns_(resets_before() ? 2 * spec.units : columns_) {
+    const int64_t units = spec.units, inputs = spec.inputs;
+    saved_.gates = kept_.add(rows_ * columns_, sizeof(T));
+    saved_.states = kept_.add((spec.steps + 1) * n_, sizeof(T));
+    if (is_gru()) saved_.inner = kept_.add(spec.steps * n_, sizeof(T));
+    if (spec.has_cell()) saved_.cells = kept_.add((spec.steps + 1) * n_, sizeof(float));
+
+    work_.inputs = scratch_.add(rows_ * inputs, sizeof(T));
+    work_.current = scratch_.add(spec.batch * columns_, sizeof(T));
+    work_.current_inner = scratch_.add(n_, sizeof(T));
+    work_.sums = scratch_.add(spec.batch * columns_, sizeof(float));
+    work_.candidate_sums = scratch_.add(n_, sizeof(float));
+    if (resets_before()) {
+      work_.state_kernel = scratch_.add(units * 2 * units, sizeof(T));
+      work_.candidate_kernel = scratch_.add(units * units, sizeof(T));
+    }
+    by_inputs_ = ops.matmul({.m = rows_, .n = columns_, .k = inputs, .activation = {}});
+    by_state_ = ops.matmul(
+        {.m = spec.batch, .n = state_columns_, .k = units, .float32_result = true, .activation = {}});
+    if (resets_before())
+      by_inner_ =
+          ops.matmul({.m = spec.batch, .n = units, .k = units, .float32_result = true, .activation = {}});
+    if (spec.training) prepare_backward();
+  }
+
+  size_t scratch_bytes() const override { return scratch_.bytes() + (spec_.training ? 0 : kept_.bytes()); }
+  size_t saved_bytes() const override { return spec_.training ? kept_.bytes() : 0; }
+
+  void forward(const ForwardArguments& args) override {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    auto* const kept = spec_.training ? static_cast<std::byte*>(args.saved) : scratch + scratch_.bytes();
+    T *const inputs = at<T>(scratch, work_.inputs), *const gates = at<T>(kept, saved_.gates),
+             *const states = at<T>(kept, saved_.states);
+    float* const cells = spec_.has_cell() ? at<float>(kept, saved_.cells) : nullptr;
+    transpose(args.src, args.input_factors, inputs, true);
+    by_inputs_->run(inputs, args.kernel, nullptr, gates, nullptr);
+    split_kernel(args.recurrent_kernel, scratch);
+    each(n_,
+         SetInitial<T>{static_cast<const T*>(args.initial_state), static_cast<const T*>(args.initial_cell),
+                       states, at<T>(scratch, work_.current), cells});
+    for (int64_t t = 0; t < spec_.steps; ++t) forward_step(args, kept, t);
+    if (args.last_state) ops_.copy(args.last_state, states + spec_.steps * n_, n_);
+    if (args.last_cell && cells)
+      ops_.cast(args.last_cell, ops_.compute_type(), cells + spec_.steps * n_, DType::float32, n_);
+  }
+
+  void backward(const BackwardArguments& args) override {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    split_kernel(args.recurrent_kernel, scratch);
+    if (spec_.has_cell()) {
+      auto* const diff_cell = at<float>(scratch, work_.diff_cell);
+      if (args.diff_last_cell) {
+        ops_.cast(diff_cell, DType::float32, args.diff_last_cell, ops_.compute_type(), n_);
+      } else {
+        ops_.fill(diff_cell, 0, n_);
+      }
+    }
+    for (int64_t t = spec_.steps; t-- > 0;) backward_step(args, t);
+    if (args.diff_initial_state)
+      each(n_, InitialGradient<T>{next_gradient(scratch), static_cast<T*>(args.diff_initial_state)});
+    if (args.diff_initial_cell)
+      ops_.cast(args.diff_initial_cell, ops_.compute_type(), at<float>(scratch, work_.diff_cell),
+                DType::float32, n_);
+    if (args.diff_recurrent_kernel) weight_gradients(args);
+    if (!args.diff_src) return;
+    T* const diff_inputs = at<T>(scratch, work_.inputs);
+    by_kernel_->run(at<T>(scratch, work_.diff_gates), args.kernel, nullptr, diff_inputs, nullptr);
+    transpose(diff_inputs, args.input_factors, args.diff_src, false);
+  }
+
+ private:
+  bool is_gru() const { return spec_.kind == RecurrenceKind::gru; }
+  bool resets_before() const { return is_gru() && !spec_.reset_after; }
+
+  template <class E>
+  static E* at(std::byte* memory, size_t offset) {
+    return reinterpret_cast<E*>(memory + offset);
+  }
+  template <class E>
+  static const E* at(const std::byte* memory, size_t offset) {
+    return reinterpret_cast<const E*>(memory + offset);
+  }
+
+  template <class Body>
+  void each(int64_t n, const Body& body) {
+    for_each<1>(ops_.context(), n, false, body);
+  }
+
+  void prepare_backward() {
+    const int64_t units = spec_.units, inputs = spec_.inputs, batch = spec_.batch;
+    work_.diff_gates = scratch_.add(rows_ * columns_, sizeof(T));
+    if (is_gru()) work_.diff_state_gates = scratch_.add(rows_ * state_columns_, sizeof(T));
+    if (is_gru()) work_.direct = scratch_.add(n_, sizeof(float));
+    work_.product = scratch_.add(n_, sizeof(float));
+    if (spec_.has_cell()) work_.diff_cell = scratch_.add(n_, sizeof(float));
+    if (resets_before()) {
+      work_.diff_candidate = scratch_.add(rows_ * units, sizeof(T));
+      work_.diff_state_kernel = scratch_.add(units * 2 * units, sizeof(float));
+      work_.diff_candidate_kernel = scratch_.add(units * units, sizeof(float));
+    }
+    const auto gradient = [&](int64_t m, int64_t n, int64_t k) {
+      return ops_.matmul(
+          {.m = m, .n = n, .k = k, .transpose_a = true, .float32_result = true, .activation = {}});
+    };
+    const auto back = [&](int64_t n, int64_t k) {
+      return ops_.matmul(
+          {.m = batch, .n = n, .k = k, .transpose_b = true, .float32_result = true, .activation = {}});
+    };
+    by_kernel_ = ops_.matmul({.m = rows_, .n = inputs, .k = columns_, .transpose_b = true, .activation = {}});
+    of_kernel_ = gradient(inputs, columns_, rows_);
+    of_state_kernel_ = gradient(units, state_columns_, rows_);
+    by_state_kernel_ = back(units, state_columns_);
+    if (!resets_before()) return;
+    of_candidate_kernel_ = gradient(units, units, rows_);
+    by_candidate_kernel_ = back(units, units);
+  }
+
+  void transpose(const void* src, const void* factors, void* dst, bool to_steps) {
+    each(rows_ * spec_.inputs,
+         TransposeSteps<T>{static_cast<const T*>(src), static_cast<const T*>(factors), static_cast<T*>(dst),
+                           spec_.batch, spec_.steps, spec_.inputs, spec_.go_backwards, to_steps});
+  }
+
+  /// Copies the two parts of the state's kernel, if a gru multiplies by them one after the other.
+  void split_kernel(const void* kernel, std::byte* scratch) {
+    if (!resets_before()) return;
+    const auto* const src = static_cast<const T*>(kernel);
+    const int64_t units = spec_.units;
+    each(units * 2 * units,
+         CopyColumns<T>{src, at<T>(scratch, work_.state_kernel), 2 * units, columns_, 2 * units});
+    each(units * units,
+         CopyColumns<T>{src + 2 * units, at<T>(scratch, work_.candidate_kernel), units, columns_, units});
+  }
+  const void* state_kernel(const void* kernel, const std::byte* scratch) const {
+    return resets_before() ? at<T>(scratch, work_.state_kernel) : kernel;
+  }
+
+  StateOutputs<T> outputs_of(const ForwardArguments& args, std::byte* kept, int64_t step) const {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    StateOutputs<T> out{at<T>(kept, saved_.states) + (step + 1) * n_, at<T>(scratch, work_.current), nullptr,
+                        spec_.units};
+    if (spec_.return_sequences) {
+      out.dst = static_cast<T*>(args.dst) + step * spec_.units;
+      out.dst_stride = spec_.steps * spec_.units;
+    } else if (step + 1 == spec_.steps) {
+      out.dst = static_cast<T*>(args.dst);
+    }
+    return out;
+  }
+
+  void forward_step(const ForwardArguments& args, std::byte* kept, int64_t step) {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    float* const sums = at<float>(scratch, work_.sums);
+    by_state_->run(at<T>(scratch, work_.current), state_kernel(args.recurrent_kernel, scratch), nullptr, sums,
+                   nullptr);
+    T* const gates = at<T>(kept, saved_.gates) + step * spec_.batch * columns_;
+    const StateOutputs<T> out = outputs_of(args, kept, step);
+    math::with_gate_activations(spec_.activation, spec_.recurrent_activation, [&](auto function, auto gate) {
+      using F = decltype(function);
+      using G = decltype(gate);
+      if (spec_.kind == RecurrenceKind::lstm) {
+        float* const cells = at<float>(kept, saved_.cells) + step * n_;
+        each(n_, LstmForward<T, F, G>{function, gate, spec_.units, gates, sums, args.bias, cells, cells + n_,
+                                      out});
+      } else if (spec_.kind == RecurrenceKind::simple) {
+        each(n_, SimpleForward<T, F>{function, spec_.units, gates, sums, args.bias, out});
+      } else {
+        float* const candidate_sums = at<float>(scratch, work_.candidate_sums);
+        T* const current_inner = at<T>(scratch, work_.current_inner);
+        GruForward<T, F, G> body{function,
+                                 gate,
+                                 spec_.units,
+                                 spec_.reset_after,
+                                 false,
+                                 gates,
+                                 at<T>(kept, saved_.inner) + step * n_,
+                                 current_inner,
+                                 sums,
+                                 candidate_sums,
+                                 args.bias,
+                                 at<T>(kept, saved_.states) + step * n_,
+                                 out};
+        each(n_, body);
+        if (spec_.reset_after) return;
+        by_inner_->run(current_inner, at<T>(scratch, work_.candidate_kernel), nullptr, candidate_sums,
+                       nullptr);
+        body.second = true;
+        each(n_, body);
+      }
+    });
+  }
+
+  /// The gradient that the step after passes on.
+  StateGradient<T> next_gradient(std::byte* scratch) const {
+    return {at<float>(scratch, work_.product), is_gru() ? at<float>(scratch, work_.direct) : nullptr, nullptr,
+            nullptr, spec_.units};
+  }
+
+  StateGradient<T> gradient_of(const BackwardArguments& args, int64_t step) const {
+    const bool is_last = step + 1 == spec_.steps;
+    StateGradient<T> diff{nullptr, nullptr, nullptr, nullptr, spec_.units};
+    if (is_last) {
+      diff.last = static_cast<const T*>(args.diff_last_state);
+    } else {
+      diff = next_gradient(static_cast<std::byte*>(args.scratch));
+    }
+    if (!args.diff_dst) return diff;
+    if (spec_.return_sequences) {
+      diff.dst = static_cast<const T*>(args.diff_dst) + step * spec_.units;
+      diff.dst_stride = spec_.steps * spec_.units;
+    } else if (is_last) {
+      diff.dst = static_cast<const T*>(args.diff_dst);
+    }
+    return diff;
+  }
+
+  void backward_step(const BackwardArguments& args, int64_t step) {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    const auto* const kept = static_cast<const std::byte*>(args.saved);
+    const int64_t first = step * spec_.batch * columns_;
+    const T* const gates = at<T>(kept, saved_.gates) + first;
+    T *const diff_gates = at<T>(scratch, work_.diff_gates) + first, *const current =
+                                                                        at<T>(scratch, work_.current);
+    const StateGradient<T> diff = gradient_of(args, step);
+    math::with_gate_activations(spec_.activation, spec_.recurrent_activation, [&](auto function, auto gate) {
+      using F = decltype(function);
+      using G = decltype(gate);
+      if (spec_.kind == RecurrenceKind::lstm) {
+        const float* const cells = at<float>(kept, saved_.cells) + step * n_;
+        each(n_, LstmBackward<T, F, G>{function, gate, spec_.units, gates, diff_gates, current, cells,
+                                       cells + n_, at<float>(scratch, work_.diff_cell), diff});
+      } else if (spec_.kind == RecurrenceKind::simple) {
+        each(n_, SimpleBackward<T, F>{function, spec_.units, gates, diff_gates, current, diff});
+      } else {
+        float* const diff_inner = at<float>(scratch, work_.candidate_sums);
+        T* const current_candidate = at<T>(scratch, work_.current_inner);
+        GruBackward<T, F, G> body{
+            function,
+            gate,
+            spec_.units,
+            spec_.reset_after,
+            false,
+            gates,
+            at<T>(kept, saved_.inner) + step * n_,
+            at<T>(kept, saved_.states) + step * n_,
+            diff_gates,
+            at<T>(scratch, work_.diff_state_gates) + step * spec_.batch * state_columns_,
+            current,
+            resets_before() ? at<T>(scratch, work_.diff_candidate) + step * n_ : nullptr,
+            current_candidate,
+            diff_inner,
+            at<float>(scratch, work_.direct),
+            diff};
+        each(n_, body);
+        if (spec_.reset_after) return;
+        by_candidate_kernel_->run(current_candidate, at<T>(scratch, work_.candidate_kernel), nullptr,
+                                  diff_inner, nullptr);
+        body.second = true;
+        each(n_, body);
+      }
+    });
+    if (step > 0 || args.diff_initial_state)
+      by_state_kernel_->run(current, state_kernel(args.recurrent_kernel, scratch), nullptr,
+                            at<float>(scratch, work_.product), nullptr);
+  }
+
+  void weight_gradients(const BackwardArguments& args) {
+    auto* const scratch = static_cast<std::byte*>(args.scratch);
+    const auto* const kept = static_cast<const std::byte*>(args.saved);
+    T *const inputs = at<T>(scratch, work_.inputs), *const diff_gates = at<T>(scratch, work_.diff_gates);
+    const T* const diff_state_gates = is_gru() ? at<T>(scratch, work_.diff_state_gates) : diff_gates;
+    transpose(args.src, args.input_factors, inputs, true);
+    of_kernel_->run(inputs, diff_gates, nullptr, args.diff_kernel, nullptr);
+    const T* const states = at<T>(kept, saved_.states);
+    if (!resets_before()) {
+      of_state_kernel_->run(states, diff_state_gates, nullptr, args.diff_recurrent_kernel, nullptr);
+    } else {
+      const int64_t units = spec_.units;
+      float *const of_state = at<float>(scratch, work_.diff_state_kernel), *const of_candidate = at<float>(
+                                                                               scratch,
+                                                                               work_.diff_candidate_kernel);
+      of_state_kernel_->run(states, diff_state_gates, nullptr, of_state, nullptr);
+      of_candidate_kernel_->run(at<T>(kept, saved_.inner), at<T>(scratch, work_.diff_candidate), nullptr,
+                                of_candidate, nullptr);
+      each(units * 2 * units,
+           CopyColumns<float>{of_state, args.diff_recurrent_kernel, 2 * units, 2 * units, columns_});
+      each(units * units,
+           CopyColumns<float>{of_candidate, args.diff_recurrent_kernel + 2 * units, units, units, columns_});
+    }
+    if (!args.diff_bias) return;
+    ops_.column_sum(args.diff_bias, diff_gates, rows_, columns_);
+    if (spec_.bias_rows() == 2) ops_.column_sum(args.diff_bias + columns_, diff_state_gates, rows_, columns_);
+  }
+
+  CudaOps& ops_;
+  RecurrenceSpec spec_;
+  int64_t rows_, n_, columns_;  // of all steps; elements of a state; of the kernels
+  int64_t state_columns_;       // of the product of the state
+  ArrayPlaces kept_, scratch_;
+  struct {
+    size_t gates = 0, states = 0, inner = 0, cells = 0;
+  } saved_;  // offsets in kept_: [steps, batch, columns], [steps + 1, batch, units], ...
+  struct {
+    size_t inputs = 0, current = 0, current_inner = 0, sums = 0, candidate_sums = 0, state_kernel = 0,
+           candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0, product = 0, diff_cell = 0,
+           diff_candidate = 0, diff_state_kernel = 0, diff_candidate_kernel = 0;
+  } work_;  // offsets in scratch_
+  std::unique_ptr<Matmul> by_inputs_, by_state_, by_inner_;
+  std::unique_ptr<Matmul> by_kernel_, of_kernel_, of_state_kernel_, by_state_kernel_, of_candidate_kernel_,
+      by_candidate_kernel_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recurrence> CudaOps::recurrence(const RecurrenceSpec& spec) {
+  const OnDevice on(context_.index());  // one GPU's thread prepares plans for several GPUs
+  std::unique_ptr<Recurrence> made;
+  with_type(math_.type,
+            [&](auto type) { made = std::make_unique<CudaRecurrence<decltype(type)>>(*this, spec); });
+  return made;
+}
+
+}  // namespace dtrain::cuda

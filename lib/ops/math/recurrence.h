@@ -1,0 +1,143 @@
+// The arithmetic of one element of a recurrent layer's step, for the CPU and the GPU. Gates are replaced in
+// place: forward turns a gate's sum into the number that backward needs (`kept`), backward turns that number
+// into the gradient of the sum.
+#pragma once
+
+#include "base/host_device.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::math {
+
+/// An activation whose gradient is computed from its output.
+template <class Function>
+struct KeptOutput {
+  Function function;
+  DTRAIN_HOST_DEVICE float keep(float sum) const { return function.forward(sum); }
+  DTRAIN_HOST_DEVICE float value(float kept) const { return kept; }
+  DTRAIN_HOST_DEVICE float backward(float kept, float diff) const { return function.backward(kept, diff); }
+};
+
+/// Any activation. It is selected again for every element.
+struct AnyKept {
+  ActivationSpec spec;
+  bool by_output;  ///< from_output(spec)
+
+  DTRAIN_HOST_DEVICE float keep(float sum) const { return by_output ? forward(sum) : sum; }
+  DTRAIN_HOST_DEVICE float value(float kept) const { return by_output ? kept : forward(kept); }
+  DTRAIN_HOST_DEVICE float backward(float kept, float diff) const {
+    float result = diff;
+    with_activation(spec, [&](auto function) { result = function.backward(kept, diff); });
+    return result;
+  }
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    float y = x;
+    with_activation(spec, [&](auto function) { y = function.forward(x); });
+    return y;
+  }
+};
+
+/// Calls use(activation, recurrent_activation). Keras's defaults have their own instance; all other pairs
+/// share one.
+template <class Use>
+inline void with_gate_activations(const ActivationSpec& activation, const ActivationSpec& recurrent,
+                                  Use&& use) {
+  if (activation.kind == Activation::tanh && recurrent.kind == Activation::sigmoid) {
+    use(KeptOutput<Tanh>{}, KeptOutput<Sigmoid>{});
+  } else {
+    use(AnyKept{activation, from_output(activation)}, AnyKept{recurrent, from_output(recurrent)});
+  }
+}
+
+struct LstmGates {
+  float input, forget, cell, output;
+};
+
+/// Updates the cell and returns the state.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline float lstm_forward(const Function& function, const Gate& gate, LstmGates& gates,
+                                             float& cell) {
+  gates = {gate.keep(gates.input), gate.keep(gates.forget), function.keep(gates.cell),
+           gate.keep(gates.output)};
+  cell = gate.value(gates.forget) * cell + gate.value(gates.input) * function.value(gates.cell);
+  return gate.value(gates.output) * function.value(function.keep(cell));
+}
+
+/// `diff` is the gradient of the state. Replaces diff_cell, the gradient of the cell after the step, by that
+/// of the cell before it.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gate& gate, LstmGates& gates,
+                                             float cell_before, float cell, float diff, float& diff_cell) {
+  const LstmGates value = {gate.value(gates.input), gate.value(gates.forget), function.value(gates.cell),
+                           gate.value(gates.output)};
+  const float kept = function.keep(cell);
+  const float diff_here = diff_cell + function.backward(kept, diff * value.output);
+  gates = {gate.backward(gates.input, diff_here * value.cell),
+           gate.backward(gates.forget, diff_here * cell_before),
+           function.backward(gates.cell, diff_here * value.input),
+           gate.backward(gates.output, diff * function.value(kept))};
+  diff_cell = diff_here * value.forget;
+}
+
+/// `inner` is the candidate's column of the product with the state, or the state times the reset gate if that
+/// comes before the product.
+struct GruGates {
+  float update, reset, inner, candidate;
+};
+
+/// Returns the state, if the reset gate comes after the product.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate& gate, GruGates& gates,
+                                            float before) {
+  const float update = gate.keep(gates.update), reset = gate.keep(gates.reset);
+  gates = {update, reset, gates.inner, function.keep(gates.candidate + gate.value(reset) * gates.inner)};
+  return gate.value(update) * before + (1.0f - gate.value(update)) * function.value(gates.candidate);
+}
+
+/// Computes the gates that come before the second product, and its factor `inner`.
+template <class Gate>
+DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, float before) {
+  gates.update = gate.keep(gates.update);
+  gates.reset = gate.keep(gates.reset);
+  gates.inner = gate.value(gates.reset) * before;
+}
+
+/// Returns the state, after the second product was added to the candidate.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate& gate, GruGates& gates,
+                                           float before) {
+  gates.candidate = function.keep(gates.candidate);
+  const float update = gate.value(gates.update);
+  return update * before + (1.0f - update) * function.value(gates.candidate);
+}
+
+/// Writes the gradients of the update gate and the candidate. Replaces `diff`, the gradient of the state, by
+/// the part of the previous state's gradient that does not pass a product.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const Gate& gate, GruGates& gates,
+                                                float before, float& diff) {
+  const float update = gate.value(gates.update);
+  gates.update = gate.backward(gates.update, diff * (before - function.value(gates.candidate)));
+  gates.candidate = function.backward(gates.candidate, diff * (1.0f - update));
+  diff = diff * update;
+}
+
+/// All gradients of a step, if the reset gate comes after the product.
+template <class Function, class Gate>
+DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate& gate, GruGates& gates,
+                                            float before, float& diff) {
+  gru_backward_mix(function, gate, gates, before, diff);
+  const float reset = gate.value(gates.reset);
+  gates.reset = gate.backward(gates.reset, gates.candidate * gates.inner);
+  gates.inner = gates.candidate * reset;
+}
+
+/// Returns the gradient of the reset gate's sum, and adds to `diff`, the gradient of the previous state.
+/// `reset` is the kept number, diff_inner the gradient of the second product's factor.
+template <class Gate>
+DTRAIN_HOST_DEVICE inline float gru_backward_reset(const Gate& gate, float reset, float diff_inner,
+                                                   float before, float& diff) {
+  diff = diff + diff_inner * gate.value(reset);
+  return gate.backward(reset, diff_inner * before);
+}
+
+}  // namespace dtrain::math

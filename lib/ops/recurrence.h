@@ -1,0 +1,66 @@
+// Recurrent layers (LSTM, GRU, simple RNN) as one prepared operation over all steps of a batch of sequences.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/specs.h"
+
+namespace dtrain {
+
+/// Columns of kernels, biases and gates are in Keras's order: lstm: input, forget, cell, output; gru: update,
+/// reset, candidate.
+struct RecurrenceSpec {
+  enum class Kind : uint8_t { lstm, gru, simple };
+  Kind kind = Kind::lstm;
+  int64_t batch = 0, steps = 0, inputs = 0, units = 0;
+  ActivationSpec activation{.kind = Activation::tanh};
+  ActivationSpec recurrent_activation{.kind = Activation::sigmoid};  ///< of lstm and gru
+  bool bias = true;
+  bool reset_after = true;        ///< gru: the reset gate multiplies the product, not the state before it
+  bool go_backwards = false;      ///< the last element of a sequence is processed first
+  bool return_sequences = false;  ///< dst holds the state after every step, in the order of processing
+  bool training = true;           ///< there will be backward calls
+
+  /// Number of blocks of `units` columns in the kernels.
+  int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
+  /// Number of rows of the bias: the gru that resets after the product has a second one, for the product.
+  int64_t bias_rows() const { return kind == Kind::gru && reset_after ? 2 : 1; }
+  bool has_cell() const { return kind == Kind::lstm; }
+};
+
+/// All steps of a recurrent layer. Each row of the batch is a sequence.
+class Recurrence {
+ public:
+  virtual ~Recurrence() = default;
+  virtual size_t scratch_bytes() const = 0;
+  virtual size_t saved_bytes() const = 0;
+
+  struct ForwardArguments {
+    const void* src;               ///< [batch, steps, inputs]
+    const void* kernel;            ///< [inputs, gates * units]
+    const void* recurrent_kernel;  ///< [units, gates * units]
+    const float* bias;             ///< [bias_rows, gates * units]; null if the spec has none
+    /// [batch, inputs]: factors of the inputs of every step; null: 1.
+    const void* input_factors = nullptr;
+    const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; null: 0
+    void* dst = nullptr;  ///< [batch, steps, units], or [batch, units] of the last step
+    void *last_state = nullptr, *last_cell = nullptr;  ///< [batch, units]; null if not needed
+    void *saved = nullptr, *scratch = nullptr;         ///< `saved` may be null if the spec does not train
+  };
+  virtual void forward(const ForwardArguments& args) = 0;
+
+  struct BackwardArguments {
+    const void *src, *kernel, *recurrent_kernel, *input_factors = nullptr;  ///< as in the forward call
+    const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
+    void *diff_src = nullptr, *diff_initial_state = nullptr,
+         *diff_initial_cell = nullptr;  ///< null if not needed
+    /// Null if not needed: all, or diff_bias alone if the spec has no bias.
+    float *diff_kernel = nullptr, *diff_recurrent_kernel = nullptr, *diff_bias = nullptr;
+    const void* saved = nullptr;
+    void* scratch = nullptr;
+  };
+  virtual void backward(const BackwardArguments& args) = 0;
+};
+
+}  // namespace dtrain

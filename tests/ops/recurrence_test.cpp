@@ -1,0 +1,429 @@
+// Recurrent layers, compared with a plain loop over the steps in double precision. Gradients are compared
+// with finite differences of that loop.
+#include "ops/recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "ops/fixture.h"
+
+namespace dtrain {
+using namespace test;
+
+namespace {
+
+using Kind = RecurrenceSpec::Kind;
+
+double activated(const ActivationSpec& spec, double x) {
+  switch (spec.kind) {
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::softplus:
+      return std::log1p(std::exp(x));
+    default:
+      return x;
+  }
+}
+
+/// The arrays of one call; the names are those of Recurrence's arguments.
+using Arrays = std::map<std::string, Doubles>;
+
+struct RecurrenceCase {
+  std::string name;
+  RecurrenceSpec spec;
+  bool has_initial = false, has_factors = false;
+};
+
+/// The forward call by Keras's formulas. Returns dst, last_state and last_cell.
+Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
+  const RecurrenceSpec& s = c.spec;
+  const auto units = static_cast<size_t>(s.units), inputs = static_cast<size_t>(s.inputs),
+             steps = static_cast<size_t>(s.steps), columns = static_cast<size_t>(s.gates()) * units;
+  const auto array = [&](const char* name) { return in.contains(name) ? in.at(name).data() : nullptr; };
+  const double *const src = array("src"), *const kernel = array("kernel"), *const bias = array("bias"),
+                      *const recurrent_kernel = array("recurrent_kernel"),
+                      *const factors = array("input_factors"), *const initial_state = array("initial_state"),
+                      *const initial_cell = array("initial_cell");
+  Arrays out;
+  const auto f = [&](double x) { return activated(s.activation, x); };
+  const auto g = [&](double x) { return activated(s.recurrent_activation, x); };
+  for (size_t b = 0; b < static_cast<size_t>(s.batch); ++b) {
+    Doubles h(units), cell(units), all;
+    for (size_t j = 0; c.has_initial && j < units; ++j) {
+      h[j] = initial_state[b * units + j];
+      if (s.has_cell()) cell[j] = initial_cell[b * units + j];
+    }
+    for (size_t t = 0; t < steps; ++t) {
+      const size_t step = s.go_backwards ? steps - 1 - t : t;
+      const auto input_sum = [&](size_t column) {
+        double sum = bias ? bias[column] : 0;
+        for (size_t i = 0; i < inputs; ++i)
+          sum += src[(b * steps + step) * inputs + i] * kernel[i * columns + column] *
+                 (factors ? factors[b * inputs + i] : 1);
+        return sum;
+      };
+      const auto state_sum = [&](const Doubles& state, size_t column) {
+        double sum = 0;
+        for (size_t i = 0; i < units; ++i) sum += state[i] * recurrent_kernel[i * columns + column];
+        if (bias && s.bias_rows() == 2) sum += bias[columns + column];
+        return sum;
+      };
+      Doubles next(units);
+      if (s.kind == Kind::simple) {
+        for (size_t j = 0; j < units; ++j) next[j] = f(input_sum(j) + state_sum(h, j));
+      } else if (s.kind == Kind::lstm) {
+        for (size_t j = 0; j < units; ++j) {
+          const auto sum = [&](size_t gate) {
+            return input_sum(gate * units + j) + state_sum(h, gate * units + j);
+          };
+          cell[j] = g(sum(1)) * cell[j] + g(sum(0)) * f(sum(2));
+          next[j] = g(sum(3)) * f(cell[j]);
+        }
+      } else {
+        Doubles z(units), r(units), reset(units);
+        for (size_t j = 0; j < units; ++j) {
+          z[j] = g(input_sum(j) + state_sum(h, j));
+          r[j] = g(input_sum(units + j) + state_sum(h, units + j));
+          reset[j] = r[j] * h[j];
+        }
+        for (size_t j = 0; j < units; ++j) {
+          const size_t column = 2 * units + j;
+          const double inner = s.reset_after ? r[j] * state_sum(h, column) : state_sum(reset, column);
+          next[j] = z[j] * h[j] + (1 - z[j]) * f(input_sum(column) + inner);
+        }
+      }
+      h = next;
+      all.insert(all.end(), h.begin(), h.end());
+    }
+    Doubles& dst = out["dst"];
+    if (s.return_sequences) {
+      dst.insert(dst.end(), all.begin(), all.end());
+    } else {
+      dst.insert(dst.end(), h.begin(), h.end());
+    }
+    out["last_state"].insert(out["last_state"].end(), h.begin(), h.end());
+    if (s.has_cell()) out["last_cell"].insert(out["last_cell"].end(), cell.begin(), cell.end());
+  }
+  return out;
+}
+
+/// Returns the names and sizes of the inputs of a case, in a fixed order.
+std::vector<std::pair<std::string, int64_t>> inputs_of(const RecurrenceCase& c) {
+  const RecurrenceSpec& s = c.spec;
+  const int64_t columns = s.gates() * s.units;
+  std::vector<std::pair<std::string, int64_t>> names = {{"src", s.batch * s.steps * s.inputs},
+                                                        {"kernel", s.inputs * columns},
+                                                        {"recurrent_kernel", s.units * columns}};
+  if (s.bias) names.emplace_back("bias", s.bias_rows() * columns);
+  if (c.has_initial) names.emplace_back("initial_state", s.batch * s.units);
+  if (c.has_initial && s.has_cell()) names.emplace_back("initial_cell", s.batch * s.units);
+  if (c.has_factors) names.emplace_back("input_factors", s.batch * s.inputs);
+  return names;
+}
+
+std::vector<std::string> outputs_of(const RecurrenceCase& c) {
+  std::vector<std::string> names = {"dst", "last_state"};
+  if (c.spec.has_cell()) names.emplace_back("last_cell");
+  return names;
+}
+
+/// Inputs, the outputs' gradients, and what forward and backward must compute. At most about kChecked
+/// elements of each gradient are known; the others are NaN.
+struct Expected {
+  std::map<std::string, Floats> in, diff_out;
+  Arrays out, diff_in;
+};
+constexpr size_t kChecked = 12;
+
+Expected expected_of(const RecurrenceCase& c, const Device& device) {
+  Expected expected;
+  Arrays in;
+  uint64_t seed = 1;
+  for (const auto& [name, size] : inputs_of(c)) {
+    expected.in[name] = device.random(size, seed++, name == "src" || name == "input_factors" ? 1.0f : 0.5f);
+    in[name] = doubles_of(expected.in[name]);
+  }
+  expected.out = expected_forward(c, in);
+  for (const std::string& name : outputs_of(c))
+    expected.diff_out[name] = device.random(static_cast<int64_t>(expected.out[name].size()), seed++);
+  const auto loss = [&] {
+    const Arrays out = expected_forward(c, in);
+    double sum = 0;
+    for (const std::string& name : outputs_of(c))
+      for (size_t i = 0; i < out.at(name).size(); ++i)
+        sum += out.at(name)[i] * static_cast<double>(expected.diff_out[name][i]);
+    return sum;
+  };
+  for (const auto& [name, size] : inputs_of(c)) {
+    if (name == "input_factors") continue;
+    Doubles& values = in[name];
+    expected.diff_in[name].assign(values.size(), NAN);
+    for (size_t i = 0; i < values.size(); i += values.size() / kChecked + 1) {
+      constexpr double kStep = 1e-5;
+      const double x = values[i];
+      values[i] = x + kStep;
+      const double above = loss();
+      values[i] = x - kStep;
+      expected.diff_in[name][i] = (above - loss()) / (2 * kStep);
+      values[i] = x;
+    }
+  }
+  return expected;
+}
+
+RecurrenceSpec spec_of(Kind kind, int64_t batch, int64_t steps, int64_t inputs, int64_t units) {
+  return {.kind = kind, .batch = batch, .steps = steps, .inputs = inputs, .units = units};
+}
+
+std::vector<RecurrenceCase> recurrence_cases() {
+  const auto changed = [](RecurrenceSpec spec, const std::function<void(RecurrenceSpec&)>& change) {
+    change(spec);
+    return spec;
+  };
+  const RecurrenceSpec lstm = spec_of(Kind::lstm, 3, 5, 3, 4), gru = spec_of(Kind::gru, 3, 5, 3, 4),
+                       simple = spec_of(Kind::simple, 3, 5, 3, 4);
+  std::vector<RecurrenceCase> cases = {
+      {"lstm", lstm},
+      {"lstm, sequences", changed(lstm, [](auto& s) { s.return_sequences = true; }), true, true},
+      {"lstm, backwards, no bias", changed(lstm, [](auto& s) { s.go_backwards = true, s.bias = false; })},
+      {"lstm, other activations", changed(lstm,
+                                          [](auto& s) {
+                                            s.activation = {.kind = Activation::silu};
+                                            s.recurrent_activation = {.kind = Activation::softplus};
+                                          })},
+      {"lstm, one of each", spec_of(Kind::lstm, 1, 1, 1, 1), true},
+      {"gru", gru},
+      {"gru, sequences", changed(gru, [](auto& s) { s.return_sequences = true; }), true, true},
+      {"gru, backwards, no bias", changed(gru, [](auto& s) { s.go_backwards = true, s.bias = false; })},
+      {"gru, other activations", changed(gru,
+                                         [](auto& s) {
+                                           s.activation = {.kind = Activation::silu};
+                                           s.recurrent_activation = {.kind = Activation::tanh};
+                                         })},
+      {"gru, reset before", changed(gru, [](auto& s) { s.reset_after = false; })},
+      {"gru, reset before, sequences",
+       changed(gru,
+               [](auto& s) {
+                 s.reset_after = false;
+                 s.return_sequences = true, s.go_backwards = true;
+               }),
+       true, true},
+      {"gru, reset before, other activations, no bias", changed(gru,
+                                                                [](auto& s) {
+                                                                  s.reset_after = false, s.bias = false;
+                                                                  s.activation = {.kind =
+                                                                                      Activation::softplus};
+                                                                })},
+      {"simple", simple},
+      {"simple, sequences", changed(simple, [](auto& s) { s.return_sequences = true; }), true, true},
+      {"simple, backwards, silu", changed(simple,
+                                          [](auto& s) {
+                                            s.go_backwards = true, s.bias = false;
+                                            s.activation = {.kind = Activation::silu};
+                                          })},
+  };
+  // Large enough that the CPU divides the steps into several parts.
+  for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple}) {
+    RecurrenceSpec large = spec_of(kind, 67, 17, 9, 20);
+    if (kind == Kind::simple) large.inputs = 300;
+    large.return_sequences = true;
+    cases.push_back({"large " + std::to_string(static_cast<int>(kind)), large, true, true});
+    large.reset_after = false;
+    if (kind == Kind::gru) cases.push_back({"large gru, reset before", large, true});
+  }
+  return cases;
+}
+
+/// Checks the elements that are known.
+void check_known(const Floats& found, const Doubles& expected, double tolerance) {
+  REQUIRE(found.size() == expected.size());
+  Floats known;
+  Doubles of_known;
+  for (size_t i = 0; i < found.size(); ++i) {
+    CHECK(std::isfinite(found[i]));
+    if (std::isnan(expected[i])) continue;
+    known.push_back(found[i]);
+    of_known.push_back(expected[i]);
+  }
+  CHECK(!known.empty());
+  check_close(known, of_known, tolerance);
+}
+
+/// A call on a device: the case's inputs, and all results by name.
+class RecurrenceRun {
+ public:
+  RecurrenceRun(const RecurrenceCase& c, const Expected& expected, const Device& device, bool training)
+      : case_(c), device_(device), expected_(expected) {
+    RecurrenceSpec spec = c.spec;
+    spec.training = training;
+    operation_ = device.ops().recurrence(spec);
+    for (const auto& [name, values] : expected.in)
+      if (name == "bias") {
+        bias_ = device.array(values);
+      } else {
+        typed_[name] = device.typed(values);
+      }
+    scratch_ = device.memory(operation_->scratch_bytes());
+    saved_ = device.memory(operation_->saved_bytes());
+  }
+
+  std::map<std::string, Floats> forward() {
+    std::map<std::string, TypedArray> out;
+    for (const auto& [name, values] : expected_.out) out[name] = device_.typed(values.size());
+    operation_->forward({.src = get("src"),
+                         .kernel = get("kernel"),
+                         .recurrent_kernel = get("recurrent_kernel"),
+                         .bias = case_.spec.bias ? bias_.data() : nullptr,
+                         .input_factors = get("input_factors"),
+                         .initial_state = get("initial_state"),
+                         .initial_cell = get("initial_cell"),
+                         .dst = out["dst"].data(),
+                         .last_state = out["last_state"].data(),
+                         .last_cell = case_.spec.has_cell() ? out["last_cell"].data() : nullptr,
+                         .saved = saved_.data(),
+                         .scratch = scratch_.data()});
+    std::map<std::string, Floats> read;
+    for (const std::string& name : outputs_of(case_)) read[name] = out[name].read();
+    return read;
+  }
+
+  std::map<std::string, Floats> backward() {
+    std::map<std::string, TypedArray> typed, diff_out;
+    std::map<std::string, Array<float>> floats;
+    for (const auto& [name, values] : expected_.diff_in) {
+      if (name == "src" || name.starts_with("initial")) {
+        typed[name] = device_.typed(values.size());
+      } else {
+        floats[name] = device_.floats(values.size());
+      }
+    }
+    for (const auto& [name, values] : expected_.diff_out) diff_out[name] = device_.typed(values);
+    const auto result = [&](const char* name) -> void* {
+      return typed.contains(name) ? typed[name].data() : nullptr;
+    };
+    const auto parameter = [&](const char* name) -> float* {
+      return floats.contains(name) ? floats[name].data() : nullptr;
+    };
+    operation_->backward({.src = get("src"),
+                          .kernel = get("kernel"),
+                          .recurrent_kernel = get("recurrent_kernel"),
+                          .input_factors = get("input_factors"),
+                          .diff_dst = diff_out["dst"].data(),
+                          .diff_last_state = diff_out["last_state"].data(),
+                          .diff_last_cell = case_.spec.has_cell() ? diff_out["last_cell"].data() : nullptr,
+                          .diff_src = result("src"),
+                          .diff_initial_state = result("initial_state"),
+                          .diff_initial_cell = result("initial_cell"),
+                          .diff_kernel = parameter("kernel"),
+                          .diff_recurrent_kernel = parameter("recurrent_kernel"),
+                          .diff_bias = parameter("bias"),
+                          .saved = saved_.data(),
+                          .scratch = scratch_.data()});
+    std::map<std::string, Floats> read;
+    for (const auto& [name, array] : typed) read[name] = array.read();
+    for (const auto& [name, array] : floats) read[name] = array.read();
+    return read;
+  }
+
+ private:
+  const void* get(const std::string& name) const {
+    const auto found = typed_.find(name);
+    return found == typed_.end() ? nullptr : found->second.data();
+  }
+
+  const RecurrenceCase& case_;
+  const Device& device_;
+  const Expected& expected_;
+  std::unique_ptr<Recurrence> operation_;
+  std::map<std::string, TypedArray> typed_;
+  Array<float> bias_, scratch_, saved_;
+};
+
+void check_recurrence(const RecurrenceCase& c, const Device& device) {
+  CAPTURE(c.name);
+  // Inputs are rounded to the precision of the device.
+  static std::map<std::string, Expected> known;
+  const std::string key =
+      c.name + std::to_string(static_cast<int>(device.math.type)) + (device.math.tf32 ? " tf32" : "");
+  if (!known.contains(key)) known[key] = expected_of(c, device);
+  const Expected& expected = known[key];
+  // A state is rounded in each step.
+  const double tolerance = device.math.tf32 ? 1e-2 : device.tolerance(1e-5, 8);
+  for (const bool training : {true, false}) {
+    CAPTURE(training);
+    RecurrenceRun run(c, expected, device, training);
+    const auto out = run.forward();
+    for (const auto& [name, values] : expected.out) {
+      CAPTURE(name);
+      check_close(out.at(name), values, tolerance);
+    }
+    CHECK(run.forward() == out);
+    if (!training) continue;
+    const auto diffs = run.backward();
+    for (const auto& [name, values] : expected.diff_in) {
+      CAPTURE(name);
+      check_known(diffs.at(name), values, device.math.tf32 ? 2e-2 : device.tolerance(5e-5, 32));
+    }
+    if (!device.is_gpu()) CHECK(run.backward() == diffs);
+  }
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("recurrent layers and their gradients match the reference") {
+  for (const RecurrenceCase& c : recurrence_cases()) check_recurrence(c, device);
+}
+
+DEVICE_TEST_CASE("a recurrent layer skips gradients that are not needed") {
+  const RecurrenceCase c{"frozen", spec_of(Kind::lstm, 2, 3, 2, 3)};
+  RecurrenceSpec spec = c.spec;
+  const int64_t columns = spec.gates() * spec.units;
+  const TypedArray src = device.typed(device.random(spec.batch * spec.steps * spec.inputs, 1)),
+                   kernel = device.typed(device.random(spec.inputs * columns, 2)),
+                   recurrent = device.typed(device.random(spec.units * columns, 3)),
+                   diff = device.typed(device.random(spec.batch * spec.units, 4)),
+                   dst = device.typed(static_cast<size_t>(spec.batch * spec.units)),
+                   diff_src = device.typed(static_cast<size_t>(spec.batch * spec.steps * spec.inputs));
+  const Array<float> bias = device.array(device.random(columns, 5));
+  const auto operation = device.ops().recurrence(spec);
+  const Array<float> scratch = device.memory(operation->scratch_bytes()),
+                     saved = device.memory(operation->saved_bytes());
+  operation->forward({.src = src.data(),
+                      .kernel = kernel.data(),
+                      .recurrent_kernel = recurrent.data(),
+                      .bias = bias.data(),
+                      .dst = dst.data(),
+                      .saved = saved.data(),
+                      .scratch = scratch.data()});
+  Recurrence::BackwardArguments args{.src = src.data(),
+                                     .kernel = kernel.data(),
+                                     .recurrent_kernel = recurrent.data(),
+                                     .diff_dst = diff.data(),
+                                     .diff_src = diff_src.data(),
+                                     .saved = saved.data(),
+                                     .scratch = scratch.data()};
+  const Array<float> of_kernel = device.floats(static_cast<size_t>(spec.inputs * columns)),
+                     of_recurrent = device.floats(static_cast<size_t>(spec.units * columns)),
+                     of_bias = device.floats(static_cast<size_t>(columns));
+  args.diff_kernel = of_kernel.data(), args.diff_recurrent_kernel = of_recurrent.data();
+  args.diff_bias = of_bias.data();
+  operation->backward(args);
+  const Floats with_weights = diff_src.read(), of_weights = of_kernel.read();
+  CHECK(std::isfinite(with_weights[0]));
+  args.diff_kernel = args.diff_recurrent_kernel = args.diff_bias = nullptr;
+  operation->backward(args);
+  CHECK(diff_src.read() == with_weights);
+  args.diff_kernel = of_kernel.data(), args.diff_recurrent_kernel = of_recurrent.data();
+  args.diff_bias = of_bias.data(), args.diff_src = nullptr;
+  operation->backward(args);
+  CHECK(of_kernel.read() == of_weights);
+}
+
+}  // namespace dtrain
