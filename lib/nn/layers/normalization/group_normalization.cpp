@@ -30,8 +30,8 @@ struct GroupNormalizationOptions {
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
-            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
+            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
+            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.groups == 0)
                 report_unexpected(*node.find("groups"), "group_normalization's groups",

@@ -126,9 +126,10 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
   schema.optional("activation", &O::activation, "of the new values of the state");
   if (kind != Kind::simple) schema.optional("recurrent_activation", &O::recurrent_activation, "of the gates");
   schema.optional("use_bias", &O::use_bias, "add a bias")
-      .optional("kernel_initializer", &O::kernel_initializer, "initializer of the kernel of the inputs")
-      .optional("recurrent_initializer", &O::recurrent_initializer, "initializer of the kernel of the state")
-      .optional("bias_initializer", &O::bias_initializer, "initializer of the bias");
+      .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernel of the inputs")
+      .optional("recurrent_initializer", &O::recurrent_initializer,
+                "initial values of the kernel of the state")
+      .optional("bias_initializer", &O::bias_initializer, "initial values of the bias");
   if (kind == Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
   if (kind == Kind::gru)
