@@ -54,7 +54,7 @@ def braced(example):
 
 def suited(example):
     """Adapts the model and data to a loss or metric for classes."""
-    sparse = example.startswith(("sparse_", "accuracy"))
+    sparse = example.startswith(("sparse_", "accuracy", "perplexity"))
     return {"loss": example if "crossentropy" in example else "sparse_categorical_crossentropy: {}"} if sparse else {}
 
 

@@ -223,7 +223,7 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
   CHECK(optimizer_of(R"({"class_name": "Adagrad", "config": {"lr": 0.5}})", "2.2.4") ==
         "{adagrad: {learning_rate: 0.5, initial_accumulator_value: 0}}");
   CHECK(optimizer_of(R"({"class_name": "Adadelta", "config": {"lr": 1.0, "rho": 0.95, "epsilon": 1e-08}})",
-                     "2.0.9") == "{adadelta: {learning_rate: 1, epsilon: 1e-08}}");
+                     "2.0.9") == "{adadelta: {learning_rate: 1, epsilon: 1.0e-08}}");
   CHECK(optimizer_of(R"({"class_name": "Adamax", "config": {"lr": 0.5, "decay": 0.25}})", "2.2.4") ==
         "{adamax: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}}}");
   const auto clipped = [](const std::string& version) {
