@@ -119,10 +119,7 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
     // A recurrent layer's cell has its weights.
     constexpr std::string_view kCell = "/cell";
     KerasWeightGroup group = written;
-    if (group.name.ends_with(kCell)) {
-      group.name.resize(group.name.size() - kCell.size());
-      group.layer.clear();
-    }
+    if (group.name.ends_with(kCell)) group.name.resize(group.name.size() - kCell.size());
     const auto found = layers.find(group.name);
     const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
     Names names = weight_names_of(layer.class_name, layer.config, group.weights.size());

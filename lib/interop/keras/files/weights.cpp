@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -160,6 +161,11 @@ class VarsReader {
 
   KerasWeights read() {
     visit(file_.file(), "", 0);
+    // The weights of a recurrent layer are in the group of its cell, whose name is not the layer's.
+    constexpr std::string_view kCell = "/cell";
+    for (KerasWeightGroup& group : result_.groups)
+      if (group.name.ends_with(kCell))
+        group.layer = names_[group.name.substr(0, group.name.size() - kCell.size())];
     return std::move(result_);
   }
 
@@ -205,14 +211,16 @@ class VarsReader {
       result_.optimizer = std::move(weights);
       return;
     }
-    if (weights.empty()) return;
     const std::vector<std::string> layer = NamesAttribute(group, file_.path(), file_.heap()).read("name");
-    result_.groups.push_back({path, layer.empty() ? "" : layer.front(), std::move(weights)});
+    std::string& name = names_[path];
+    if (!layer.empty()) name = layer.front();
+    if (!weights.empty()) result_.groups.push_back({path, name, std::move(weights)});
   }
 
   const Source& source_;
   const OpenKerasFile& file_;
   KerasWeights result_;
+  std::map<std::string, std::string> names_;  // of layers, by path
   size_t links_ = 0;
 };
 
