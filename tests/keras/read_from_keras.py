@@ -57,6 +57,23 @@ train:
 """
 
 
+def has_rms_normalization(keras):
+    return hasattr(keras.layers, "RMSNormalization")  # not in Keras 2
+
+
+def config_of(keras, file):
+    config = CONFIG
+    if not has_rms_normalization(keras):
+        for part in ("    - rms_normalization: {{name: base/rms_norm}}\n", ', "rms_norm/*": "base/rms_norm/*"'):
+            assert part in config
+            config = config.replace(part, "")
+    return config.replace("recurrent_activation: hard_sigmoid", f"recurrent_activation: {gate_of(keras)}").format(file=file)
+
+
+def gate_of(keras):
+    return "hard_sigmoid" if keras.__version__.startswith("3") else "sigmoid"  # Keras 2's hard_sigmoid has another slope
+
+
 def model_of(keras):
     layers = keras.layers
     image, words = keras.Input((8, 8, 3), name="image"), keras.Input((4,), dtype="int32", name="words")
@@ -64,7 +81,7 @@ def model_of(keras):
     text = layers.Flatten()(embedded)
     state = layers.LSTM(3, return_sequences=True, name="memory")(embedded)
     state = layers.GRU(4, return_sequences=True, go_backwards=True, name="gated")(state)
-    state = layers.GRU(3, reset_after=False, return_sequences=True, recurrent_activation="hard_sigmoid", name="old")(state)
+    state = layers.GRU(3, reset_after=False, return_sequences=True, recurrent_activation=gate_of(keras), name="old")(state)
     state = layers.SimpleRNN(2, activation="relu", use_bias=False, name="plain")(state)
     voxels = layers.Flatten()(layers.Conv3D(3, 2, name="solid")(layers.Reshape((4, 4, 4, 3))(image)))
     x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
@@ -73,7 +90,9 @@ def model_of(keras):
     x = layers.Conv2DTranspose(4, 2, name="up")(x)
     x = layers.SeparableConv2D(4, 3, padding="same", name="separable")(x)
     x = layers.LayerNormalization(name="layer_norm")(x)
-    x = layers.RMSNormalization(name="rms_norm")(layers.GroupNormalization(2, name="group_norm")(x))
+    x = layers.GroupNormalization(2, name="group_norm")(x)
+    if has_rms_normalization(keras):
+        x = layers.RMSNormalization(name="rms_norm")(x)
     x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
     x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
     x = layers.PReLU(name="each")(x)
@@ -103,7 +122,7 @@ def check(program, keras, folder):
         file["image"], file["words"] = samples, words
     differences = []
     for file in files:
-        (folder / "run.yaml").write_text(CONFIG.format(file=folder / file))
+        (folder / "run.yaml").write_text(config_of(keras, folder / file))
         for command in (["fit", "run.yaml", "--output", "run", "--overwrite"],
                         ["predict", "run", "--input", "samples.h5", "--output", "found.npy"]):
             subprocess.run([program, *command, "--quiet"], cwd=folder, check=True)
