@@ -82,6 +82,7 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
 Engine::Engine(const RunPlan& plan)
     : config_(plan.config),
       placement_(plan.placement),
+      on_gpu_(has_gpu(placement_)),
       world_(plan.world),
       ranks_(world_.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
@@ -91,7 +92,7 @@ Engine::Engine(const RunPlan& plan)
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, slots_, [this](const SlotWork& work) { run(work); }),
       memory_(
-          plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
+          plan, ranks_, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
             return microbatches_of(rank, purpose, batch_size);
           }) {
@@ -110,7 +111,7 @@ Engine::Engine(const RunPlan& plan)
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
-  if (has_gpu(placement_)) watch_devices();
+  if (on_gpu_) watch_devices();
 }
 
 Engine::~Engine() {
@@ -191,7 +192,7 @@ void Engine::abort_all() noexcept {
 }
 
 void Engine::give_up(const std::string& why) noexcept {
-  if (has_gpu(placement_)) deadline_.arm(why);
+  if (on_gpu_) deadline_.arm(why);
   abort_all();
 }
 
@@ -285,7 +286,7 @@ std::vector<std::string> Engine::advice() const {
     if (const std::string advice = slot->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
       all.push_back(advice);
-  if (size() > 1 && has_gpu(placement_) && config_.graph.is_synchronized())
+  if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
         "wait for the host twice per layer and step");

@@ -72,7 +72,7 @@ class Engine {
   int pending() const { return static_cast<int>(pending_.size()); }
   /// How many steps may be running when the next one is launched, so that devices need not wait for the host.
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
-  /// Time that this thread has spent in all steps so far.
+  /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
   const StepSeconds& step_seconds() const { return replicas_.front()->executor(0).step_seconds(); }
   /// Whether parameters and optimizer state are those of the last finished step; false after any failure
   /// except of reading samples.
@@ -128,6 +128,7 @@ class Engine {
   ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others
   const RunConfig& config_;
   const Placement& placement_;
+  const bool on_gpu_;  // whether any device is a GPU
   World& world_;
   const World::LocalRanks ranks_;
   ModelLayout layout_;

@@ -12,13 +12,12 @@
 
 namespace dtrain {
 
-MemoryPlanner::MemoryPlanner(const RunPlan& plan, SlotThreads& threads,
+MemoryPlanner::MemoryPlanner(const RunPlan& plan, const World::LocalRanks& ranks, SlotThreads& threads,
                              std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
                              ModelState::RunOnSlots run, MicrobatchesOf microbatches)
     : config_(plan.config),
       placement_(plan.placement),
-      total_replicas_(plan.world.local_ranks(threads.replicas()).total),
-      first_rank_(plan.world.local_ranks(threads.replicas()).first),
+      ranks_(ranks),
       threads_(threads),
       replicas_(replicas),
       state_(state),
@@ -31,7 +30,7 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
   ReplicaPlans& plans = replicas_[static_cast<size_t>(rank)]->plans();
   MemoryPlan plan{.device = worker.context().device(), .replica = rank, .slot = slot};
   plan.threads = worker.context().threads();
-  plan.share = part_of(batch_size, first_rank_ + rank, total_replicas_).size();
+  plan.share = part_of(batch_size, ranks_.first + rank, ranks_.total).size();
   const bool training = purpose == Plan::Purpose::training;
   const SlotState::Bytes state = its.state().bytes(worker);
   plan.parameters = state.parameters;

@@ -36,8 +36,9 @@ class MemoryPlanner {
   using MicrobatchesOf = std::function<Microbatches(int rank, Plan::Purpose purpose, int64_t batch_size)>;
 
   /// Keeps references to all arguments.
-  MemoryPlanner(const RunPlan& plan, SlotThreads& threads, std::span<const std::unique_ptr<Replica>> replicas,
-                const ModelState& state, ModelState::RunOnSlots run, MicrobatchesOf microbatches);
+  MemoryPlanner(const RunPlan& plan, const World::LocalRanks& ranks, SlotThreads& threads,
+                std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
+                ModelState::RunOnSlots run, MicrobatchesOf microbatches);
 
   void set_data(const DataMemory& data) { data_ = data; }
 
@@ -71,8 +72,7 @@ class MemoryPlanner {
 
   const RunConfig& config_;
   const Placement& placement_;
-  const int total_replicas_;  // in all processes
-  const int first_rank_;      // of this process's replicas
+  const World::LocalRanks ranks_;
   SlotThreads& threads_;
   const std::span<const std::unique_ptr<Replica>> replicas_;
   const ModelState& state_;
