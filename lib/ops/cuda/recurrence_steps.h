@@ -1,0 +1,299 @@
+// The elementwise parts of recurrent layers: one step of one element, forward and backward, for for_each()
+// (ops/cuda/vector.h). Arrays of one step are [batch, units] or [batch, gates * units].
+#pragma once
+
+#include "ops/cuda/vector.h"
+#include "ops/math/recurrence.h"
+
+namespace dtrain::cuda {
+
+/// Copies the inputs from [batch, steps, inputs] to [steps, batch, inputs], times the factors, or back.
+template <class T>
+struct TransposeSteps {
+  const T* src;
+  const T* factors;  // [batch, inputs] or null
+  T* dst;
+  int64_t batch, steps, inputs;
+  bool reverses, to_steps;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division column = divide(i, inputs),
+                   row = divide(column.quotient, batch);  // of the time-major array
+    const int64_t step = reverses ? steps - 1 - row.quotient : row.quotient;
+    const int64_t other = (row.rest * steps + step) * inputs + column.rest;
+    const float factor = factors ? to_float(factors[row.rest * inputs + column.rest]) : 1.0f;
+    if (to_steps) {
+      dst[i] = from_float<T>(to_float(src[other]) * factor);
+    } else {
+      dst[other] = from_float<T>(to_float(src[i]) * factor);
+    }
+  }
+};
+
+/// Copies [rows, columns] between arrays with other distances between rows.
+template <class T>
+struct CopyColumns {
+  const T* src;
+  T* dst;
+  int64_t columns, src_stride, dst_stride;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, columns);
+    dst[at.quotient * dst_stride + at.rest] = src[at.quotient * src_stride + at.rest];
+  }
+};
+
+/// Sets the state and the cell before the first step.
+template <class T>
+struct SetInitial {
+  const T *state, *cell;  // null: 0
+  T *states, *current;
+  float* cells;  // null if there is no cell
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    states[i] = current[i] = state ? state[i] : from_float<T>(0.0f);
+    if (cells) cells[i] = cell ? to_float(cell[i]) : 0.0f;
+  }
+};
+
+/// Where a step writes its state.
+template <class T>
+struct StateOutputs {
+  T *states, *current;  // [batch, units]
+  T* dst;               // null, or rows with a distance of dst_stride
+  int64_t dst_stride;
+
+  __device__ void write(int64_t i, const Division& at, float state) const {
+    const T value = from_float<T>(state);
+    states[i] = current[i] = value;
+    if (dst) dst[at.quotient * dst_stride + at.rest] = value;
+  }
+};
+
+__device__ inline float bias_of(const float* bias, int64_t column) {
+  return bias ? bias[column] : 0.0f;
+}
+
+// One step of one element. `gates` are the sums of the inputs, replaced by what backward needs; `sums` are
+// the products of the state.
+
+template <class T, class Function, class Gate>
+struct LstmForward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  T* gates;
+  const float *sums, *bias, *cell_before;
+  float* cell;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 4 * units + at.rest;
+    float s[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int64_t place = first + k * units;
+      s[k] = to_float(gates[place]) + sums[place] + bias_of(bias, at.rest + k * units);
+    }
+    math::LstmGates values{s[0], s[1], s[2], s[3]};
+    float c = cell_before[i];
+    const float state = math::lstm_forward(function, gate, values, c);
+    cell[i] = c;
+    gates[first] = from_float<T>(values.input);
+    gates[first + units] = from_float<T>(values.forget);
+    gates[first + 2 * units] = from_float<T>(values.cell);
+    gates[first + 3 * units] = from_float<T>(values.output);
+    out.write(i, at, state);
+  }
+};
+
+template <class T, class Function>
+struct SimpleForward {
+  Function function;
+  int64_t units;
+  T* gates;
+  const float *sums, *bias;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const float kept = function.keep(to_float(gates[i]) + sums[i] + bias_of(bias, at.rest));
+    gates[i] = from_float<T>(kept);
+    out.write(i, at, function.value(kept));
+  }
+};
+
+/// A gru's step. If the reset gate comes before the product, `sums` has two gates, the first of two calls
+/// writes `inner` and its copy `current_inner`, and the second call reads the second product,
+/// `candidate_sums`.
+template <class T, class Function, class Gate>
+struct GruForward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  bool reset_after, second;
+  T *gates, *inner, *current_inner;
+  const float *sums, *candidate_sums, *bias;
+  const T* before;
+  StateOutputs<T> out;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 3 * units + at.rest, j = at.rest;
+    const float h = to_float(before[i]);
+    math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
+                          to_float(gates[first + 2 * units])};
+    float state = 0.0f;
+    if (reset_after) {
+      const float* const recurrent = bias ? bias + 3 * units : nullptr;
+      values.update += sums[first] + bias_of(bias, j) + bias_of(recurrent, j);
+      values.reset += sums[first + units] + bias_of(bias, j + units) + bias_of(recurrent, j + units);
+      values.inner = sums[first + 2 * units] + bias_of(recurrent, j + 2 * units);
+      values.candidate += bias_of(bias, j + 2 * units);
+      state = math::gru_forward(function, gate, values, h);
+    } else if (!second) {
+      const int64_t place = at.quotient * 2 * units + j;
+      values.update += sums[place] + bias_of(bias, j);
+      values.reset += sums[place + units] + bias_of(bias, j + units);
+      math::gru_reset(gate, values, h);
+      current_inner[i] = from_float<T>(values.inner);
+    } else {
+      values.candidate += candidate_sums[i] + bias_of(bias, j + 2 * units);
+      state = math::gru_finish(function, gate, values, h);
+    }
+    gates[first] = from_float<T>(values.update);
+    gates[first + units] = from_float<T>(values.reset);
+    gates[first + 2 * units] = from_float<T>(values.candidate);
+    inner[i] = from_float<T>(values.inner);
+    if (reset_after || second) out.write(i, at, state);
+  }
+};
+
+/// The parts of the gradient of a step's state; each may be null.
+template <class T>
+struct StateGradient {
+  const float *product, *direct;  // from the next step
+  const T *last, *dst;            // of the last state; of the output, with a distance of dst_stride
+  int64_t dst_stride;
+
+  __device__ float read(int64_t i, const Division& at) const {
+    float sum = product ? product[i] : 0.0f;
+    if (direct) sum += direct[i];
+    if (last) sum += to_float(last[i]);
+    if (dst) sum += to_float(dst[at.quotient * dst_stride + at.rest]);
+    return sum;
+  }
+};
+
+template <class T, class Function, class Gate>
+struct LstmBackward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  const T* gates;
+  T *diff_gates, *current;
+  const float *cell_before, *cell;
+  float* diff_cell;
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 4 * units + at.rest;
+    math::LstmGates values{to_float(gates[first]), to_float(gates[first + units]),
+                           to_float(gates[first + 2 * units]), to_float(gates[first + 3 * units])};
+    float dc = diff_cell[i];
+    math::lstm_backward(function, gate, values, cell_before[i], cell[i], diff.read(i, at), dc);
+    diff_cell[i] = dc;
+    const float results[4] = {values.input, values.forget, values.cell, values.output};
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      diff_gates[first + k * units] = current[first + k * units] = from_float<T>(results[k]);
+  }
+};
+
+template <class T, class Function>
+struct SimpleBackward {
+  Function function;
+  int64_t units;
+  const T* gates;
+  T *diff_gates, *current;
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const float result = function.backward(to_float(gates[i]), diff.read(i, divide(i, units)));
+    diff_gates[i] = current[i] = from_float<T>(result);
+  }
+};
+
+/// The gradients of a gru's step: of the sums of the inputs, [batch, 3 units], and of those of the state:
+/// `diff_state_gates` of [batch, 3 units] if the reset gate comes after the product, else [batch, 2 units],
+/// with `diff_candidate` of [batch, units] for the second product. Each has a copy that is aligned.
+template <class T, class Function, class Gate>
+struct GruBackward {
+  Function function;
+  Gate gate;
+  int64_t units;
+  bool reset_after, second;
+  const T *gates, *inner, *before;
+  T *diff_gates, *diff_state_gates, *current, *diff_candidate, *current_candidate;
+  const float* diff_inner;  // the gradient of the second product's operand
+  float* direct;            // the part of the previous state's gradient that does not pass a product
+  StateGradient<T> diff;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t first = at.quotient * 3 * units + at.rest;
+    const float h = to_float(before[i]);
+    math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
+                          to_float(gates[first + 2 * units])};
+    if (reset_after) {
+      float dh = diff.read(i, at);
+      math::gru_backward(function, gate, values, h, dh);
+      direct[i] = dh;
+      diff_gates[first] = diff_state_gates[first] = current[first] = from_float<T>(values.update);
+      diff_gates[first + units] = diff_state_gates[first + units] = current[first + units] =
+          from_float<T>(values.reset);
+      diff_gates[first + 2 * units] = from_float<T>(values.candidate);
+      diff_state_gates[first + 2 * units] = current[first + 2 * units] = from_float<T>(values.inner);
+      return;
+    }
+    const int64_t place = at.quotient * 2 * units + at.rest;
+    if (!second) {
+      float dh = diff.read(i, at);
+      math::gru_backward_mix(function, gate, values, h, dh);
+      direct[i] = dh;
+      diff_gates[first] = diff_state_gates[place] = current[place] = from_float<T>(values.update);
+      diff_gates[first + 2 * units] = diff_candidate[i] = current_candidate[i] =
+          from_float<T>(values.candidate);
+    } else {
+      float dh = direct[i];
+      const float reset = math::gru_backward_reset(gate, values.reset, diff_inner[i], h, dh);
+      direct[i] = dh;
+      diff_gates[first + units] = diff_state_gates[place + units] = current[place + units] =
+          from_float<T>(reset);
+    }
+  }
+};
+
+template <class T>
+struct InitialGradient {
+  StateGradient<T> diff;
+  T* dst;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    dst[i] = from_float<T>(diff.read(i, {0, i}));
+  }
+};
+
+}  // namespace dtrain::cuda
