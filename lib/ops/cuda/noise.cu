@@ -11,6 +11,8 @@ __device__ uint32_t word_of(const Philox::Block& words, uint64_t i) {
   return i == 0 ? words.v[0] : i == 1 ? words.v[1] : i == 2 ? words.v[2] : words.v[3];
 }
 
+/// Dropout of the elements of a sample, or (if a sample has several pixels) of its channels, for all pixels
+/// alike.
 template <class T>
 struct Dropout {
   T* dst;
@@ -19,14 +21,15 @@ struct Dropout {
   Philox random;
   const uint64_t* step;
   uint64_t first_sample;
-  int64_t per_sample;
+  int64_t pixels, per_pixel;
 
-  /// For N > 1, per_sample is a multiple of N and N a multiple of 4, so that whole blocks of random words are
+  /// If N > 1, N must be a multiple of 4 that divides per_pixel, so that whole blocks of random words are
   /// used.
   template <int N>
   __device__ void run(int64_t i) const {
-    const Division place = divide(i, per_sample);
-    const uint64_t sample = first_sample + static_cast<uint64_t>(place.quotient);
+    const Division place = divide(i, per_pixel);
+    const int64_t row = pixels == 1 ? place.quotient : divide(place.quotient, pixels).quotient;
+    const uint64_t sample = first_sample + static_cast<uint64_t>(row);
     const auto element = static_cast<uint64_t>(place.rest);
     float values[N];
     load(src + i, values);
@@ -43,38 +46,7 @@ struct Dropout {
   }
 };
 
-/// For N > 1, channels is a multiple of N and N a multiple of 4.
-template <class T>
-struct SpatialDropout {
-  T* dst;
-  const T* src;
-  float rate, factor;
-  Philox random;
-  const uint64_t* step;
-  uint64_t first_sample;
-  int64_t pixels, channels;
-
-  template <int N>
-  __device__ void run(int64_t i) const {
-    const Division place = divide(i, channels);
-    const uint64_t sample = first_sample + static_cast<uint64_t>(divide(place.quotient, pixels).quotient);
-    const auto channel = static_cast<uint64_t>(place.rest);
-    float values[N];
-    load(src + i, values);
-#pragma unroll
-    for (int first = 0; first < N; first += 4) {
-      const Philox::Block words = random(*step, sample << 32 | (channel / 4 + first / 4));
-#pragma unroll
-      for (int j = 0; j < 4 && first + j < N; ++j) {
-        const uint32_t word = N == 1 ? word_of(words, channel % 4) : words.v[j];
-        values[first + j] = uniform01(word) >= rate ? values[first + j] * factor : 0.0f;
-      }
-    }
-    store(dst + i, values);
-  }
-};
-
-/// For N > 1, per_sample is a multiple of N and N a multiple of 4.
+/// If N > 1, N must be a multiple of 4 that divides per_sample.
 template <class T>
 struct GaussianNoise {
   T* dst;
@@ -122,7 +94,7 @@ void CudaOps::dropout(void* dst, const void* src, float rate, const Philox& rand
     const bool vectors = per_sample % kVector<T> == 0 && all_aligned(dst, src);
     for_each<kVector<T>>(context_, samples * per_sample, vectors,
                          Dropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate,
-                                    1.0f / (1.0f - rate), random, step, first_sample, per_sample});
+                                    1.0f / (1.0f - rate), random, step, first_sample, 1, per_sample});
   });
 }
 
@@ -132,10 +104,9 @@ void CudaOps::spatial_dropout(void* dst, const void* src, float rate, const Phil
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
     const bool vectors = channels % kVector<T> == 0 && all_aligned(dst, src);
-    for_each<kVector<T>>(
-        context_, samples * pixels * channels, vectors,
-        SpatialDropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate, 1.0f / (1.0f - rate),
-                          random, step, first_sample, pixels, channels});
+    for_each<kVector<T>>(context_, samples * pixels * channels, vectors,
+                         Dropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate,
+                                    1.0f / (1.0f - rate), random, step, first_sample, pixels, channels});
   });
 }
 

@@ -1,7 +1,7 @@
 // gaussian_noise and gaussian_dropout.
 #include <cmath>
 
-#include "nn/layers/common.h"
+#include "nn/layers/regularization/random.h"
 #include "nn/layers/table.h"
 
 namespace dtrain {
@@ -39,49 +39,27 @@ struct GaussianDropoutOptions {
   }
 };
 
-/// The noise depends on the run's seed, the node, the step and the sample's index in the global batch, but
-/// not on the replica.
-class PreparedNoise : public PreparedLayer {
+class PreparedNoise : public PreparedRandom {
  public:
   PreparedNoise(const LayerRequest& request, const NoiseSpec& noise)
-      : ops_(request.ops),
+      : PreparedRandom(request, noise.deviation == 0),
         noise_(noise),
-        stream_(request.stream),
-        samples_(request.batch),
         per_sample_(request.output().shape.elements()) {
-    requirements_.is_view = !request.training || noise.deviation == 0;
-    requirements_.passes_gradient = !noise.multiplies;
-    requirements_.forward_in_place = true;
-    requirements_.backward_in_place = true;
-  }
-
-  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output()); }
-
-  /// Called only if the noise is multiplied.
-  void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0]) apply(args, args.diff_output(), args.diff_inputs[0]);
+    requirements_.passes_gradient = !noise.multiplies;  // backward is then not called
   }
 
  private:
-  void apply(const LayerArguments& args, const void* src, void* dst) {
-    ops_.gaussian_noise(dst, src, noise_, Philox::of(args.seed, stream_), args.step, args.first_sample,
-                        samples_, per_sample_);
+  void apply(const LayerArguments& args, const Philox& random, const void* src, void* dst) override {
+    ops_.gaussian_noise(dst, src, noise_, random, args.step, args.first_sample, samples_, per_sample_);
   }
 
-  Ops& ops_;
   NoiseSpec noise_;
-  uint32_t stream_;
-  int64_t samples_, per_sample_;
+  int64_t per_sample_;
 };
 
-class GaussianNoise : public LayerWith<GaussianNoiseOptions> {
+class GaussianNoise : public SameShapeLayer<GaussianNoiseOptions> {
  public:
-  using LayerWith::LayerWith;
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                const ReportError& report_error) const override {
-    return same_as(float_input(inputs, report_error));
-  }
+  using SameShapeLayer::SameShapeLayer;
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedNoise>(request,
@@ -89,14 +67,9 @@ class GaussianNoise : public LayerWith<GaussianNoiseOptions> {
   }
 };
 
-class GaussianDropout : public LayerWith<GaussianDropoutOptions> {
+class GaussianDropout : public SameShapeLayer<GaussianDropoutOptions> {
  public:
-  using LayerWith::LayerWith;
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                const ReportError& report_error) const override {
-    return same_as(float_input(inputs, report_error));
-  }
+  using SameShapeLayer::SameShapeLayer;
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const double deviation = std::sqrt(options_.rate / (1 - options_.rate));

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "nn/layers/common.h"
+#include "nn/layers/regularization/random.h"
 #include "nn/layers/table.h"
 
 namespace dtrain {
@@ -25,38 +25,21 @@ struct SpatialDropoutOptions {
   }
 };
 
-/// The mask depends on the run's seed, the node, the step and the sample's index in the global batch, but not
-/// on the replica.
-class PreparedSpatialDropout : public PreparedLayer {
+class PreparedSpatialDropout : public PreparedRandom {
  public:
   PreparedSpatialDropout(const LayerRequest& request, float rate)
-      : ops_(request.ops),
+      : PreparedRandom(request, rate == 0),
         rate_(rate),
-        stream_(request.stream),
-        samples_(request.batch),
         channels_(request.output().shape.back()),
-        pixels_(request.output().shape.elements() / channels_) {
-    requirements_.is_view = !request.training || rate == 0;
-    requirements_.forward_in_place = true;
-    requirements_.backward_in_place = true;
-  }
-
-  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output()); }
-
-  void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0]) apply(args, args.diff_output(), args.diff_inputs[0]);
-  }
+        pixels_(request.output().shape.elements() / channels_) {}
 
  private:
-  void apply(const LayerArguments& args, const void* src, void* dst) {
-    ops_.spatial_dropout(dst, src, rate_, Philox::of(args.seed, stream_), args.step, args.first_sample,
-                         samples_, pixels_, channels_);
+  void apply(const LayerArguments& args, const Philox& random, const void* src, void* dst) override {
+    ops_.spatial_dropout(dst, src, rate_, random, args.step, args.first_sample, samples_, pixels_, channels_);
   }
 
-  Ops& ops_;
   float rate_;
-  uint32_t stream_;
-  int64_t samples_, channels_, pixels_;
+  int64_t channels_, pixels_;
 };
 
 /// For inputs with `kAxes` axes, the last of which is that of the channels.
