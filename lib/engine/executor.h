@@ -40,8 +40,8 @@ struct StepSeconds {
 /// `gradients` and `parameters`, and training with synchronized layers.
 class Executor {
  public:
-  /// `replicas`: communicator of this slot in all replicas. `everyone`: communicator of all slots. Keeps
-  /// references to all arguments.
+  /// `replicas`: the communicator that joins this slot's executors, one per replica. `everyone`: communicator
+  /// of all slots. Keeps references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
            Collective& everyone);
 

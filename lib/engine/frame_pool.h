@@ -35,7 +35,7 @@ class FramePool {
 
   /// Allocates memory for the plans of these microbatches, for the schedule's maximum number in flight.
   void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
-  /// Whether memory was reallocated since the last call.
+  /// Returns true if memory was reallocated since the last call.
   bool take_moved() { return std::exchange(moved_, false); }
 
   /// Returns the frame of microbatch `index`, bound to `arrays` and to the memory of its place. Waits until

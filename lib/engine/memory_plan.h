@@ -30,7 +30,7 @@ struct MemoryPlan {
   }
 };
 
-/// What the host holds in addition to the replicas on CPUs, in bytes.
+/// Bytes of host memory that a run needs in addition to its replicas on CPUs.
 struct HostNeeds {
   size_t metrics = 0;     // totals, and the tables of metrics
   size_t data = 0;        // samples that will be kept but have not been read yet

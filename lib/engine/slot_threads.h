@@ -24,7 +24,7 @@ class SlotThreads {
   int slots() const { return slots_; }
   /// Number of threads.
   int size() const { return static_cast<int>(workers_.size()); }
-  /// Whether each thread has its own core.
+  /// Returns true if each thread has its own core.
   bool spin() const { return spin_; }
 
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }

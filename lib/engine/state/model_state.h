@@ -62,7 +62,7 @@ class ModelState {
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
   bool has_room_for_snapshot() const;
-  /// Whether the state must be copied to be saved.
+  /// Returns true if a save needs a copy of the state in host memory.
   bool is_copied_for_saving() const;
 
   /// Whether a moving average of the weights is kept (train.callbacks: ema).

@@ -15,9 +15,9 @@ namespace dtrain {
 /// "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
-/// The state of one slot in all replicas: whole copies (ReplicatedStore) or shards (ShardedStore). Between
-/// steps it is read and written by array name and by range of the slot's layout: [0, size) for parameters,
-/// [0, trained) for optimizer state.
+/// Stores the state of one slot, for every replica: as whole copies (ReplicatedStore) or as shards
+/// (ShardedStore). Between steps it is read and written by array name and by range of the slot's layout: [0,
+/// size) for parameters, [0, trained) for optimizer state.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
@@ -41,7 +41,7 @@ class ParameterStore {
 
   /// Makes memory_of(worker) contain the current parameters. On the worker's thread, before each step.
   virtual void load(Worker& worker) = 0;
-  /// Whether the state must be copied to be read by the host.
+  /// Returns true if the host cannot read the state without copying it.
   virtual bool on_gpu() const = 0;
   /// Returns a whole array if it is in host memory; else an empty span.
   virtual std::span<float> host_view(std::string_view array) = 0;

@@ -18,14 +18,14 @@
 
 namespace dtrain {
 
-/// Sums gradients for the instructions of an UpdateProgram. One object serves the workers of one slot in all
-/// replicas; each worker's thread passes its own worker. A function that the reducer's UpdateProgram never
-/// calls throws std::logic_error.
+/// Sums gradients for the instructions of an UpdateProgram. One object serves one slot: its workers in
+/// every replica; each worker's thread passes its own worker. A function that the reducer's UpdateProgram
+/// never calls throws std::logic_error.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
 
-  /// Where gradients are summed, in words for the user: "in one memory".
+  /// Returns a phrase for the user that says where gradients are summed: "in one memory".
   virtual std::string_view where() const = 0;
   virtual GradientReduction reduction() const = 0;
   /// Returns the range of gradients whose sum a replica gets.

@@ -19,7 +19,7 @@ class WorkerUpdate final : public ParameterUpdate {
     Worker& computing;     // runs the step's plan
     Worker& updating;      // updates the parameters: the same worker, or one on the host that does this for a
                            // GPU
-    Collective& replicas;  // communicator of this slot in all replicas
+    Collective& replicas;  // joins this slot's workers, one per replica
     Collective& everyone;  // that of all slots of all replicas
     const Update& update;
     const ParameterStore& store;

@@ -146,7 +146,8 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
                     : "a further output: the last state (`name:1`)")
       .optional("go_backwards", &O::go_backwards, "process the sequence from its end")
       .optional("dropout", &O::dropout,
-                "in training, the fraction of the features of each sample that is set to zero in all steps",
+                "fraction of the input's features that training sets to zero, the same ones in every step of "
+                "a sample",
                 between_excluding_high(0.0, 1.0));
   std::vector<std::string> details = {"use_bias",         "kernel_initializer", "recurrent_initializer",
                                       "bias_initializer", "activation",         "go_backwards",
