@@ -1,19 +1,15 @@
 #include <algorithm>
 
-#include "nn/layers/common.h"
+#include "nn/layers/normalization/scale_and_shift.h"
 #include "nn/layers/table.h"
 #include "ops/math/normalization.h"
 
 namespace dtrain {
 namespace {
 
-struct BatchNormalizationOptions {
+struct BatchNormalizationOptions : ScaleAndShift {
   double momentum = 0.99;
   double epsilon = 1e-3;
-  bool center = true;
-  bool scale = true;
-  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
-  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
   Configured<Initializer> moving_mean_initializer = registry<Initializer>().make("zeros");
   Configured<Initializer> moving_variance_initializer = registry<Initializer>().make("ones");
   bool synchronized = false;
@@ -21,18 +17,16 @@ struct BatchNormalizationOptions {
   static const Schema<BatchNormalizationOptions>& schema() {
     using O = BatchNormalizationOptions;
     static const auto schema =
-        Schema<O>(
-            "Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses the mean and "
-            "variance of the batch in training, and their moving averages otherwise (also with `trainable: "
-            "false`).")
-            .example("{momentum: 0.9}")
-            .optional("momentum", &O::momentum, "the fraction that a moving average keeps in a step",
-                      between(0.0, 1.0))
-            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
-            .optional("center", &O::center, "shift by a trained beta")
-            .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
-            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
+        with_scale_and_shift(
+            Schema<O>("Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses "
+                      "the mean and "
+                      "variance of the batch in training, and their moving averages otherwise (also with "
+                      "`trainable: "
+                      "false`).")
+                .example("{momentum: 0.9}")
+                .optional("momentum", &O::momentum, "the fraction that a moving average keeps in a step",
+                          between(0.0, 1.0))
+                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .optional("moving_mean_initializer", &O::moving_mean_initializer,
                       "initial value of the moving mean")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
@@ -269,9 +263,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const Shape channels{inputs[0].shape.back()};
     const auto momentum = static_cast<float>(options_.momentum);
-    std::vector<ParameterSpec> specs;
-    if (options_.scale) specs.push_back({"gamma", channels, options_.gamma_initializer, {}});
-    if (options_.center) specs.push_back({"beta", channels, options_.beta_initializer, {}});
+    std::vector<ParameterSpec> specs = options_.parameters(channels);
     specs.push_back({"moving_mean", channels, options_.moving_mean_initializer, momentum});
     specs.push_back({"moving_variance", channels, options_.moving_variance_initializer, momentum});
     return specs;

@@ -1,18 +1,14 @@
 #include <fmt/format.h>
 
-#include "nn/layers/common.h"
+#include "nn/layers/normalization/scale_and_shift.h"
 #include "nn/layers/table.h"
 
 namespace dtrain {
 namespace {
 
-struct GroupNormalizationOptions {
+struct GroupNormalizationOptions : ScaleAndShift {
   int64_t groups = 32;
   double epsilon = 1e-3;
-  bool center = true;
-  bool scale = true;
-  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
-  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
 
   /// Returns the number of groups of this many channels.
   int64_t groups_of(int64_t channels) const { return groups == -1 ? channels : groups; }
@@ -20,18 +16,15 @@ struct GroupNormalizationOptions {
   static const Schema<GroupNormalizationOptions>& schema() {
     using O = GroupNormalizationOptions;
     static const auto schema =
-        Schema<O>(
-            "Normalizes groups of channels of each sample to mean 0 and variance 1, then scales and "
-            "shifts each channel.")
-            .example("{groups: 4}")
-            .optional("groups", &O::groups,
-                      "number of groups, which divides the number of channels; -1: each channel is one",
-                      between<int64_t>(-1, 1 << 30))
-            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
-            .optional("center", &O::center, "shift by a trained beta")
-            .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
-            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
+        with_scale_and_shift(
+            Schema<O>(
+                "Normalizes groups of channels of each sample to mean 0 and variance 1, then scales and "
+                "shifts each channel.")
+                .example("{groups: 4}")
+                .optional("groups", &O::groups,
+                          "number of groups, which divides the number of channels; -1: each channel is one",
+                          between<int64_t>(-1, 1 << 30))
+                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.groups == 0)
                 report_unexpected(*node.find("groups"), "group_normalization's groups",
@@ -49,8 +42,7 @@ class PreparedGroupNormalization : public PreparedLayer {
       : ops_(request.ops),
         training_(request.training),
         epsilon_(static_cast<float>(options.epsilon)),
-        scale_(options.scale),
-        center_(options.center),
+        scale_and_shift_(options),
         samples_(request.batch),
         channels_(request.output().shape.back()),
         pixels_(request.output().shape.elements() / channels_),
@@ -64,8 +56,8 @@ class PreparedGroupNormalization : public PreparedLayer {
   void forward(const LayerArguments& args) override {
     auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
     ops_.group_normalization_forward({.src = args.input(),
-                                      .gamma = gamma(args.parameters),
-                                      .beta = beta(args.parameters),
+                                      .gamma = scale_and_shift_.gamma_of(args.parameters),
+                                      .beta = scale_and_shift_.beta_of(args.parameters),
                                       .epsilon = epsilon_,
                                       .dst = args.output(),
                                       .mean = statistics,
@@ -79,13 +71,13 @@ class PreparedGroupNormalization : public PreparedLayer {
   void backward(const LayerArguments& args) override {
     const auto* statistics = static_cast<const float*>(args.saved);
     ops_.group_normalization_backward({.src = args.input(),
-                                       .gamma = gamma(args.parameters),
+                                       .gamma = scale_and_shift_.gamma_of(args.parameters),
                                        .mean = statistics,
                                        .inverse_deviation = statistics + samples_ * groups_,
                                        .diff_dst = args.diff_output(),
                                        .diff_src = args.diff_inputs[0],
-                                       .diff_gamma = gamma(args.diff_parameters),
-                                       .diff_beta = beta(args.diff_parameters),
+                                       .diff_gamma = scale_and_shift_.gamma_of(args.diff_parameters),
+                                       .diff_beta = scale_and_shift_.beta_of(args.diff_parameters),
                                        .samples = samples_,
                                        .pixels = pixels_,
                                        .channels = channels_,
@@ -93,19 +85,10 @@ class PreparedGroupNormalization : public PreparedLayer {
   }
 
  private:
-  template <class Pointer>
-  Pointer gamma(const std::vector<Pointer>& parameters) const {
-    return scale_ ? parameters[0] : nullptr;
-  }
-  template <class Pointer>
-  Pointer beta(const std::vector<Pointer>& parameters) const {
-    return center_ ? parameters[scale_ ? 1 : 0] : nullptr;
-  }
-
   Ops& ops_;
   bool training_;
   float epsilon_;
-  bool scale_, center_;
+  ScaleAndShift scale_and_shift_;
   int64_t samples_, channels_, pixels_, groups_;
 };
 
@@ -125,11 +108,7 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
-    const Shape channels{inputs[0].shape.back()};
-    std::vector<ParameterSpec> specs;
-    if (options_.scale) specs.push_back({"gamma", channels, options_.gamma_initializer, {}});
-    if (options_.center) specs.push_back({"beta", channels, options_.beta_initializer, {}});
-    return specs;
+    return options_.parameters({inputs[0].shape.back()});
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

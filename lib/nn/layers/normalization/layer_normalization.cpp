@@ -1,26 +1,19 @@
-#include "nn/layers/common.h"
+#include "nn/layers/normalization/scale_and_shift.h"
 #include "nn/layers/table.h"
 
 namespace dtrain {
 namespace {
 
-struct LayerNormalizationOptions {
+struct LayerNormalizationOptions : ScaleAndShift {
   double epsilon = 1e-3;
-  bool center = true;
-  bool scale = true;
-  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
-  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
 
   static const Schema<LayerNormalizationOptions>& schema() {
     using O = LayerNormalizationOptions;
     static const auto schema =
-        Schema<O>(
-            "Normalizes each row along the last axis to mean 0 and variance 1, then scales and shifts it.")
-            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
-            .optional("center", &O::center, "shift by a trained beta")
-            .optional("scale", &O::scale, "scale by a trained gamma")
-            .optional("beta_initializer", &O::beta_initializer, "initial values of beta")
-            .optional("gamma_initializer", &O::gamma_initializer, "initial values of gamma")
+        with_scale_and_shift(
+            Schema<O>("Normalizes each row along the last axis to mean 0 and variance 1, then scales and "
+                      "shifts it.")
+                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .details({"epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
     return schema;
   }
@@ -33,8 +26,7 @@ class PreparedLayerNormalization : public PreparedLayer {
       : ops_(request.ops),
         training_(request.training),
         epsilon_(static_cast<float>(options.epsilon)),
-        scale_(options.scale),
-        center_(options.center),
+        scale_and_shift_(options),
         columns_(request.output().shape.back()),
         rows_(batch_elements(request, request.output().shape) / columns_) {
     const size_t statistics = 2 * static_cast<size_t>(rows_) * sizeof(float);
@@ -52,8 +44,8 @@ class PreparedLayerNormalization : public PreparedLayer {
   void forward(const LayerArguments& args) override {
     auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
     ops_.layer_normalization_forward({.src = args.input(),
-                                      .gamma = gamma(args.parameters),
-                                      .beta = beta(args.parameters),
+                                      .gamma = scale_and_shift_.gamma_of(args.parameters),
+                                      .beta = scale_and_shift_.beta_of(args.parameters),
                                       .epsilon = epsilon_,
                                       .dst = args.output(),
                                       .mean = statistics,
@@ -65,31 +57,22 @@ class PreparedLayerNormalization : public PreparedLayer {
   void backward(const LayerArguments& args) override {
     const auto* statistics = static_cast<const float*>(args.saved);
     ops_.layer_normalization_backward({.src = args.input(),
-                                       .gamma = gamma(args.parameters),
+                                       .gamma = scale_and_shift_.gamma_of(args.parameters),
                                        .mean = statistics,
                                        .inverse_deviation = statistics + rows_,
                                        .diff_dst = args.diff_output(),
                                        .diff_src = args.diff_inputs[0] ? args.diff_inputs[0] : args.scratch,
-                                       .diff_gamma = gamma(args.diff_parameters),
-                                       .diff_beta = beta(args.diff_parameters),
+                                       .diff_gamma = scale_and_shift_.gamma_of(args.diff_parameters),
+                                       .diff_beta = scale_and_shift_.beta_of(args.diff_parameters),
                                        .rows = rows_,
                                        .columns = columns_});
   }
 
  private:
-  template <class Pointer>
-  Pointer gamma(const std::vector<Pointer>& parameters) const {
-    return scale_ ? parameters[0] : nullptr;
-  }
-  template <class Pointer>
-  Pointer beta(const std::vector<Pointer>& parameters) const {
-    return center_ ? parameters[scale_ ? 1 : 0] : nullptr;
-  }
-
   Ops& ops_;
   bool training_;
   float epsilon_;
-  bool scale_, center_;
+  ScaleAndShift scale_and_shift_;
   int64_t columns_, rows_;
 };
 
@@ -103,11 +86,7 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
-    const Shape columns{inputs[0].shape.back()};
-    std::vector<ParameterSpec> specs;
-    if (options_.scale) specs.push_back({"gamma", columns, options_.gamma_initializer, {}});
-    if (options_.center) specs.push_back({"beta", columns, options_.beta_initializer, {}});
-    return specs;
+    return options_.parameters({inputs[0].shape.back()});
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
