@@ -73,7 +73,7 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
   size_t next = 0;
   for (const TensorSpec& input : wanted_inputs)
     forms.inputs.push_back(
-        transformed(source.columns[next++]->spec(), input, false, spec.transforms, spec.augment).shape);
+        transformed(source.columns[next++]->spec(), input, false, spec.transforms, {spec.augment}).shape);
   for (const TensorSpec& target : wanted_targets) {
     if (const InputTarget* same = split.find_input_target(target.name)) {
       const auto of_input = [&](const WantedColumn& input) { return input.name == same->input; };
@@ -84,7 +84,10 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
       continue;
     }
     const Column& column = *source.columns[next++];
-    forms.targets.push_back(transformed(column.spec(), target, true, spec.transforms, {}).shape);
+    AugmentPlan augment;
+    if (const auto pixels = split.reader->target_picture())
+      augment = {spec.augment, false, AugmentPlan::Target{*pixels, source.columns.front()->spec().shape}};
+    forms.targets.push_back(transformed(column.spec(), target, true, spec.transforms, augment).shape);
     forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
       return count_classes(column, name_for_of(target), source.facts);
     }));

@@ -78,6 +78,8 @@ class Reader {
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
+  /// Returns what the targets' pixels are if the targets are images, which are augmented like the inputs.
+  virtual std::optional<TargetPicture> target_picture() const { return std::nullopt; }
 };
 
 template <>
