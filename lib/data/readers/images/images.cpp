@@ -78,6 +78,7 @@ class ImagesReader final : public Reader {
     if (!has_target_folder() && !(options_.csv && options_.csv->target_image)) return std::nullopt;
     return target_images().pixels();
   }
+  MaskClasses mask_classes() const override { return target_images().classes.value_or(MaskClasses()); }
 
  private:
   bool has_target_folder() const { return options_.target_images && options_.target_images->directory; }
