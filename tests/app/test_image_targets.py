@@ -79,6 +79,22 @@ class ImageTargets(Case):
         self.assertEqual(self.evaluate(reader % "predicted")["mean_iou"], 1)
         self.assertGreater(self.evaluate(reader % "masks")["mean_iou"], 0.5)
 
+    def test_losses_of_whole_samples_do_not_depend_on_devices(self):
+        config = (SEGMENTATION.replace("class_weight: balanced", "clip_norm: 10").replace("epochs: 40", "epochs: 2")
+                  .replace("padding: same}\n", "padding: same, activation: softmax}\n").replace("1/255}}]", "1/255}}, {one_hot: 3}]"))
+        for loss in ("{dice: {axis: [1, 2]}}", "{tversky: {alpha: 0.7, beta: 0.3}}"):
+            losses = []
+            for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"):
+                self.fit("--set", f"train.loss={loss}", f"strategy={strategy}", "train.optimizer={sgd: {learning_rate: 0.5}}",
+                         "--overwrite", config=config)
+                losses.append([line[key] for line in self.metrics() for key in ("loss", "val_loss")])
+            for other in losses[1:]:
+                for a, b in zip(losses[0], other):
+                    self.assertAlmostEqual(a, b, delta=2e-5)
+            self.assertLess(losses[0][-1], 1)
+        error = self.fit("--set", "train.loss=dice", "train.class_weight=balanced", config=config, output="other", expect=2).err
+        self.assertIn("class_weight: works only with losses of single rows", error)
+
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)
         self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")
