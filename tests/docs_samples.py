@@ -34,6 +34,10 @@ model:
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
 """,
     "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
+    "labels": """
+model: {inputs: {x: [2]}, layers: [{dense: {units: auto, activation: sigmoid}}]}
+train: {loss: binary_crossentropy, optimizer: adam}
+""",
     "masks": """
 model: {inputs: {image: [16, 16, 3]}, layers: [{conv2d: {filters: 3, kernel_size: 3, padding: same}}]}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
@@ -122,6 +126,7 @@ def write_tables(folder):
     write_csv(folder / "bookings.csv", ["booked", "price", "discount", "nights"],
               [[f"2026-{1 + i % 12:02}-{1 + i % 28:02} 12:00", f'${draw.randrange(1, 90)},{draw.randrange(100, 999)}' if i % 9 else "",
                 f"{draw.random():.1f}%", draw.choice([1, 2, "unknown", -999])] for i in range(80)])
+    write_csv(folder / "tagged.csv", ["length", "width", "tags"], [[i, i % 3, ["", "red", "round", "red;round"][i % 4]] for i in range(12)])
     for name in ("train.csv", "validation.csv"):
         (folder / name).write_text("".join(",".join(str(draw.randrange(17)) for _ in range(64)) + f",{i % 10}\n" for i in range(100)))
 

@@ -10,6 +10,7 @@
 #include "base/files/new_file.h"
 #include "base/json.h"
 #include "cli/console.h"
+#include "data/readers/reader.h"
 #include "data/stages/number_at.h"
 #include "run/row_weights.h"
 
@@ -151,13 +152,22 @@ class PredictionTable final : public ArrayWriter {
     return is_single ? fmt::format("{}", single) : fmt::format("{}", number);
   }
 
+  /// Returns the names of the classes whose number is above 0.5.
+  static std::string labels_of(const PredictedOutput& output, const std::vector<double>& numbers) {
+    std::string names;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (numbers[i] > 0.5) names += (names.empty() ? "" : ";") + output.classes[i];
+    return names;
+  }
+
   void write(fmt::memory_buffer& text, const PredictedOutput& output, const Titles& titles,
              std::vector<double> numbers) const {
     if (!titles.label.empty()) {
       if (output.is_binary()) numbers.insert(numbers.begin(), static_cast<float>(output.sum - numbers[0]));
       auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
       if (output.threshold) best = numbers[1] > *output.threshold ? 1 : 0;
-      const std::string& name = output.classes[static_cast<size_t>(best)];
+      const std::string name =
+          output.has_labels ? labels_of(output, numbers) : output.classes[static_cast<size_t>(best)];
       write_field(text, titles.label, format_ == TextFormat::csv ? quoted(name) : Json(name).dump());
     }
     if (titles.is_array && format_ == TextFormat::json_lines) {
@@ -194,6 +204,7 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;
   if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 for hinge losses
   if (shape.rank() != 1) return output;
+  output.has_labels = config.dataset.train && config.dataset.train->reader->has_labels();
   output.classes = class_names(config, config.dataset.facts, index);
   const bool by_number =
       head.target.dtype == DType::int32 || (head.loss && head.loss->tells_classes() && shape.elements() == 1);

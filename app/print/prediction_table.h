@@ -37,6 +37,8 @@ struct PredictedOutput {
   double sum = 1;  // sum of the two classes' numbers, for an output with a single column
   std::optional<double> threshold = {};  // above this, the second of two classes is predicted
 
+  bool has_labels = false;  // each class above 0.5 is predicted, instead of the class with the largest number
+
   bool is_binary() const { return classes.size() == 2 && spec.shape.elements() == 1; }
 };
 

@@ -168,6 +168,9 @@ std::string target_column(const RunConfig& config, size_t head) {
   const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(head),
                                     [&](const Head& one) { return !is_input(one); });
   const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
+  const auto targets =
+      std::count_if(begin, config.heads.end(), [&](const Head& one) { return !is_input(one); });
+  if (static_cast<ptrdiff_t>(names.size()) > targets) return "";  // a column for each label
   return static_cast<size_t>(before) < names.size() ? names[static_cast<size_t>(before)] : "";
 }
 

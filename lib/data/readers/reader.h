@@ -75,6 +75,8 @@ class Reader {
   virtual bool has_shapes() const { return true; }
   /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
+  /// Whether a sample may have several of the target's classes: the target is 0 or 1 for each of them.
+  virtual bool has_labels() const { return false; }
   /// Returns how the reader reads delimited text; nullopt if it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.

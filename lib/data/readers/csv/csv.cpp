@@ -18,6 +18,7 @@ class CsvReader final : public Reader {
   }
   std::vector<std::string> files() const override { return {options_.file}; }
   bool has_weights() const override { return options_.weight.has_value(); }
+  bool has_labels() const override { return options_.labels.has_value(); }
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,

@@ -1,5 +1,6 @@
 #include "data/readers/csv/destination.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,8 +17,21 @@ void put(std::byte* dst, T value) {
 
 }  // namespace
 
-CategoryTable::CategoryTable(std::vector<std::string> values, bool other)
-    : values_(std::move(values)), other_(other) {
+std::vector<std::string_view> labels_in(std::string_view text, char separator) {
+  std::vector<std::string_view> labels;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    std::string_view label = text.substr(0, end);
+    label.remove_prefix(std::min(label.find_first_not_of(" \t"), label.size()));
+    label = label.substr(0, label.find_last_not_of(" \t") + 1);
+    if (!label.empty()) labels.push_back(label);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return labels;
+}
+
+CategoryTable::CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator)
+    : values_(std::move(values)), other_(other), separator_(separator) {
   for (size_t i = 0; i < values_.size(); ++i) index_.emplace(values_[i], static_cast<int32_t>(i));
 }
 
@@ -75,7 +89,19 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
   return true;
 }
 
+bool CsvDestination::store_labels(std::string_view text, std::byte* dst) const {
+  std::memset(dst, 0, bytes_of(dtype) * table->values().size());
+  if (values->is_missing_name(text)) return true;  // no label
+  for (const std::string_view label : labels_in(text, *table->separator())) {
+    const int32_t index = table->find(label);
+    if (index < 0) return false;
+    put_real(1, dst + bytes_of(dtype) * static_cast<size_t>(index));
+  }
+  return true;
+}
+
 bool CsvDestination::store_category(std::string_view text, std::byte* dst) const {
+  if (table->separator()) return store_labels(text, dst);
   const int32_t index = table->find(text);
   // A missing value sets none of the features.
   if (index < 0 && !table->has_other() && !(kind == Kind::features && values->is_missing_name(text)))
@@ -103,6 +129,8 @@ std::string CsvDestination::expected_date() const {
 }
 
 std::string CsvDestination::expected() const {
+  if (table && table->separator())
+    return fmt::format("labels of the training file, separated by '{}'", *table->separator());
   if (table) return "one of the training file's values";
   return kind == Kind::int32    ? "an integer (int32)"
          : kind == Kind::weight ? "a weight of at least 0"

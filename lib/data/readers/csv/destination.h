@@ -17,23 +17,29 @@
 
 namespace dtrain {
 
+/// Returns the parts of a text between separators, without spaces around them; leaves out empty parts.
+std::vector<std::string_view> labels_in(std::string_view text, char separator);
+
 /// The distinct texts of a column of categories and their indices. Not copyable, because the index holds
 /// views.
 class CategoryTable {
  public:
   /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
-  CategoryTable(std::vector<std::string> values, bool other);
+  /// `separator`: of the values in one text, if it may have several.
+  CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;
 
   const std::vector<std::string>& values() const { return values_; }
   bool has_other() const { return other_; }
+  std::optional<char> separator() const { return separator_; }
   /// Returns the index in values(); -1 if the text is not there.
   int32_t find(std::string_view text) const;
 
  private:
   std::vector<std::string> values_;
   bool other_;
+  std::optional<char> separator_;
   std::unordered_map<std::string_view, int32_t> index_;
 };
 
@@ -82,6 +88,7 @@ struct CsvDestination {
   std::string expected_date() const;
   bool store_date(std::string_view text, std::byte* dst) const;
   bool store_category(std::string_view text, std::byte* dst) const;
+  bool store_labels(std::string_view text, std::byte* dst) const;
   /// Writes a number of type `dtype`.
   void put_real(double value, std::byte* dst) const {
     const auto single = static_cast<float>(value);

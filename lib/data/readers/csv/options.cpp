@@ -107,6 +107,25 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
                         fmt::format("dates: '{}' needs at least one feature, for example [days]", column));
 }
 
+Schema<CsvLabels> make_labels_schema() {
+  Schema<CsvLabels> schema("The labels of samples that may have several: 0 or 1 for each label.");
+  schema
+      .optional("columns", &CsvLabels::columns,
+                "a column for each label, with 0 and 1; their names are those of the labels")
+      .optional(
+          "column", &CsvLabels::column,
+          "instead: one column of texts with the labels of the row, such as red;round; empty if it has none")
+      .optional("separator", &CsvLabels::separator, "the character between the labels of such a text",
+                Check<std::string>{"one character", [](const std::string& text) { return text.size() == 1; },
+                                   Json::object().set("minLength", 1).set("maxLength", 1)})
+      .rule([](const CsvLabels& labels, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (labels.column.has_value() == !labels.columns.empty())
+          diagnostics.error(node, "labels: give either 'columns' (of 0 and 1) or 'column' (of texts)");
+      })
+      .positional("columns");
+  return schema;
+}
+
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
@@ -117,6 +136,8 @@ Schema<CsvOptions> make_csv_schema() {
       .optional("target", &CsvOptions::target,
                 "the column of the only target; texts are class names, which are sorted and numbered from 0")
       .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
+      .optional("labels", &CsvOptions::labels,
+                "instead of a target: the columns of the labels of samples that may have several")
       .optional("header", &CsvOptions::header,
                 "whether the first line holds the columns' names; in validation, test and prediction files "
                 "that also have a header, columns are found by name, in any order")
@@ -172,6 +193,8 @@ Schema<CsvOptions> make_csv_schema() {
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+        if (options.labels && (options.target || !options.targets.empty()))
+          diagnostics.error(node, "give either 'labels' (any number for a sample) or a target, not both");
         if (!options.columns.empty() && !options.inputs.empty())
           diagnostics.error(node, "give either 'columns' (of one input) or 'inputs' (several, by name)");
         if (!options.columns.empty() && !options.drop.empty())
@@ -200,6 +223,11 @@ CsvFormat CsvOptions::format() const {
           header,
           character(comment),
           {character(decimal).value_or('.'), character(thousands), na_values}};
+}
+
+const Schema<CsvLabels>& CsvLabels::schema() {
+  static const Schema<CsvLabels> all = make_labels_schema();
+  return all;
 }
 
 const Schema<CsvOptions>& csv_schema() {

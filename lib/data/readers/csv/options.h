@@ -70,12 +70,26 @@ template <>
 inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
                                                                        {CsvMissingTarget::skip, "skip"}};
 
+/// Where the labels of a sample are that may have several: the only target is 0 or 1 for each label.
+struct CsvLabels {
+  CsvColumnRefs columns;               // one for each label, with 0 and 1
+  std::optional<CsvColumnRef> column;  // of texts with any number of labels
+  std::string separator = ";";         // between the labels of a text
+
+  /// The columns in use.
+  std::vector<CsvColumnRef> used() const {
+    return column ? std::vector{*column} : std::vector<CsvColumnRef>(columns);
+  }
+  static const Schema<CsvLabels>& schema();
+};
+
 /// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
 /// data.
 struct CsvOptions {
   std::string file;
   std::optional<CsvColumnRef> target;
   Named<CsvColumnRef> targets;
+  std::optional<CsvLabels> labels;
   bool header = false;
   std::string delimiter = ",";
   CsvColumnRefs columns, drop, categories;

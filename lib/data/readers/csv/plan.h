@@ -33,6 +33,8 @@ struct CsvCategory {
   /// Whether the field has a table at all. Depends on all of its values in the file that are not missing.
   enum class When { always, some_are_names, all_are_names };
   When when = When::always;
+  /// Separates the values of one text, each of which is in the table. Only for 0/1 features.
+  std::optional<char> separator = {};
 };
 
 /// A field that goes into a column of the data set.

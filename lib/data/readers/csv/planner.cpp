@@ -36,8 +36,13 @@ CsvPlan CsvPlanner::plan() {
   if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
-  for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
-  if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
+  if (options_.labels && !targets.empty())
+    add_labels(targets);
+  else
+    for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
+  const bool may_be_empty = options_.labels && options_.labels->column;  // a sample without labels
+  if (options_.missing_target == CsvMissingTarget::skip && !may_be_empty)
+    plan_.required = {targets.begin(), targets.end()};
   choose_weight_and_id();
   return std::move(plan_);
 }
@@ -67,6 +72,7 @@ SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   for (const auto& [field, is_class, name] : table_names_)
     if (const auto table = columns.categories.find(field); table != columns.categories.end())
       (is_class ? facts.class_names : facts.categories).try_emplace(name, table->second);
+  for (const auto& [target, names] : label_names_) facts.class_names.try_emplace(target, names);
   for (const auto& [field, name] : reading_names_)
     if (const ColumnReading& reading = columns.readings.at(field); reading != ColumnReading())
       facts.readings.try_emplace(name, reading);
@@ -113,6 +119,8 @@ std::vector<size_t> CsvPlanner::all_others() const {
   };
   if (options_.target) take(*options_.target);
   for (const auto& [name, field] : options_.targets) take(field);
+  if (options_.labels)
+    for (const CsvColumnRef& field : options_.labels->used()) take(field);
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
   for (const CsvColumnRef& field : options_.drop) take(field);
@@ -216,6 +224,7 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
 std::vector<size_t> CsvPlanner::choose_targets() {
   std::vector<size_t> places;
   if (request_.targets.empty()) return places;
+  if (options_.labels) return choose_labels();
   const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
       request_.targets, "target", "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
@@ -223,6 +232,19 @@ std::vector<size_t> CsvPlanner::choose_targets() {
     places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
   if (!start_.names.empty())
     for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
+  return places;
+}
+
+std::vector<size_t> CsvPlanner::choose_labels() {
+  if (request_.targets.size() != 1)
+    request_.fail(fmt::format("labels: expected a model with one output, found {}", request_.targets.size()));
+  const std::vector<CsvColumnRef> fields = options_.labels->used();
+  const std::vector<std::string>& known = known_.fields.targets;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
+    if (!start_.names.empty()) fields_.targets.push_back(start_.names[places.back()]);
+  }
   return places;
 }
 

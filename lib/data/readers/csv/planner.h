@@ -99,6 +99,9 @@ class CsvPlanner {
   /// Returns the advice that messages give about a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
   void add_target(size_t i, size_t place);
+  std::vector<size_t> choose_labels();
+  /// Adds the only target: 0 or 1 for each label of a row.
+  void add_labels(const std::vector<size_t>& places);
 
   const CsvOptions& options_;
   const ReadRequest& request_;
@@ -112,6 +115,7 @@ class CsvPlanner {
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
+  SourceFacts::Names label_names_;  // by target, of labels with a column each
 };
 
 }  // namespace dtrain

@@ -165,4 +165,23 @@ void CsvPlanner::add_target(size_t i, size_t place) {
                          fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)});
 }
 
+void CsvPlanner::add_labels(const std::vector<size_t>& places) {
+  const TensorSpec& target = request_.targets[0];
+  if (csv_type(target) != DType::float32)
+    request_.fail(
+        "labels: the target is 0 or 1 for each label, but the loss needs a class number; use a loss such as "
+        "binary_crossentropy");
+  CsvPart part;
+  part.advice_for_gap = kTargetGap;
+  for (const size_t place : places) part.fields.push_back({place, {}});
+  plan_.parts.push_back(std::move(part));
+  const std::string name = name_of_target(target);
+  if (options_.labels->column) {
+    add_table(places[0], name, true, CsvCategory::When::always);
+    plan_.categories.at(places[0]).separator = options_.labels->separator[0];
+    return;
+  }
+  for (const size_t place : places) label_names_[name].push_back(called(place));
+}
+
 }  // namespace dtrain

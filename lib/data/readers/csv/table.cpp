@@ -141,9 +141,22 @@ class Table {
       if (!reading.indicator) reading.indicator = answers.gaps.contains(field);
     }
     for (const auto& [field, category] : plan_.categories) {
-      const std::vector<std::string>& values = category.values ? *category.values : answers.texts.at(field);
-      if (has_table(category.when, values)) tables_.try_emplace(field, values, category.other);
+      std::vector<std::string> values = category.values ? *category.values : answers.texts.at(field);
+      if (category.separator && !category.values) values = all_labels(values, *category.separator);
+      if (has_table(category.when, values))
+        tables_.try_emplace(field, std::move(values), category.other, category.separator);
     }
+  }
+
+  /// Returns the labels in these texts, sorted. Throws UserError if there are none.
+  std::vector<std::string> all_labels(const std::vector<std::string>& texts, char separator) const {
+    std::set<std::string> labels;
+    for (const std::string& text : texts)
+      for (const std::string_view label : labels_in(text, separator)) labels.emplace(label);
+    if (labels.empty())
+      throw UserError(
+          fmt::format("{}: expected labels separated by '{}', found none", text_.path(), separator));
+    return {labels.begin(), labels.end()};
   }
 
   /// Returns true if a field with these values is one of categories.
@@ -204,7 +217,8 @@ class Table {
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
-        if (!part.scalar) to.advice_for_gap = to.advice_for_unknown = "'unknown: other' accepts such values";
+        if (!part.scalar && !to.table->separator())
+          to.advice_for_gap = to.advice_for_unknown = "'unknown: other' accepts such values";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);

@@ -73,6 +73,7 @@ class ImagesReader final : public Reader {
   }
 
   bool has_weights() const override { return options_.csv && options_.csv->weight; }
+  bool has_labels() const override { return options_.csv && options_.csv->labels; }
   std::optional<PictureOptions> picture_options() const override { return options_; }
   std::optional<TargetPicture> target_picture() const override {
     if (!has_target_folder() && !(options_.csv && options_.csv->target_image)) return std::nullopt;

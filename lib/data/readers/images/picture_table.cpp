@@ -52,7 +52,8 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
 /// If the names of the targets' classes are known, the table may have their numbers instead.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
-    if (category.values) category.values = label_texts(*category.values, start.first[field]);
+    if (category.values && !category.separator)
+      category.values = label_texts(*category.values, start.first[field]);
 }
 
 ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
@@ -61,6 +62,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   CsvOptions known;  // options of a csv reader
   known.target = table.options.target;
   known.targets = table.options.targets;
+  known.labels = table.options.labels;
   known.weight = table.options.weight;
   std::optional<CsvPlanner> planner;
   read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
@@ -156,6 +158,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
           .optional("target", &PictureCsv::target,
                     "the column of the only target: a number, or the name of a class")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
+          .optional("labels", &PictureCsv::labels,
+                    "instead of a target: the columns of the labels of images that may have several")
           .optional("target_image", &PictureCsv::target_image,
                     "the column of the paths of the targets if these are images (see target_images)")
           .optional("weight", &PictureCsv::weight,
@@ -170,6 +174,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())
               diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+            if (options.labels && (options.target || !options.targets.empty() || options.target_image))
+              diagnostics.error(node, "give either 'labels' (any number for an image) or a target, not both");
             if (options.target_image && (options.target || !options.targets.empty()))
               diagnostics.error(node,
                                 "give either 'target_image' (paths of images) or 'target' and 'targets' "
@@ -184,7 +190,9 @@ CsvFormat PictureCsv::format() const {
       is_name(path) || (target && is_name(*target)) || (weight && is_name(*weight)) ||
       (target_image && is_name(*target_image)) ||
       std::any_of(targets.begin(), targets.end(), [&](const auto& one) { return is_name(one.second); });
-  return {csv_delimiter(delimiter), header.value_or(by_name)};
+  const std::vector<CsvColumnRef> of_labels = labels ? labels->used() : std::vector<CsvColumnRef>();
+  const bool labels_by_name = std::any_of(of_labels.begin(), of_labels.end(), is_name);
+  return {csv_delimiter(delimiter), header.value_or(by_name || labels_by_name)};
 }
 
 FileListing files_of_table(const PictureTable& table) {

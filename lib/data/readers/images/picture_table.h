@@ -17,6 +17,7 @@ struct PictureCsv {
   std::string extension;
   std::optional<CsvColumnRef> target;
   Named<CsvColumnRef> targets;
+  std::optional<CsvLabels> labels;
   std::optional<CsvColumnRef> target_image;
   std::optional<CsvColumnRef> weight;
   std::optional<bool> header;
