@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/load/load.h"
+#include "data/readers/reader.h"
 #include "run/auto_widths.h"
 #include "run/heads.h"
 #include "run/monitors.h"
@@ -198,6 +199,24 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
                         fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
 }
 
+/// Reports masks that list more classes than the output can tell apart.
+void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
+  if (config.graph.nodes.empty() || config.heads.size() != 1) return;
+  const Head& head = config.heads[0];
+  if (!head.loss || !head.loss->tells_classes()) return;
+  const int64_t units = std::max<int64_t>(config.graph.spec(head.output).shape.columns(), 2);
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = config.dataset.find(name);
+    if (!split || split->drawn || !split->reader) continue;
+    const auto classes = static_cast<int64_t>(split->reader->mask_classes().colours.size());
+    if (classes > units)
+      diagnostics.error(split->mark,
+                        fmt::format("target_images: its 'classes' list {} classes, but the output '{}' has "
+                                    "only {}",
+                                    classes, config.graph.layer_name(head.output.node), units));
+  }
+}
+
 /// Checks that transforms and input targets match the model's inputs and targets, if all of these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
@@ -205,6 +224,7 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
     check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
   if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
     check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
+  check_mask_classes(config, diagnostics);
 }
 
 /// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has

@@ -113,6 +113,10 @@ class ImageTargets(Case):
         (self.dir / "masks/7.png").unlink()
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "other", expect=2).err)
 
+    def test_more_classes_than_outputs_are_an_error(self):
+        error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
+        self.assertIn("config.yaml:8:10: error: target_images: its 'classes' list 4 classes, but the output 'mask' has only 3", error)
+
     def test_a_class_beyond_the_outputs_is_named(self):
         (self.dir / "masks/5.png").write_bytes(png([[7] * 16] * 16))
         config = SEGMENTATION.replace("classes: [0, 100, 200]", "classes: numbers")
