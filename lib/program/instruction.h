@@ -210,8 +210,8 @@ struct AllReduceSquares {
   Range range;
 };
 
-/// Sums the weights of all rows over all slots and replicas. Waits for the device.
-struct GatherRowWeights {};
+/// Sums the weights of all rows over all slots and replicas, through host memory. Waits for the device.
+struct AllReduceRowWeightsOnHost {};
 
 /// Computes the factor that scales the gradient, from its norm and the weights of the rows.
 struct ScaleGradient {
@@ -241,13 +241,14 @@ struct SynchronizeDevice {};
 /// Copies the updated parameters of the other replicas' shards to this replica.
 struct GatherUpdated {};
 
-using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights,
-                          ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
-                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
-                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady,
-                          AllReduceGradients, AllReduceRowWeights, JoinReductions, ReduceScatterGradients,
-                          SumSquares, AllReduceSquares, GatherRowWeights, ScaleGradient, FindDirections,
-                          AllReduceDirections, UpdateParameters, SynchronizeDevice, GatherUpdated>;
+using Work =
+    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights, ReorderValue,
+                 CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters, JoinGathered,
+                 SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient, ZeroGradient,
+                 ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients, AllReduceRowWeights,
+                 JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares,
+                 AllReduceRowWeightsOnHost, ScaleGradient, FindDirections, AllReduceDirections,
+                 UpdateParameters, SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

@@ -17,7 +17,7 @@ class ParameterUpdate {
   virtual void run(const ReduceScatterGradients& work) = 0;
   virtual void run(const SumSquares& work) = 0;
   virtual void run(const AllReduceSquares& work) = 0;
-  virtual void run(const GatherRowWeights& work) = 0;
+  virtual void run(const AllReduceRowWeightsOnHost& work) = 0;
   virtual void run(const ScaleGradient& work) = 0;
   virtual void run(const FindDirections& work) = 0;
   virtual void run(const AllReduceDirections& work) = 0;

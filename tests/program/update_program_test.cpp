@@ -37,7 +37,7 @@ class RecordedReductions final : public ParameterUpdate {
   void run(const ReduceScatterGradients&) override { FAIL("not in a backward pass"); }
   void run(const SumSquares&) override { FAIL("not in a backward pass"); }
   void run(const AllReduceSquares&) override { FAIL("not in a backward pass"); }
-  void run(const GatherRowWeights&) override { FAIL("not in a backward pass"); }
+  void run(const AllReduceRowWeightsOnHost&) override { FAIL("not in a backward pass"); }
   void run(const ScaleGradient&) override { FAIL("not in a backward pass"); }
   void run(const FindDirections&) override { FAIL("not in a backward pass"); }
   void run(const AllReduceDirections&) override { FAIL("not in a backward pass"); }
@@ -109,7 +109,7 @@ slot  phase   call                              floats  runs
 ----  ------  ---------------------------  -----------  -------------
    0  reduce  gradients reduce-scatter     [512, 1024)  with the host
    0  reduce  gradient squares all-reduce  [512, 1000)  with the host
-   0  reduce  row weights gather                        with the host
+   0  reduce  row weights all-reduce                    with the host
    0  update  gradient scale                            with the host
    0  update  directions                   [512, 1024)  with the host
    0  reduce  directions all-reduce        [512, 1024)  with the host

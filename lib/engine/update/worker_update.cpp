@@ -37,7 +37,7 @@ void WorkerUpdate::run(const AllReduceSquares& work) {
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
-void WorkerUpdate::run(const GatherRowWeights&) {
+void WorkerUpdate::run(const AllReduceRowWeightsOnHost&) {
   double weights = 0;
   parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));
   parts_.everyone.all_reduce({&weights, 1});

@@ -20,7 +20,7 @@ class WorkerUpdate final : public ParameterUpdate {
     Worker& updating;      // updates the parameters: the same worker, or one on the host that does this for a
                            // GPU
     Collective& replicas;  // joins this slot's workers, one per replica
-    Collective& everyone;  // that of all slots of all replicas
+    Collective& everyone;  // joins the workers of all slots and replicas
     const Update& update;
     const ParameterStore& store;
     GradientReducer& reducer;
@@ -36,7 +36,7 @@ class WorkerUpdate final : public ParameterUpdate {
   void run(const ReduceScatterGradients& work) override;
   void run(const SumSquares& work) override;
   void run(const AllReduceSquares& work) override;
-  void run(const GatherRowWeights& work) override;
+  void run(const AllReduceRowWeightsOnHost& work) override;
   void run(const ScaleGradient& work) override;
   void run(const FindDirections& work) override;
   void run(const AllReduceDirections& work) override;

@@ -19,7 +19,7 @@ class UpdateLowering {
   }
 
  private:
-  /// Whether this replica has the whole gradient after the reduction, and needs nothing from others.
+  /// Returns true if this replica has the whole gradient after the reduction, and needs nothing from others.
   bool is_local() const {
     return !request_.has_other_slots && (request_.reduction == GradientReduction::none ||
                                          request_.reduction == GradientReduction::all_reduce);
@@ -56,7 +56,7 @@ class UpdateLowering {
           AllReduceSquares{request_.counts_share ? trained : Range{}});
     if (request_.has_row_weights) {
       weights = is_local() && request_.reduction == GradientReduction::none ? Weights::own : Weights::summed;
-      if (!is_local()) add(list(), Phase::reduce, "row weights gather", GatherRowWeights{});
+      if (!is_local()) add(list(), Phase::reduce, "row weights all-reduce", AllReduceRowWeightsOnHost{});
     }
     if (request_.needs_norm || request_.has_row_weights)
       add(list(), Phase::update, "gradient scale", ScaleGradient{weights});

@@ -123,8 +123,9 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
   using O = RecurrentOptions;
   Schema<O> schema(doc);
   schema.example("{units: 64}").required("units", &O::units, "size of the state", extent());
-  schema.optional("activation", &O::activation, "of the new values of the state");
-  if (kind != Kind::simple) schema.optional("recurrent_activation", &O::recurrent_activation, "of the gates");
+  schema.optional("activation", &O::activation, "activation function of the new state");
+  if (kind != Kind::simple)
+    schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
   schema.optional("use_bias", &O::use_bias, "add a bias")
       .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernel of the inputs")
       .optional("recurrent_initializer", &O::recurrent_initializer,
