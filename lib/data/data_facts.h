@@ -30,7 +30,7 @@ struct FieldNames {
   static FieldNames from_json(const Json& json);
 };
 
-/// What a reader learns from the training split's files and uses to read other files.
+/// Facts that a reader finds in the training split's files and uses to read other files.
 struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 

@@ -16,11 +16,11 @@
 
 namespace dtrain {
 
-/// Returns what readers should provide so that the transforms produce `wanted`.
+/// Returns the types and shapes from which the transforms produce `wanted`.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
                                           const std::vector<TransformSpec>& transforms);
 
-/// What samples are used for. Only training samples are augmented; nothing is fitted on prediction samples.
+/// The purpose of samples. Only training samples are augmented; nothing is fitted on prediction samples.
 enum class Purpose { training, evaluation, prediction };
 
 /// Makes a plan for each column of a data set. Keeps references to its arguments, and adds fitted facts to

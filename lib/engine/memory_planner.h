@@ -20,7 +20,7 @@
 
 namespace dtrain {
 
-/// What is known about the samples of a run when its memory is planned.
+/// Memory and batches of the samples of a run, as known when its memory is planned.
 struct DataMemory {
   size_t on_gpu = 0;   // bytes of samples that each GPU replica keeps (cache: device)
   size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet

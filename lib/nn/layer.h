@@ -57,7 +57,7 @@ struct LayerRequest {
   const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
 };
 
-/// What the plan needs to know about a prepared layer.
+/// A prepared layer's properties that the plan needs.
 struct LayerRequirements {
   /// Layouts that the layer reads and writes; empty: all plain. The plan reorders inputs in other layouts.
   std::vector<Layout> input_layouts, output_layouts;
@@ -115,7 +115,7 @@ struct LayerArguments {
   uint64_t first_sample = 0;       // index of this replica's first sample in the global batch
   float share = 1;                 // this replica's fraction of the global batch
 
-  // For layers with one input or one output.
+  // The arrays of layers with one input or one output.
   const void* input() const { return inputs[0]; }
   void* output() const { return outputs[0]; }
   const void* diff_output() const { return diff_outputs[0]; }

@@ -39,7 +39,7 @@ struct ActivationSpec {
   float alpha = 0;
   bool approximate = false;                                ///< gelu: uses tanh instead of erf
   float maximum = std::numeric_limits<float>::infinity();  ///< clipped_relu's max_value; above the threshold
-  float threshold = 0;                                     ///< clipped_relu's; not negative
+  float threshold = 0;                                     ///< of clipped_relu; not negative
   bool operator==(const ActivationSpec&) const = default;
 };
 

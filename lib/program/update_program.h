@@ -18,7 +18,7 @@ enum class GradientReduction {
   in_backward,     // by instructions of the backward pass (sharded gradients)
 };
 
-/// What the update of one slot in one replica depends on. Ranges refer to the slot's layout.
+/// Everything that determines the update of one slot in one replica. Ranges refer to the slot's layout.
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;

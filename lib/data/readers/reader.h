@@ -17,7 +17,7 @@ namespace dtrain {
 
 struct TextOptions;  // data/dataset_spec.h
 
-/// What files are opened for.
+/// The purpose for which files are opened.
 enum class FileUse {
   split,       // a split of the configuration
   evaluation,  // a labelled file that is not in the configuration; it may have other columns

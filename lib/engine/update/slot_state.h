@@ -91,7 +91,7 @@ class SlotState {
 
   const SlotStateRequest request_;
   const Exchange exchange_;
-  std::vector<std::unique_ptr<Worker>> host_workers_;  // those that update for GPUs
+  std::vector<std::unique_ptr<Worker>> host_workers_;  // CPU workers that update parameters for GPUs
   std::vector<Worker*> updating_;                      // by replica: the worker that updates
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<GradientReducer> reducer_;

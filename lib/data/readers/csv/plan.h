@@ -64,7 +64,7 @@ struct CsvStart {
   size_t width() const { return first.size(); }
 };
 
-/// What to read from a file.
+/// The parts of a CSV file to read.
 struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// What messages say about a missing value of a target.
+/// The text of messages about a missing value of a target.
 inline constexpr const char* kTargetGap = "a target must have a value in every row";
 
 /// Returns the index of the column that `field` selects. Throws UserError if the file has no such column or

@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// What to find out. Fields are counted from 0.
+/// The facts to find in a file. Fields are counted from 0.
 struct CsvQuestions {
   std::set<size_t> texts;    // fields whose distinct texts are wanted
   std::set<size_t> dates;    // fields whose form of dates is wanted

@@ -144,7 +144,7 @@ class ModelWriter {
   const std::vector<KerasLayer>& layers_;
   const KerasForm form_;
   std::vector<std::string> names_;       // by node
-  std::vector<std::vector<int>> calls_;  // by node: those of the same layer
+  std::vector<std::vector<int>> calls_;  // by node: all calls of its layer
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ std::string keras_snake_case(std::string_view class_name);
 /// Numbers the layers of one model by class, in Keras's order.
 class KerasClassNumbers {
  public:
-  /// Returns the name of the next layer of a class. `count` is how many numbers the layer uses up.
+  /// Returns the name of the next layer of a class. `count`: numbers that the layer takes.
   std::string next(const std::string& class_name, int count = 1);
 
  private:

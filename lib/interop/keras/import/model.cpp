@@ -141,7 +141,7 @@ class Importer {
   /// The names of a value in both orders of axes; "" if the value does not exist in that order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    bool is_volume = false;  // has three axes besides the channels; only known with channels last
+    bool is_volume = false;  // whether it has three axes besides the channels; known only with channels last
   };
 
   ValueNames& names_of(const Value& value) {
