@@ -92,18 +92,18 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
     }
     plan.warnings.push_back(
-        fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
-                    "value of the other; to train on it anyway, remove it from 'drop'",
+        fmt::format("left out: {}, the target, {}, under another name: every value of one corresponds to a "
+                    "single value of the other; to train on it anyway, remove it from 'drop'",
                     list_of(table, same), name));
   }
   if (!determining.empty())
     plan.warnings.push_back(fmt::format(
-        "{} alone determines the target, {}: each value goes with a single value of the target; {}",
+        "{} alone determines the target, {}: each value corresponds to a single value of the target; {}",
         list_of(table, determining), name, kAdvice));
   if (!determined.empty())
     plan.warnings.push_back(
-        fmt::format("the target, {}, alone determines {}: each value of the target goes with a single value "
-                    "there; {}",
+        fmt::format("the target, {}, alone determines {}: each value of the target corresponds to a "
+                    "single value there; {}",
                     name, list_of(table, determined), kAdvice));
 }
 

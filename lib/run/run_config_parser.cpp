@@ -125,9 +125,10 @@ const Schema<TrainOptions>& train_schema() {
                     "number of microbatches into which each replica's share of a batch is divided: the same "
                     "gradient in less memory",
                     between<int64_t>(1, 2147483647))
-          .optional("max_time", &TrainOptions::max_time,
-                    "time limit of the run, such as '8 hours': it saves and ends in time; a resumed run has "
-                    "the full time again")
+          .optional(
+              "max_time", &TrainOptions::max_time,
+              "time limit of the run, such as '8 hours': the run saves a checkpoint and ends within this "
+              "time; a resumed run has the full time again")
           .optional("step_timeout", &TrainOptions::step_timeout,
                     "how long GPUs may make no progress in a step before the run ends with an error, such as "
                     "'10 minutes'; reading samples and preparing kernels do not count")

@@ -235,8 +235,8 @@ class Training(Import):
         config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # the file has no momentum arrays
         report = self.json("import", self.rewrite(config_json=config), "--output", "imported", "--with-optimizer")
         self.assertEqual(report["left_out"],
-                         ["the metric mine: dtrain has none of this name",
-                          "the metric SpecificityAtSensitivity: dtrain has none of this name",
+                         ["the metric mine: dtrain has no metric of this name",
+                          "the metric SpecificityAtSensitivity: dtrain has no metric of this name",
                           "the optimizer's state: its 2 arrays do not match sgd for 2 weights"])
         self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
 

@@ -144,8 +144,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
                     "the column of sample weights, numbers of at least 0 by which the samples' losses are "
                     "multiplied")
           .optional("header", &PictureCsv::header,
-                    "whether the first line holds the columns' names; if not given, it does if columns are "
-                    "selected by name")
+                    "whether the first line holds the columns' names; default: true if columns are selected "
+                    "by name")
           .optional("delimiter", &PictureCsv::delimiter,
                     "the character between values, or whitespace for any number of spaces and tabs",
                     csv_delimiter_check())
