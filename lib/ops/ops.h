@@ -150,7 +150,7 @@ class SynchronizedBatchNormalization {
   /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
   /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
-  /// `mine`, diff_gamma and diff_beta of its own rows, and its part of diff_mean and diff_variance.
+  /// `mine`, diff_gamma and diff_beta of its rows, and its part of diff_mean and diff_variance.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
   /// `all`: every replica's sums, by rank. Writes diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;
