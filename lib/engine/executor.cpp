@@ -31,7 +31,7 @@ Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& sta
       frames_(plans, slot, worker.context()),
       captured_(worker.context()) {
   const std::span<const Head> heads = plans.heads();
-  if (!heads.empty() && heads[0].weights)
+  if (!heads.empty() && heads[0].is_weighted())
     worker_.set_row_weights(buffers_.device_totals() + heads[0].count_totals() - 1);
 }
 

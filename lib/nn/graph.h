@@ -34,6 +34,10 @@ struct GraphNode {
   Configured<Layer> layer;          // empty for an input
   std::vector<ValueRef> inputs;     // outputs of nodes with smaller indices
   std::vector<TensorSpec> outputs;  // at least one; further ones are named "lstm:1"
+  /// Masks of the inputs, by input (none: not masked); empty if the layer reads no masks.
+  std::vector<ValueRef> masks;
+  /// Masks of the outputs, by output; empty if no output has one.
+  std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
   bool is_frozen = false;  // not trainable only because it matches Graph::freeze
@@ -49,6 +53,12 @@ struct GraphNode {
   bool is_activation_of_previous = false;
   Mark mark;
 
+  /// Returns the mask of an output; none if it has no mask.
+  ValueRef mask_of_output(int output) const {
+    return output_masks.empty() ? ValueRef() : output_masks[static_cast<size_t>(output)];
+  }
+  /// Returns the number of outputs that layers can read: all but a mask.
+  size_t readable_outputs() const { return outputs.size() - (layer && layer->creates_mask() ? 1 : 0); }
   /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
   /// Returns whether gradients update this parameter of the node.
@@ -70,6 +80,10 @@ struct Graph {
   std::vector<TensorSpec> input_specs() const;
   const TensorSpec& spec(ValueRef value) const {
     return nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
+  }
+  /// Returns the value's mask; none if it has no mask.
+  ValueRef mask_of(ValueRef value) const {
+    return nodes[static_cast<size_t>(value.node)].mask_of_output(value.output);
   }
   /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
   /// option.

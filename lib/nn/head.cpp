@@ -1,9 +1,15 @@
 #include "nn/head.h"
 
+#include <algorithm>
+
 namespace dtrain {
 
+int64_t Head::weights_per_sample() const {
+  return std::max(weights ? weights->shape.elements() : 0, mask ? mask->shape.elements() : 0);
+}
+
 int64_t Head::count_totals() const {
-  int64_t count = weights ? 2 : 1;
+  int64_t count = 1 + (is_weighted() ? 1 : 0) + (weights && mask ? 1 : 0);
   for (const HeadMetric& metric : metrics) count += metric.sums;
   return count;
 }

@@ -237,6 +237,22 @@ struct PreluBackwardArguments {
   float* diff_slopes;  ///< [spec.slopes()]; null if not needed
 };
 
+/// Row weights that take a mask into account: dst[i] is 0 if mask[i / per_mask] is 0, else weights[i /
+/// per_weight].
+struct MaskWeightsArguments {
+  const float* weights = nullptr;  ///< null: 1
+  int64_t per_weight = 1;
+  const uint8_t* mask = nullptr;
+  int64_t per_mask = 1;
+  float* dst = nullptr;
+  int64_t n = 0;  ///< elements of dst
+};
+
+/// The mean over the steps of a sequence that are not masked.
+struct MaskedAverageSpec {
+  int64_t samples = 0, steps = 0, features = 0;
+};
+
 /// Arrays that a loss reads and writes, over [rows, columns] predictions.
 struct LossArguments {
   const void* prediction = nullptr;

@@ -312,7 +312,8 @@ struct GradientScale {
   float loss_scale = 1;      ///< factor of the losses' gradients, so that float16 can represent them
   float gradient_scale = 1;  ///< factor of the summed gradient before use: 1 / loss_scale, clipping, weights
   int32_t good_steps = 0;    ///< number of finite steps since loss_scale changed
-  int32_t skip = 0;          ///< not 0: the gradient was not finite, and the step updates nothing
+  int32_t skip = 0;          ///< not 0: the step updates nothing, because the gradient is not finite or
+                             ///< all row weights are 0
 };
 
 /// Kept in device memory, so that a captured step can be replayed.
@@ -335,6 +336,7 @@ struct GradientRule {
                                  ///< kGrowthSteps finite steps
   float weights_per_sample =
       0;  ///< number of weights per sample if the gradient is that of a weighted mean; else 0
+  bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
   static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };

@@ -39,6 +39,7 @@ struct LayerCall {
   NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
   std::vector<ValueId> inputs, outputs;  // in backward: none if the layer does not read them
+  std::vector<ValueId> masks;            // of the inputs; empty if no input has one
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;
   std::vector<ParameterPlace> parameters;
@@ -72,12 +73,21 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics; `total` is the first of them.
+/// Adds to the totals of a head's metrics; `total` is the first of them. `unweighted` has the weights of
+/// metrics that the weights of samples do not apply to: none, or 0 for masked rows.
 struct ComputeMetrics {
   size_t head = 0;
-  ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none;
+  ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none,
+          unweighted = ValueId::none;
   int64_t rows = 0, columns = 0, rows_per_weight = 1;
   size_t total = 0;
+};
+
+/// Writes row weights that take a mask into account: `to` has `elements` numbers, `per_weight` for each one
+/// of `weights` (none: 1) and `per_mask` for each one of the mask.
+struct MaskWeights {
+  ValueId weights = ValueId::none, mask = ValueId::none, to = ValueId::none;
+  int64_t elements = 0, per_weight = 1, per_mask = 1;
 };
 
 struct SumWeights {
@@ -242,11 +252,11 @@ struct SynchronizeDevice {};
 struct GatherUpdated {};
 
 using Work =
-    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights, ReorderValue,
-                 CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters, JoinGathered,
-                 SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient, ZeroGradient,
-                 ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients, AllReduceRowWeights,
-                 JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares,
+    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, MaskWeights, SumWeights,
+                 ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters,
+                 JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient,
+                 ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients,
+                 AllReduceRowWeights, JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares,
                  AllReduceRowWeightsOnHost, ScaleGradient, FindDirections, AllReduceDirections,
                  UpdateParameters, SynchronizeDevice, GatherUpdated>;
 

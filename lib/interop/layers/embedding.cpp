@@ -28,7 +28,11 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
-  return reader.options({"input_dim", "output_dim", "embeddings_initializer"});
+  return reader.options({"input_dim", "output_dim", "mask_zero", "embeddings_initializer"});
+}
+
+ConfigNode masking_from_keras(KerasLayerReader& reader) {
+  return reader.options({"mask_value"});
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ void add_embedding_formats(std::vector<LayerFormats>& table) {
       .onnx = embedding_to_onnx,
       .torch = embedding_to_torch,
   });
+  table.push_back({.kind = "masking", .to_keras = keras_layer("Masking"), .from_keras = masking_from_keras});
 }
 
 }  // namespace dtrain

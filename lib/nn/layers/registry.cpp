@@ -43,6 +43,7 @@ const Registry<Layer>& registry<Layer>() {
     add_global_pooling3d(t);
     add_shape3d(t);
     add_embedding(t);
+    add_masking(t);
     add_lstm(t);
     add_gru(t);
     add_simple_rnn(t);

@@ -27,6 +27,7 @@ void add_gru(Registry<Layer>& table);
 void add_layer_normalization(Registry<Layer>& table);
 void add_lstm(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
+void add_masking(Registry<Layer>& table);
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
 void add_pooling1d(Registry<Layer>& table);  // also adds the global ones

@@ -245,23 +245,37 @@ class CpuRecurrence final : public Recurrence {
                                  .state_before = states + last * n,
                                  .state = states + (last + 1) * n,
                                  .cell_before = cells + last * n,
-                                 .cell = cells + (last + 1) * n};
+                                 .cell = cells + (last + 1) * n,
+                                 .mask = mask_of(args.mask, rows, t)};
         run_step(args, step, rows.count, t > 0 || args.initial_state);
-        if (spec_.return_sequences) write_output(args.dst, step.state, rows, t);
+        if (spec_.return_sequences)
+          write_output(f32(args.dst) + t * spec_.units, spec_.steps * spec_.units, step, rows);
+        else if (t + 1 == spec_.steps)
+          write_output(f32(args.dst), spec_.units, step, rows);
       }
     }
     const auto write = [&](void* dst, const float* src) {
       if (dst) std::copy_n(src + last * n, n, f32(dst) + rows.first * spec_.units);
     };
-    if (!spec_.return_sequences) write(args.dst, states);
     write(args.last_state, states);
     if (spec_.has_cell()) write(args.last_cell, cells);
   }
 
-  void write_output(void* dst, const float* state, const RowBlock& rows, int64_t step) const {
-    for (int64_t r = 0; r < rows.count; ++r)
-      std::copy_n(state + r * spec_.units, spec_.units,
-                  f32(dst) + ((rows.first + r) * spec_.steps + step) * spec_.units);
+  math::StepMask mask_of(const uint8_t* mask, const RowBlock& rows, int64_t step) const {
+    if (!mask) return {};
+    return {mask + rows.first * spec_.steps, spec_.steps, step, spec_.go_backwards};
+  }
+
+  /// Writes a step's outputs to rows of dst with this distance.
+  void write_output(float* dst, int64_t stride, const RecurrentStep& step, const RowBlock& rows) const {
+    for (int64_t r = 0; r < rows.count; ++r) {
+      float* const to = dst + (rows.first + r) * stride;
+      if (step.mask.has_output(r)) {
+        std::copy_n(step.state + r * spec_.units, spec_.units, to);
+      } else {
+        std::fill_n(to, spec_.units, 0.0f);
+      }
+    }
   }
 
   /// Computes one step. `multiplies` is false if the state before it is 0.
@@ -290,10 +304,6 @@ class CpuRecurrence final : public Recurrence {
                  *const diff_cell = work(work_.diff_cell);
     const int64_t n = rows.count * spec_.units;
     copy_rows(diff_state, args.diff_last_state, rows);
-    if (!spec_.return_sequences && args.diff_dst) {
-      const float* const from = f32(args.diff_dst) + rows.first * spec_.units;
-      for (int64_t i = 0; i < n; ++i) diff_state[i] += from[i];
-    }
     copy_rows(diff_cell, args.diff_last_cell, rows);
     bool is_first = true;
     for (int64_t end = spec_.steps; end > 0;) {
@@ -305,11 +315,9 @@ class CpuRecurrence final : public Recurrence {
                                    .cell_before = cells + t * n,
                                    .cell = cells + (t + 1) * n,
                                    .diff_state = diff_state,
-                                   .diff_cell = diff_cell};
-        if (spec_.return_sequences && args.diff_dst) {
-          step.diff_dst = f32(args.diff_dst) + (rows.first * spec_.steps + t) * spec_.units;
-          step.diff_dst_stride = spec_.steps * spec_.units;
-        }
+                                   .diff_cell = diff_cell,
+                                   .mask = mask_of(args.mask, rows, t)};
+        set_output_gradient(args, rows, t, step);
         undo_step(args, step, rows.count, t > 0 || args.diff_initial_state);
       }
       add_gradients(args, block, rows, first, count, is_first);
@@ -321,6 +329,14 @@ class CpuRecurrence final : public Recurrence {
     };
     write(args.diff_initial_state, diff_state);
     write(args.diff_initial_cell, diff_cell);
+  }
+
+  void set_output_gradient(const BackwardArguments& args, const RowBlock& rows, int64_t t,
+                           RecurrentBackwardStep& step) const {
+    if (!args.diff_dst || (!spec_.return_sequences && t + 1 < spec_.steps)) return;
+    const int64_t stride = (spec_.return_sequences ? spec_.steps : 1) * spec_.units;
+    step.diff_dst = f32(args.diff_dst) + rows.first * stride + (spec_.return_sequences ? t * spec_.units : 0);
+    step.diff_dst_stride = stride;
   }
 
   /// Computes the gradients of one step's gates and, if `continues`, of the state before it.
@@ -336,8 +352,8 @@ class CpuRecurrence final : public Recurrence {
     }
     if (!continues) return;
     const int64_t gates = resets_before() ? 2 * units : columns();
-    multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true}, is_gru() ? 1 : 0,
-             {step.diff_state, units});
+    multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true},
+             is_gru() || args.mask ? 1 : 0, {step.diff_state, units});
   }
 
   /// Adds the contribution of `count` steps to the block's gradients of the weights, and writes the gradients

@@ -41,6 +41,12 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
     const double count =
         static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
     mean = *weights > 0.0 ? count / *weights : 0.0;
+    if (mean == 0.0 && rule.skips_unweighted) {
+      GradientScale unchanged = state.gradient;
+      unchanged.gradient_scale = 0.0f;
+      unchanged.skip = 1;
+      return unchanged;
+    }
   }
   return next_gradient_scale(rule, squares ? *squares : 0.0, mean, state.gradient);
 }

@@ -159,6 +159,8 @@ class Prelu : public LayerWith<PreluOptions> {
     return {{"alpha", alpha_of(inputs[0].shape), options_.alpha_initializer, {}}};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPrelu>(request, alpha_of(request.inputs[0].shape));
   }

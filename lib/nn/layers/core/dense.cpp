@@ -97,6 +97,8 @@ class Dense : public LayerWith<DenseOptions> {
     return specs;
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedDense>(request, options_.use_bias);
   }

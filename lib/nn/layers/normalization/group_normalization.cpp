@@ -111,6 +111,8 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
     return options_.parameters({inputs[0].shape.back()});
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedGroupNormalization>(request, options_);
   }

@@ -89,6 +89,8 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
     return options_.parameters({inputs[0].shape.back()});
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedLayerNormalization>(request, options_);
   }

@@ -44,6 +44,7 @@ class PreparedRecurrent : public PreparedLayer {
     spec.steps = request.inputs[0].shape[0];
     spec.inputs = features_ = request.inputs[0].shape[1];
     spec.training = request.training;
+    spec.masked = request.is_masked(0);
     recurrence_ = ops_.recurrence(spec);
     requirements_.saved_bytes = recurrence_->saved_bytes();
     ones_at_ = aligned(recurrence_->scratch_bytes());
@@ -60,6 +61,7 @@ class PreparedRecurrent : public PreparedLayer {
                           .recurrent_kernel = args.weights[1],
                           .bias = has_bias_ ? args.parameters[2] : nullptr,
                           .input_factors = factors(args),
+                          .mask = args.mask(),
                           .initial_state = element(args.inputs, 1),
                           .initial_cell = element(args.inputs, 2),
                           .dst = args.output(),
@@ -74,6 +76,7 @@ class PreparedRecurrent : public PreparedLayer {
                            .kernel = args.weights[0],
                            .recurrent_kernel = args.weights[1],
                            .input_factors = factors(args),
+                           .mask = args.mask(),
                            .diff_dst = args.diff_output(),
                            .diff_last_state = element(args.diff_outputs, 1),
                            .diff_last_cell = element(args.diff_outputs, 2),
@@ -216,6 +219,10 @@ std::vector<ParameterSpec> RecurrentLayer::parameters(std::span<const TensorSpec
   specs.push_back(
       {"bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}, std::move(initializer), {}});
   return specs;
+}
+
+MaskRule RecurrentLayer::mask_rule() const {
+  return options_.go_backwards && options_.return_sequences ? MaskRule::refused : MaskRule::read;
 }
 
 std::unique_ptr<PreparedLayer> RecurrentLayer::prepare(const LayerRequest& request) const {

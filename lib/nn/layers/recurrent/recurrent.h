@@ -41,6 +41,9 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
                                 const ReportError& report_error) const override;
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
+  /// Masked steps keep the state. Refused if the output's steps are in reverse order: the mask would not fit.
+  MaskRule mask_rule() const override;
+  bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 
  private:
   RecurrenceSpec spec() const;
