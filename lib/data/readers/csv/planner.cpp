@@ -39,7 +39,35 @@ CsvPlan CsvPlanner::plan() {
   for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
   if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
   choose_weight_and_id();
+  if (request_.windows) choose_order();
   return std::move(plan_);
+}
+
+void CsvPlanner::choose_order() {
+  const WindowsOptions& windows = *request_.windows;
+  if (windows.by) plan_.series = place_of_order(*windows.by);
+  if (!windows.time) return;
+  plan_.time = place_of_order(*windows.time);
+  const std::string name = called(*plan_.time);
+  ColumnReading reading = reading_of(*plan_.time, name, false);
+  const CsvValues values(options_.format().notation);
+  if (is_first() && reading.dates.empty() && !values.number(start_.first[*plan_.time]))
+    reading.dates = {DatePart::days};
+  add_reading(*plan_.time, name, reading);
+}
+
+size_t CsvPlanner::place_of_order(const std::string& key) const {
+  if (is_other_file() && start_.names.empty() && width() != known_.fields.width)
+    throw UserError(fmt::format("{}: expected {} values per line as in the training file, found {}",
+                                start_.path, known_.fields.width, width()));
+  return place_of_key(key);
+}
+
+bool CsvPlanner::is_named_feature(size_t place) const {
+  return std::any_of(options_.dates.begin(), options_.dates.end(),
+                     [&](const auto& date) { return place_of_key(date.first) == place; }) ||
+         std::any_of(options_.categories.begin(), options_.categories.end(),
+                     [&](const CsvColumnRef& category) { return place_of(category) == place; });
 }
 
 void CsvPlanner::choose_weight_and_id() {
@@ -111,8 +139,13 @@ std::vector<size_t> CsvPlanner::all_others() const {
   const auto take = [&](const CsvColumnRef& field) {
     if (const auto place = find(field)) taken.insert(*place);
   };
-  if (options_.target) take(*options_.target);
-  for (const auto& [name, field] : options_.targets) take(field);
+  const WindowsOptions* windows = request_.windows;
+  if (!windows || !windows->has_past_targets()) {
+    if (options_.target) take(*options_.target);
+    for (const auto& [name, field] : options_.targets) take(field);
+  }
+  for (const auto* key : {windows ? &windows->by : nullptr, windows ? &windows->time : nullptr})
+    if (key && *key && !is_named_feature(place_of_order(**key))) taken.insert(place_of_order(**key));
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
   for (const CsvColumnRef& field : options_.drop) take(field);

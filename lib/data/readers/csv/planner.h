@@ -9,6 +9,7 @@
 
 #include "data/readers/csv/options.h"
 #include "data/readers/csv/table.h"
+#include "data/windows/windows_options.h"
 
 namespace dtrain {
 
@@ -73,6 +74,12 @@ class CsvPlanner {
   /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
+  /// Chooses the columns of series and times for rows that become windows.
+  void choose_order();
+  /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
+  size_t place_of_order(const std::string& key) const;
+  /// Whether `dates` or `categories` make features of the column.
+  bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
   /// Returns the training file's name for a field, the i-th of all inputs.
