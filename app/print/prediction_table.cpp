@@ -60,13 +60,15 @@ class TitleMaker {
   /// `output` is the output's name if there are several outputs, else "".
   Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
     const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
-    const std::string& name = predicted.target.empty() ? output : predicted.target;
+    const std::vector<std::string>& targets = predicted.targets;
+    const std::string& name = targets.size() == 1 ? targets.front() : output;
     Titles titles;
     titles.base = name.empty() ? "output" : name;
     const bool has_names = with_classes ? !predicted.classes.empty() : predicted.classes.size() == elements;
     if (with_classes && has_names) titles.label = unique(name.empty() ? "class" : name, "predicted");
-    if (has_names) {
-      for (const std::string& one : predicted.classes)
+    if (has_names || (elements > 1 && targets.size() == elements)) {
+      titles.is_array = !has_names;
+      for (const std::string& one : has_names ? predicted.classes : targets)
         titles.numbers.push_back(unique((output.empty() ? "" : output + ".") + one, titles.base));
     } else {
       titles.base = unique(titles.base, "predicted");
@@ -212,7 +214,7 @@ std::unique_ptr<TextSink> open_standard_output() {
 
 PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   const Head& head = config.heads[index];
-  PredictedOutput output{config.graph.spec(head.output), target_column(config, index)};
+  PredictedOutput output{config.graph.spec(head.output), target_columns(config, index)};
   output.spec.name = config.graph.layer_name(head.output.node);
   const Shape& shape = output.spec.shape;
   const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;

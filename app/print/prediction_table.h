@@ -30,8 +30,8 @@ std::unique_ptr<TextSink> open_standard_output();
 
 /// One of the model's outputs, for display.
 struct PredictedOutput {
-  TensorSpec spec;          // of one sample; has the layer's name
-  std::string target = {};  // name of its column in the training file; "" if none
+  TensorSpec spec;                        // of one sample; has the layer's name
+  std::vector<std::string> targets = {};  // names of its columns in the training file; empty if none
   std::vector<std::string> classes =
       {};          // by column; a single column may have two classes: its number belongs to the second
   double sum = 1;  // sum of the two classes' numbers, for an output with a single column

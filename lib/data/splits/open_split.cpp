@@ -101,7 +101,7 @@ ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>&
 
 /// Returns the options by which an identity recognizes the samples: those of the reader, without file names,
 /// and of windows.
-std::string options_of(const SplitSpec& split) {
+std::string identifying_options(const SplitSpec& split) {
   const ConfigNode reader = without_names(split.reader.resolved, split.reader->files());
   if (!split.windows) return reader.to_yaml();
   return reader.with("windows", WindowsOptions::schema().write(*split.windows)).to_yaml();
@@ -120,7 +120,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   request.windows = split.windows ? &*split.windows : nullptr;
   DataSource source;
   const auto held = at_place(split.mark, [&] {
-    source.reader = options_of(split);
+    source.reader = identifying_options(split);
     source.paths = split.reader->paths(request);
     source.named = split.reader->named_files(request);
     return spec.cache->get(cache_key(spec, split, request, source),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace dtrain {
 
@@ -15,8 +16,9 @@ namespace {
 void check_lengths(const SeriesRows& series, int64_t least, const char* expected) {
   for (size_t i = 0; i < series.size(); ++i)
     if (series.rows_of(i) < least)
-      throw UserError(fmt::format("{}: windows: {} has {} rows, expected at least {} ({})", series.source,
-                                  series.called(i), series.rows_of(i), least, expected));
+      throw UserError(fmt::format("{}: windows: {} has {}, expected at least {} ({})", series.source,
+                                  series.called(i), format_plural(series.rows_of(i), "row"), least,
+                                  expected));
 }
 
 Windows begin_windows(const SeriesRows& series, const WindowsOptions& options, size_t inputs) {
@@ -73,11 +75,11 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
   if (windows.starts.empty()) {
     const auto [begin, end] = parts.part_of(series.rows_of(0));
     throw UserError(fmt::format(
-        "{}: windows: no series has enough rows for a window in this split, which has {} rows of {}; "
+        "{}: windows: no series has enough rows for a window in this split, which has {} of {}; "
         "expected at "
         "least {} ({}); change the fractions of the splits, or make the windows shorter",
-        series.source, end - begin, series.called(0), parts.wanted == 0 ? extent : options.horizon,
-        parts.wanted == 0 ? "length + horizon" : "horizon"));
+        series.source, format_plural(end - begin, "row"), series.called(0),
+        parts.wanted == 0 ? extent : options.horizon, parts.wanted == 0 ? "length + horizon" : "horizon"));
   }
   if (without > 0)
     windows.warnings.push_back(

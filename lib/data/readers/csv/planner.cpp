@@ -26,7 +26,7 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
-  const std::vector<size_t> targets = choose_targets();
+  const std::vector<std::vector<size_t>> targets = choose_targets();
   // If facts about the training file are known, they determine categories and readings.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
@@ -36,8 +36,9 @@ CsvPlan CsvPlanner::plan() {
   if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
-  for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
-  if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
+  for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
+  if (options_.missing_target == CsvMissingTarget::skip)
+    for (const auto& places : targets) plan_.required.insert(places.begin(), places.end());
   choose_weight_and_id();
   if (request_.windows) choose_order();
   return std::move(plan_);
@@ -141,8 +142,10 @@ std::vector<size_t> CsvPlanner::all_others() const {
   };
   const WindowsOptions* windows = request_.windows;
   if (!windows || !windows->has_past_targets()) {
-    if (options_.target) take(*options_.target);
-    for (const auto& [name, field] : options_.targets) take(field);
+    if (options_.target)
+      for (const CsvColumnRef& field : *options_.target) take(field);
+    for (const auto& [name, target] : options_.targets)
+      for (const CsvColumnRef& field : target) take(field);
   }
   for (const auto* key : {windows ? &windows->by : nullptr, windows ? &windows->time : nullptr})
     if (key && *key && !is_named_feature(place_of_order(**key))) taken.insert(place_of_order(**key));
@@ -246,17 +249,22 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
                   start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
 }
 
-std::vector<size_t> CsvPlanner::choose_targets() {
-  std::vector<size_t> places;
-  if (request_.targets.empty()) return places;
-  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
+std::vector<std::vector<size_t>> CsvPlanner::choose_targets() {
+  std::vector<std::vector<size_t>> all;
+  if (request_.targets.empty()) return all;
+  const auto targets = Binding<CsvTarget>{options_.target, options_.targets}.resolve(
       request_.targets, "target", "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
-  for (size_t i = 0; i < fields.size(); ++i)
-    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
-  if (!start_.names.empty())
-    for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
-  return places;
+  size_t next = 0;
+  for (const CsvTarget& target : targets) {
+    all.emplace_back();
+    for (const CsvColumnRef& field : target) {
+      all.back().push_back(place_of_target(field, next < known.size() ? known[next] : ""));
+      ++next;
+      if (!start_.names.empty()) fields_.targets.push_back(start_.names[all.back().back()]);
+    }
+  }
+  return all;
 }
 
 }  // namespace dtrain

@@ -70,7 +70,8 @@ class CsvPlanner {
   /// those of the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
-  std::vector<size_t> choose_targets();
+  /// Returns the columns of each target.
+  std::vector<std::vector<size_t>> choose_targets();
   /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
@@ -105,7 +106,7 @@ class CsvPlanner {
   std::optional<double> fill_of(DType type) const;
   /// Returns the advice that messages give about a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
-  void add_target(size_t i, size_t place);
+  void add_target(const TensorSpec& target, const std::vector<size_t>& places);
 
   const CsvOptions& options_;
   const ReadRequest& request_;
@@ -115,6 +116,7 @@ class CsvPlanner {
   FieldNames fields_;                         // according to the options for this file
   std::set<size_t> categories_;               // fields listed in the option `categories`
   size_t inputs_done_ = 0;                    // fields of inputs added so far
+  size_t targets_done_ = 0;                   // the same of targets
   std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
