@@ -289,7 +289,7 @@ class Reference {
   /// Returns the keys of `windows`.
   std::string windows() const {
     std::string text = "\n\nKeys of `windows`, next to the reader (csv, npy, hdf5), for time series:\n\n" +
-                       key_table(definitions_.at("windows"));
+                       key_table(*mapping_in(definitions_.at("windows")));
     while (text.ends_with('\n')) text.pop_back();
     return text;
   }
