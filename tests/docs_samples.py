@@ -23,6 +23,10 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
 train: {loss: mean_squared_error, optimizer: adam}
 """,
+    "series": """
+model: {inputs: {x: auto}, layers: [{lstm: {units: 8}}, {dense: {units: auto}}]}
+train: {loss: mean_squared_error, optimizer: adam}
+""",
     "pixels": """
 model: {inputs: {pixels: [64]}, layers: [{dense: 10}]}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
@@ -109,6 +113,13 @@ def write_tables(folder):
         (folder / name).write_text("".join(",".join(str(draw.randrange(17)) for _ in range(64)) + f",{i % 10}\n" for i in range(100)))
 
 
+def write_series(folder):
+    draw = random.Random(2)
+    rows = [[meter, f"2026-01-{1 + hour // 24:02d} {hour % 24:02d}:00", f"{5 + hour % 24 / 4 + draw.random():.2f}", draw.randrange(20)]
+            for hour in range(480) for meter in ("north", "south")]
+    write_csv(folder / "power.csv", ["meter", "time", "load", "temperature"], rows)
+
+
 def write_images(folder):
     for k, species in enumerate(["daisy", "rose"]):
         for part in ("birds/train", "birds/validation"):
@@ -129,6 +140,7 @@ def sample_folder(name):
     shutil.copytree(ROOT / "configs", folder / "configs")
     (folder / "datasets").symlink_to(ROOT / "datasets")
     write_tables(folder)
+    write_series(folder)
     write_images(folder)
     for base, text in BASES.items():
         (folder / f"base-{base}.yaml").write_text(text, encoding="utf-8")

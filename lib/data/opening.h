@@ -32,7 +32,8 @@ class ColumnPlanner {
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
-  /// Adds all inputs of the model. Throws UserError if an augmentation needs images and no input is one.
+  /// Adds all inputs of the model, each as it is in one row of the source. Throws UserError if an
+  /// augmentation needs images and no input is one.
   void add_inputs(const std::vector<TensorSpec>& inputs);
   /// Adds the targets: those that the split's reader has read, and those that are inputs. All inputs must
   /// have been added.
@@ -58,7 +59,7 @@ class ColumnPlanner {
   Mark place_;
   Purpose purpose_;
   std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, without targets that are inputs
-  std::vector<int64_t> held_rows_;            // rows of a drawn split, as indices into the held columns
+  std::vector<int64_t> held_rows_;            // DataSource::rows_to_fit, as indices into the held columns
   size_t next_ = 0;                           // index of the next held column
 };
 

@@ -107,6 +107,35 @@ std::string described(const TableProfile& table, const TargetPlan& plan) {
                                      : "one of " + describe_classes(target.values, target.counts));
 }
 
+/// Returns the part of the split that makes windows of rows.
+std::string windows_text(const TableProfile& table, const TableSeries& series) {
+  std::string keys;
+  if (series.by) keys = fmt::format(", by: {}", yaml_column(table, *series.by));
+  return fmt::format(
+      "    # A sample has {} rows as inputs, with past values of the target; the targets are those of the "
+      "next "
+      "{}.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
+      series.length, series.horizon, series.length, series.horizon, keys, yaml_column(table, series.time));
+}
+
+std::string described(const TableProfile& table, const TableSeries& series) {
+  return fmt::format(
+      "The rows are {} in time, one row every {}. A sample predicts {} from the {} before them: "
+      "see 'windows'",
+      series.by ? fmt::format("{} series ({})", format_count(series.series), called(table, *series.by))
+                : "one series",
+      describe_interval(series.days), format_plural(series.horizon, "row"),
+      format_plural(series.length, "row"));
+}
+
+std::string series_model_text(const TableSeries& series) {
+  return fmt::format(
+      "model:\n  inputs: {{features: auto}}              # [rows of a window, columns in the dataset below]\n"
+      "  layers:\n    - lstm: {{units: 64}}\n    - dropout: {{rate: 0.2}}\n"
+      "    - dense: {{units: auto}}              # {}\n\n",
+      series.horizon == 1 ? "the next value" : fmt::format("the next {} values", series.horizon));
+}
+
 std::string model_text(const TargetPlan& target) {
   std::string text =
       "model:\n  inputs: {features: auto}              # the number of features in the dataset below\n"
@@ -117,7 +146,20 @@ std::string model_text(const TargetPlan& target) {
                             target.regression ? "the number" : "a score for each class");
 }
 
+std::string series_dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
+         windows_text(table, *plan.series) +
+         "  # The last rows of each series in time: first train, then validation, then test.\n"
+         "  validation: {split: {of: train, fraction: 0.15}}\n"
+         "  test:       {split: {of: train, fraction: 0.15}}\n"
+         "  transforms:\n"
+         "    # All columns get mean 0 and deviation 1. Predictions are in the target's original unit.\n"
+         "    - standardize: {of: [features, target]}\n"
+         "  cache: memory\n\n";
+}
+
 std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  if (plan.series) return series_dataset_text(options, table, plan);
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
              "  # Disjoint splits, drawn with their own seed, so that runs with other seeds use the same.\n"
@@ -165,16 +207,18 @@ NewConfig table_config(const NewOptions& options) {
   const TableProfile table = profile_csv(options.data);
   if (const auto pictures = find_named_pictures(table, options.data))
     return picture_table_config(options, table, *pictures);
-  const TablePlan plan = plan_table(table, options.target);
+  const TablePlan plan = plan_table(table, options.data, options.target);
   NewConfig config;
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   config.notes = {described(table, plan.target)};
   if (!plan.target.note.empty()) config.notes.push_back(plan.target.note);
+  if (plan.series) config.notes.push_back(described(table, *plan.series));
   config.table = table_of_columns(table, plan);
   config.columns = json_of_columns(table, plan);
-  config.text = config_head(options, config) + model_text(plan.target) + dataset_text(options, table, plan) +
-                train_text(table, plan.target);
+  config.text = config_head(options, config) +
+                (plan.series ? series_model_text(*plan.series) : model_text(plan.target)) +
+                dataset_text(options, table, plan) + train_text(table, plan.target);
   return config;
 }
 

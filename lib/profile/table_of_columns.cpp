@@ -37,6 +37,10 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
              (column.missing > 0 ? "; rows without it are left out" : "");
     case Use::id:
       return "id: written with predictions";
+    case Use::time:
+      return "time of the rows";
+    case Use::series:
+      return fmt::format("name of one of {} time series", format_count(plan.series->series));
     case Use::left_out:
       return "left out: " + planned.why;
     case Use::feature:

@@ -34,6 +34,32 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
+/// Proposes windows if the target is a number and the rows are time series. Samples then have no ids.
+void choose_series(const TableProfile& table, const std::string& path, TablePlan& plan) {
+  if (!plan.target.regression) return;
+  std::vector<size_t> times = plan.features(ColumnMeaning::date), by;
+  std::erase_if(times, [&](size_t i) { return table.columns[i].missing > 0; });
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    const bool is_name = column.kind == ColumnProfile::Kind::text ||
+                         (column.kind == ColumnProfile::Kind::number && column.whole);
+    if (is_name && i != plan.target.column && !column.many_values && column.values.size() > 1 &&
+        column.missing == 0)
+      by.push_back(i);
+  }
+  plan.series = find_series(table, path, times, by);
+  if (!plan.series) return;
+  plan.columns[plan.series->time].use = Use::time;
+  if (plan.series->by) {
+    plan.columns[*plan.series->by].use = Use::series;
+    plan.columns[*plan.series->by].why = "";
+  }
+  for (const size_t id : plan.places(Use::id)) {
+    plan.columns[id].use = Use::left_out;
+    plan.columns[id].why = "it identifies the rows";
+  }
+}
+
 /// Warns about columns that would be numeric except for a few texts.
 void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   for (size_t i = 0; i < plan.columns.size(); ++i) {
@@ -153,7 +179,7 @@ std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
   return found;
 }
 
-TablePlan plan_table(const TableProfile& table, const std::string& wanted_target) {
+TablePlan plan_table(const TableProfile& table, const std::string& path, const std::string& wanted_target) {
   TablePlan plan;
   check_rows(table);
   plan.target = choose_target(table, wanted_target);
@@ -162,7 +188,9 @@ TablePlan plan_table(const TableProfile& table, const std::string& wanted_target
   for (size_t i = 0; i < table.columns.size(); ++i) plan.columns.push_back(role_of_column(table, i));
   plan.columns[plan.target.column].use = Use::target;
   choose_id(table, plan);
+  choose_series(table, path, plan);
   warn_of_odd_numbers(table, plan);
+  if (plan.series) return plan;  // the past of the target is a feature
   settle_giveaways(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;
   throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +

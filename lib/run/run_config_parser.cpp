@@ -199,13 +199,15 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
                         fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
 }
 
-/// Checks that transforms and input targets match the model's inputs and targets, if all of these are known.
+/// Checks that transforms, input targets and windows match the model's inputs and targets, if all of these
+/// are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
-  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
-    check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
-  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
-    check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
+  if (!std::all_of(config.heads.begin(), config.heads.end(), has_loss)) return;
+  const std::vector<TensorSpec> inputs = config.graph.input_specs(), targets = config.targets();
+  check_transforms(config.dataset.transforms, inputs, targets, diagnostics);
+  check_input_targets(config.dataset, inputs, targets, diagnostics);
+  check_windows(config.dataset, inputs, targets, diagnostics);
 }
 
 /// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has

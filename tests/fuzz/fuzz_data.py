@@ -174,6 +174,13 @@ def formats(program, folder):
         Format("csv of blanks", {"a.csv": blanks},
                "csv: {file: a.csv, target: label, header: true, delimiter: whitespace, comment: '#', dates: {day: [days]}, "
                "amounts: price, indicators: true, fill: 0}", text=True),
+        Format("csv of time series", {"a.csv": b"day,site,load\n" + b"".join(
+                   b"2026-01-%02d,%s,%d\n" % (i // 2 + 1, b"ab"[i % 2:i % 2 + 1], i * 7 % 11) for i in range(40))},
+               "csv: {file: a.csv, target: load, header: true}, windows: {length: 3, horizon: 2, by: site, time: day}",
+               more=", validation: {split: {of: train, fraction: 0.2}}", shape="[3, 1]", units=2, loss=SQUARES, text=True),
+        Format("npy of time series", {"t.npy": npy("<f4", "(40,)", floats[:160]), "x.npy": npy("<f4", "(40, 3)", floats), "y.npy": npy_y},
+               "npy: {input: x.npy, target: y.npy}, windows: {length: 2, horizon: 3, time: t.npy}", shape="[2, 3]",
+               loss=SQUARES),
         Format("csv.gz", {"a.csv.gz": gzip.compress(plain, mtime=0)}, "csv: {file: a.csv.gz, target: -1}"),
         Format("npy", {"x.npy": npy("<f4", "(40, 3)", floats), "y.npy": npy_y}, "npy: {input: x.npy, target: y.npy}"),
         Format("npy, large integers", {"x.npy": npy("<i8", "(40, 3)", struct.pack("<120q", *bytes_)), "y.npy": npy_y},

@@ -15,7 +15,8 @@
 
 namespace dtrain {
 
-struct TextOptions;  // data/dataset_spec.h
+struct TextOptions;     // data/dataset_spec.h
+struct WindowsOptions;  // data/windows/windows_options.h
 
 /// The purpose for which files are opened.
 enum class FileUse {
@@ -36,6 +37,8 @@ struct ReadRequest {
   /// reader finds the facts.
   SourceFacts facts;
   FileUse use = FileUse::split;
+  /// If rows become windows: the columns that sort them, and whether csv inputs include the targets.
+  const WindowsOptions* windows = nullptr;
 
   /// Returns the path of a file.
   std::string find(const std::string& file_name) const;
@@ -52,9 +55,9 @@ enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Opens one column for each of the request's inputs and targets, in that order, all with the same number
-  /// of rows. Throws UserError for a file that is not in the expected format, with its path, and what was
-  /// expected and found.
+  /// Opens one column for each of the request's inputs and targets, in that order, then those that
+  /// request.windows names with `by` and `time`; all with the same number of rows. Throws UserError for a
+  /// file that is not in the expected format, with its path, and what was expected and found.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
@@ -63,13 +66,15 @@ class Reader {
   /// Returns the files that the reader's files refer to and that are also part of the data, such as the
   /// images that a table lists.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
-  /// Opens a file that is not in the configuration like the reader's own files: one column for each of the
-  /// request's inputs and targets. Returns nullopt if this reader does not support such files.
+  /// Opens a file that is not in the configuration like the reader's own files: with the columns of open().
+  /// Returns nullopt if this reader does not support such files.
   virtual std::optional<SourceColumns> open_other(const std::string& /*path*/, FileFormat /*format*/,
                                                   const TextOptions& /*text*/,
                                                   const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
+  /// Returns why rows of this reader cannot become windows with these options; "" if they can.
+  virtual std::string why_no_windows(const WindowsOptions& windows) const;
   /// Whether the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
   /// Whether the opened files have SourceColumns::weights.

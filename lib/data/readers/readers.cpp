@@ -44,6 +44,10 @@ std::vector<std::string> Reader::paths(const ReadRequest& request) const {
   return all;
 }
 
+std::string Reader::why_no_windows(const WindowsOptions&) const {
+  return "expected a reader of rows: csv, npy or hdf5";
+}
+
 void ReadRequest::fail(const std::string& message) const {
   throw UserError(message);
 }

@@ -23,12 +23,6 @@ uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
   return spec.facts.split_seed.value_or(spec.seed);
 }
 
-std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
-  for (const char* name : kSplitNames)
-    if (spec.find(name) == &split) return name;
-  return "";
-}
-
 /// Returns the class of each row in [from, to).
 std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs) {
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
@@ -57,7 +51,7 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
 
 std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& split, const CachedColumns& held,
                                    int64_t from, int64_t to, size_t inputs) {
-  const std::string of = split.drawn ? split.drawn->of : name_of_split(spec, split);
+  const std::string of = split.drawn ? split.drawn->of : spec.name_of(split);
   std::vector<Draw> draws;
   std::vector<double> labels;
   DrawnRows drawn{{}, "", seed_of_draws(spec, of)};

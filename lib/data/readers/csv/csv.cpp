@@ -20,6 +20,13 @@ class CsvReader final : public Reader {
   bool has_weights() const override { return options_.weight.has_value(); }
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
+  std::string why_no_windows(const WindowsOptions&) const override {
+    if (options_.weight) return "the csv reader's 'weight' is for samples of one row; remove it";
+    if (options_.id)
+      return "the csv reader's 'id' is for samples of one row; name the column in 'by' instead";
+    return "";
+  }
+
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
                                           const ReadRequest& request) const override {
     // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
@@ -42,6 +49,8 @@ class CsvReader final : public Reader {
     SourceColumns source(std::move(columns.parts));
     source.weights = columns.weights;
     source.names = columns.names;
+    for (const auto& key : {columns.series, columns.times})
+      if (key) source.columns.push_back(key);
     source.facts = planner->facts(columns);
     if (start.has_row_names)
       source.warnings.push_back(

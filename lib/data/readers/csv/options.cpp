@@ -30,6 +30,20 @@ struct OneOrListCodec {
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
 
+/// A single column is written without a list, as earlier versions did.
+template <>
+struct Codec<CsvTarget> : OneOrListCodec<CsvTarget> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvTarget& out,
+                    Diagnostics& diagnostics) {
+    if (!OneOrListCodec<CsvTarget>::parse(node, where, out, diagnostics)) return false;
+    return !out.empty() || report_unexpected(node, where, "a column or a list of columns", diagnostics);
+  }
+  static ConfigNode write(const CsvTarget& target) {
+    return target.size() == 1 ? Codec<CsvColumnRef>::write(target.front())
+                              : OneOrListCodec<CsvTarget>::write(target);
+  }
+};
+
 /// Numbers are kept as the text in which they are written.
 template <>
 struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
@@ -115,8 +129,9 @@ Schema<CsvOptions> make_csv_schema() {
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
   schema.required("file", &CsvOptions::file, "the file")
       .optional("target", &CsvOptions::target,
-                "the column of the only target; texts are class names, which are sorted and numbered from 0")
-      .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
+                "the column of the only target; texts are class names, which are sorted and numbered from 0; "
+                "or a list of columns of numbers, for an output with several numbers")
+      .optional("targets", &CsvOptions::targets, "the column or columns of each target, by output name")
       .optional("header", &CsvOptions::header,
                 "whether the first line holds the columns' names; in validation, test and prediction files "
                 "that also have a header, columns are found by name, in any order")

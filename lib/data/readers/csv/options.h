@@ -45,6 +45,9 @@ struct Codec<CsvColumnRef> {
 /// One field, or a list of them.
 struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
+/// The columns of a target: one, whose values may be classes; or several columns of numbers.
+struct CsvTarget : std::vector<CsvColumnRef> {};
+
 /// One text, or a list of them.
 struct CsvTexts : std::vector<std::string> {};
 
@@ -74,8 +77,8 @@ inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissi
 /// data.
 struct CsvOptions {
   std::string file;
-  std::optional<CsvColumnRef> target;
-  Named<CsvColumnRef> targets;
+  std::optional<CsvTarget> target;
+  Named<CsvTarget> targets;
   bool header = false;
   std::string delimiter = ",";
   CsvColumnRefs columns, drop, categories;

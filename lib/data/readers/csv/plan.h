@@ -72,6 +72,7 @@ struct CsvPlan {
   bool day_first = false;                    // for dates whose column leaves the order open
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
+  std::optional<size_t> series, time;        // indices of fields, for rows that become windows
   /// Appended to errors about text instead of a number; "": nothing.
   std::string advice;
 };
@@ -82,6 +83,8 @@ using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 struct CsvColumns {
   Columns parts;  // of the plan
   std::shared_ptr<const Column> weights, names;
+  /// Texts like `names`; and float64 numbers, which are days for a column of dates.
+  std::shared_ptr<const Column> series, times;
   std::map<size_t, std::vector<std::string>> categories;  // by field: tables that were used
   std::map<size_t, ColumnReading> readings;               // of the plan, completed
   int64_t left_out = 0;                                   // rows without a required value

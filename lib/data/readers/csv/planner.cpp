@@ -26,7 +26,7 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
-  const std::vector<size_t> targets = choose_targets();
+  const std::vector<std::vector<size_t>> targets = choose_targets();
   // If facts about the training file are known, they determine categories and readings.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
@@ -36,10 +36,39 @@ CsvPlan CsvPlanner::plan() {
   if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
-  for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
-  if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
+  for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
+  if (options_.missing_target == CsvMissingTarget::skip)
+    for (const auto& places : targets) plan_.required.insert(places.begin(), places.end());
   choose_weight_and_id();
+  if (request_.windows) choose_order();
   return std::move(plan_);
+}
+
+void CsvPlanner::choose_order() {
+  const WindowsOptions& windows = *request_.windows;
+  if (windows.by) plan_.series = place_of_order(*windows.by);
+  if (!windows.time) return;
+  plan_.time = place_of_order(*windows.time);
+  const std::string name = called(*plan_.time);
+  ColumnReading reading = reading_of(*plan_.time, name, false);
+  const CsvValues values(options_.format().notation);
+  if (is_first() && reading.dates.empty() && !values.number(start_.first[*plan_.time]))
+    reading.dates = {DatePart::days};
+  add_reading(*plan_.time, name, reading);
+}
+
+size_t CsvPlanner::place_of_order(const std::string& key) const {
+  if (is_other_file() && start_.names.empty() && width() != known_.fields.width)
+    throw UserError(fmt::format("{}: expected {} values per line as in the training file, found {}",
+                                start_.path, known_.fields.width, width()));
+  return place_of_key(key);
+}
+
+bool CsvPlanner::is_named_feature(size_t place) const {
+  return std::any_of(options_.dates.begin(), options_.dates.end(),
+                     [&](const auto& date) { return place_of_key(date.first) == place; }) ||
+         std::any_of(options_.categories.begin(), options_.categories.end(),
+                     [&](const CsvColumnRef& category) { return place_of(category) == place; });
 }
 
 void CsvPlanner::choose_weight_and_id() {
@@ -111,8 +140,15 @@ std::vector<size_t> CsvPlanner::all_others() const {
   const auto take = [&](const CsvColumnRef& field) {
     if (const auto place = find(field)) taken.insert(*place);
   };
-  if (options_.target) take(*options_.target);
-  for (const auto& [name, field] : options_.targets) take(field);
+  const WindowsOptions* windows = request_.windows;
+  if (!windows || !windows->has_past_targets()) {
+    if (options_.target)
+      for (const CsvColumnRef& field : *options_.target) take(field);
+    for (const auto& [name, target] : options_.targets)
+      for (const CsvColumnRef& field : target) take(field);
+  }
+  for (const auto* key : {windows ? &windows->by : nullptr, windows ? &windows->time : nullptr})
+    if (key && *key && !is_named_feature(place_of_order(**key))) taken.insert(place_of_order(**key));
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
   for (const CsvColumnRef& field : options_.drop) take(field);
@@ -213,17 +249,22 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
                   start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
 }
 
-std::vector<size_t> CsvPlanner::choose_targets() {
-  std::vector<size_t> places;
-  if (request_.targets.empty()) return places;
-  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
+std::vector<std::vector<size_t>> CsvPlanner::choose_targets() {
+  std::vector<std::vector<size_t>> all;
+  if (request_.targets.empty()) return all;
+  const auto targets = Binding<CsvTarget>{options_.target, options_.targets}.resolve(
       request_.targets, "target", "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
-  for (size_t i = 0; i < fields.size(); ++i)
-    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
-  if (!start_.names.empty())
-    for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
-  return places;
+  size_t next = 0;
+  for (const CsvTarget& target : targets) {
+    all.emplace_back();
+    for (const CsvColumnRef& field : target) {
+      all.back().push_back(place_of_target(field, next < known.size() ? known[next] : ""));
+      ++next;
+      if (!start_.names.empty()) fields_.targets.push_back(start_.names[all.back().back()]);
+    }
+  }
+  return all;
 }
 
 }  // namespace dtrain

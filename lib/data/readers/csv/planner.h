@@ -9,6 +9,7 @@
 
 #include "data/readers/csv/options.h"
 #include "data/readers/csv/table.h"
+#include "data/windows/windows_options.h"
 
 namespace dtrain {
 
@@ -69,10 +70,17 @@ class CsvPlanner {
   /// those of the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
-  std::vector<size_t> choose_targets();
+  /// Returns the columns of each target.
+  std::vector<std::vector<size_t>> choose_targets();
   /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
+  /// Chooses the columns of series and times for rows that become windows.
+  void choose_order();
+  /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
+  size_t place_of_order(const std::string& key) const;
+  /// Whether `dates` or `categories` make features of the column.
+  bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
   /// Returns the training file's name for a field, the i-th of all inputs.
@@ -98,7 +106,7 @@ class CsvPlanner {
   std::optional<double> fill_of(DType type) const;
   /// Returns the advice that messages give about a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
-  void add_target(size_t i, size_t place);
+  void add_target(const TensorSpec& target, const std::vector<size_t>& places);
 
   const CsvOptions& options_;
   const ReadRequest& request_;
@@ -108,6 +116,7 @@ class CsvPlanner {
   FieldNames fields_;                         // according to the options for this file
   std::set<size_t> categories_;               // fields listed in the option `categories`
   size_t inputs_done_ = 0;                    // fields of inputs added so far
+  size_t targets_done_ = 0;                   // the same of targets
   std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;

@@ -148,21 +148,26 @@ std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
                      options_.fill->written);
 }
 
-void CsvPlanner::add_target(size_t i, size_t place) {
-  const TensorSpec& target = request_.targets[i];
+void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>& places) {
   const std::string name = name_of_target(target);
   using When = CsvCategory::When;
   const DType type = csv_type(target);
+  const bool is_single = places.size() == 1;
   const auto& names = known_.fields.targets;
-  const ColumnReading reading = scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
-  if (known_.class_names.contains(name) || categories_.contains(place))
-    add_table(place, name, true, When::always);
-  else if (is_first() && !reading.amount)  // else the facts have the class names
-    add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
-  plan_.parts.push_back({{{place, {}}},
-                         type,
-                         true,
-                         fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)});
+  CsvPart part{
+      {}, type, is_single, fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)};
+  for (const size_t place : places) {
+    const size_t i = targets_done_++;
+    const ColumnReading reading =
+        scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
+    part.fields.push_back({place, {}});
+    if (!is_single) continue;  // several columns hold numbers
+    if (known_.class_names.contains(name) || categories_.contains(place))
+      add_table(place, name, true, When::always);
+    else if (is_first() && !reading.amount)  // else the facts have the class names
+      add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
+  }
+  plan_.parts.push_back(std::move(part));
 }
 
 }  // namespace dtrain

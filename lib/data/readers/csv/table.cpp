@@ -87,15 +87,19 @@ class Table {
       weights = make(*plan_.weight, {"weight", {}, DType::float32}, CsvDestination::Kind::weight);
     if (plan_.id) {
       const std::string title = start_.names.empty() ? "id" : start_.names[*plan_.id];
-      names = make(*plan_.id, {title, Shape{static_cast<int64_t>(longest_id_)}, DType::uint8},
-                   CsvDestination::Kind::text);
+      names = make_text(*plan_.id, title);
     }
+    std::optional<Making> series, times;
+    if (plan_.series) series = make_text(*plan_.series, text_.path());
+    if (plan_.time) times = make_times(*plan_.time);
     fill();
     text_.check();
     if (widen_parts()) return read_rows();
     for (Making& part : parts) columns.parts.push_back(finished(part));
     if (weights) columns.weights = finished(*weights);
     if (names) columns.names = finished(*names);
+    if (series) columns.series = finished(*series);
+    if (times) columns.times = finished(*times);
     for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
     columns.readings = plan_.readings;
     for (const CsvBlock& block : blocks_) columns.left_out += static_cast<int64_t>(block.left_out.size());
@@ -123,7 +127,8 @@ class Table {
   /// undecided facts about dates and indicators, the length of the longest id, and the rows to leave out.
   void survey() {
     CsvQuestions questions;
-    questions.id = plan_.id;
+    for (const auto& field : {plan_.id, plan_.series})
+      if (field) questions.lengths.insert(*field);
     for (const auto& [field, category] : plan_.categories)
       if (!category.values) questions.texts.insert(field);
     for (const auto& [field, reading] : plan_.readings) {
@@ -133,7 +138,7 @@ class Table {
     for (const size_t field : plan_.required) questions.required[field] = plan_.categories.contains(field);
     CsvAnswers answers;
     if (!questions.empty()) answers = survey_csv(text_, values_, width(), questions, blocks_);
-    longest_id_ = answers.longest_id;
+    longest_ = std::move(answers.longest);
     rows_ = blocks_.back().first_row + blocks_.back().kept();
     if (rows_ == 0) throw UserError(fmt::format("{}: expected rows with a target, found none", text_.path()));
     for (auto& [field, reading] : plan_.readings) {
@@ -217,16 +222,33 @@ class Table {
     return making;
   }
 
+  Making make_text(size_t field, const std::string& title) {
+    return make(field, {title, Shape{static_cast<int64_t>(longest_.at(field))}, DType::uint8},
+                CsvDestination::Kind::text);
+  }
+
+  /// Makes a column of numbers, or of days. An input may have other features of the same dates.
+  Making make_times(size_t field) {
+    using Kind = CsvDestination::Kind;
+    const ColumnReading* const reading = reading_of(field);
+    const bool are_dates = reading && !reading->dates.empty();
+    if (are_dates) time_reading_ = {.dates = {DatePart::days}, .form = reading->form};
+    return make(field, {text_.path(), {}, DType::float64}, are_dates ? Kind::dates : Kind::real);
+  }
+
   Making make(size_t field, TensorSpec spec, CsvDestination::Kind kind) {
     const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     Making making{std::move(spec), allocate_rows(bytes)};
-    destinations_.emplace(field, CsvDestination{.kind = kind,
-                                                .base = making.data.get(),
-                                                .stride = bytes,
-                                                .width = bytes,
-                                                .values = &values_,
-                                                .reading = reading_of(field),
-                                                .advice_for_gap = "each row must have one"});
+    destinations_.emplace(
+        field,
+        CsvDestination{.kind = kind,
+                       .dtype = making.spec.dtype,
+                       .base = making.data.get(),
+                       .stride = bytes,
+                       .width = bytes,
+                       .values = &values_,
+                       .reading = kind == CsvDestination::Kind::dates ? &time_reading_ : reading_of(field),
+                       .advice_for_gap = "each row must have one"});
     return making;
   }
 
@@ -258,7 +280,8 @@ class Table {
   std::map<size_t, CsvCategory> doubtful_;  // like CsvPlan::categories, for fields read as numbers so far
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
-  size_t longest_id_ = 1;
+  std::map<size_t, size_t> longest_;        // bytes of the longest text, by field of texts
+  ColumnReading time_reading_;              // of CsvPlan::time, if it is a column of dates
   std::map<size_t, CategoryTable> tables_;  // by field
   std::multimap<size_t, CsvDestination> destinations_;
   std::map<size_t, DigitLoss> losses_;  // by field

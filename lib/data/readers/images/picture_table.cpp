@@ -57,8 +57,9 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
   CsvOptions known;  // options of a csv reader
-  known.target = table.options.target;
-  known.targets = table.options.targets;
+  if (table.options.target) known.target = CsvTarget{{*table.options.target}};
+  for (const auto& [name, column] : table.options.targets)
+    known.targets.emplace_back(name, CsvTarget{{column}});
   known.weight = table.options.weight;
   std::optional<CsvPlanner> planner;
   read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
