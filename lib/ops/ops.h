@@ -22,9 +22,9 @@
 #include "ops/math/noise.h"
 #include "ops/math/optimizers.h"
 #include "ops/merging.h"
+#include "ops/positions.h"
 #include "ops/prelu.h"
 #include "ops/recurrence.h"
-#include "ops/rotary.h"
 #include "ops/specs.h"
 #include "ops/upsampling.h"
 

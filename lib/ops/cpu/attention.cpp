@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "ops/cpu/cpu_ops.h"
-#include "ops/math/rotary.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -141,26 +139,6 @@ class CpuAttention final : public Attention {
 
 std::unique_ptr<Attention> CpuOps::attention(const AttentionSpec& spec) {
   return std::make_unique<CpuAttention>(*this, spec);
-}
-
-void CpuOps::rotate_positions(const RotarySpec& spec, void* data, bool inverse, float* table) {
-  const int64_t pairs = spec.pairs(), entries = spec.positions * pairs;
-  constexpr int64_t kWorkOfEntry = 64;  // in elements: powers, cosines and sines are slow
-  parallel(threads_, entries, 1, kWorkOfEntry, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) math::rotary_table_entry(spec, i, table);
-  });
-  parallel(threads_, spec.samples * spec.positions, 1, spec.heads * spec.dim,
-           [&](int64_t begin, int64_t end, int) {
-             for (int64_t row = begin; row < end; ++row) {
-               const float *const cosines = table + row % spec.positions * pairs,
-                           *const sines = cosines + entries;
-               for (int64_t h = 0; h < spec.heads; ++h) {
-                 float *const x = f32(data) + row * spec.step + h * spec.dim, *const y = x + pairs;
-                 for (int64_t i = 0; i < pairs; ++i)
-                   math::rotate(cosines[i], inverse ? -sines[i] : sines[i], x[i], y[i]);
-               }
-             }
-           });
 }
 
 }  // namespace dtrain::cpu
