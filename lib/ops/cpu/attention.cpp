@@ -30,7 +30,8 @@ class CpuAttention final : public Attention {
     const int64_t tiles = (spec_.queries + AttentionTiles::kQueries - 1) / AttentionTiles::kQueries;
     const int64_t dst_step = spec_.heads * spec_.value_dim;
     each_part(spec_.batch * spec_.heads * tiles, args.scratch, [&](int64_t index, float* work) {
-      const int64_t tile = index % tiles, h = index / tiles % spec_.heads, sample = index / tiles / spec_.heads;
+      const int64_t tile = index % tiles, h = index / tiles % spec_.heads,
+                    sample = index / tiles / spec_.heads;
       const int64_t first = tile * AttentionTiles::kQueries;
       ops_.kernels().attention_forward(
           spec_, args.dropout,
@@ -83,8 +84,8 @@ class CpuAttention final : public Attention {
 
   /// Computes the gradients of every key_parts_-th tile of keys. If there are several parts, the gradients of
   /// the queries are summed in a separate array for each of them.
-  void backward_part(const BackwardArguments& args, int64_t sample, int64_t kv_head, int64_t part, float* sums,
-                     float* work) const {
+  void backward_part(const BackwardArguments& args, int64_t sample, int64_t kv_head, int64_t part,
+                     float* sums, float* work) const {
     const int64_t first_head = kv_head * spec_.group();
     const int64_t step = key_parts_ > 1 ? spec_.heads * spec_.key_dim : spec_.query_step();
     float* const diff_query =
@@ -104,8 +105,7 @@ class CpuAttention final : public Attention {
            .logsumexp = args.logsumexp + (sample * spec_.heads + first_head) * spec_.queries,
            .diff_query = diff_query,
            .diff_query_step = step,
-           .diff_key =
-               f32(args.diff_key) + sample * spec_.keys * spec_.key_step() + kv_head * spec_.key_dim,
+           .diff_key = f32(args.diff_key) + sample * spec_.keys * spec_.key_step() + kv_head * spec_.key_dim,
            .diff_value =
                f32(args.diff_value) + sample * spec_.keys * spec_.value_step() + kv_head * spec_.value_dim},
           work);

@@ -16,8 +16,8 @@ struct RotaryOptions {
   static const Schema<RotaryOptions>& schema() {
     static const auto schema =
         Schema<RotaryOptions>("Rotary position embeddings.")
-            .optional("base", &RotaryOptions::base,
-                      "pair i of n is rotated by position * base^(-i / n)", greater_than(0.0));
+            .optional("base", &RotaryOptions::base, "pair i of n is rotated by position * base^(-i / n)",
+                      greater_than(0.0));
     return schema;
   }
 };
@@ -139,8 +139,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   }
 
   void backward(const LayerArguments& args) override {
-    void *const attended = at(args.saved, kept_.attended),
-               *const diff_attended = at(args.scratch, gradients_.attended);
+    void *const attended = at(args.saved, kept_.attended), *const diff_attended =
+                                                               at(args.scratch, gradients_.attended);
     output_->backward(args, attended, args.diff_output(), diff_attended);
     attention_->backward({.query = part(args.saved, kept_, query_),
                           .key = part(args.saved, kept_, key_),
@@ -176,7 +176,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
 
   void add_arrays(ArrayOffsets& memory, int64_t attended, Arrays& arrays) const {
     const size_t element = bytes_of(ops_.compute_type());
-    for (const Projections& one : projections_) arrays.projected.push_back(memory.add(one.elements(), element));
+    for (const Projections& one : projections_)
+      arrays.projected.push_back(memory.add(one.elements(), element));
     arrays.attended = memory.add(attended, element);
   }
 
@@ -236,8 +237,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   AttentionSpec spec_;
   std::unique_ptr<Attention> attention_;
   std::unique_ptr<Projections> output_;
-  Arrays kept_;                        // in saved memory; in scratch memory if not training
-  Arrays gradients_;                   // in scratch memory
+  Arrays kept_;                       // in saved memory; in scratch memory if not training
+  Arrays gradients_;                  // in scratch memory
   size_t table_ = 0, operation_ = 0;  // in scratch memory
 };
 
@@ -304,9 +305,9 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   bool heads_fit(const TensorSpec& query, const ReportError& report_error) const {
     const int64_t heads = options_.num_heads, width = query.shape[1];
     if (!options_.key_dim && width % heads != 0) {
-      report_error(fmt::format(
-          "num_heads {} does not divide the width {} of '{}'; change num_heads, or give key_dim", heads,
-          width, query.name));
+      report_error(
+          fmt::format("num_heads {} does not divide the width {} of '{}'; change num_heads, or give key_dim",
+                      heads, width, query.name));
       return false;
     }
     const int64_t kv_heads = options_.num_key_value_heads.value_or(heads);

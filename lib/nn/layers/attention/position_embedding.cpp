@@ -23,13 +23,12 @@ struct PositionEmbeddingOptions {
 
   static const Schema<PositionEmbeddingOptions>& schema() {
     using O = PositionEmbeddingOptions;
-    static const auto schema =
-        Schema<O>("Adds a trained vector for each position of a sequence.")
-            .example("{sequence_length: 128}")
-            .required("sequence_length", &O::sequence_length,
-                      "number of vectors: the largest number of positions", extent())
-            .optional("initializer", &O::initializer, "initial values of the vectors")
-            .details({"initializer"});
+    static const auto schema = Schema<O>("Adds a trained vector for each position of a sequence.")
+                                   .example("{sequence_length: 128}")
+                                   .required("sequence_length", &O::sequence_length,
+                                             "number of vectors: the largest number of positions", extent())
+                                   .optional("initializer", &O::initializer, "initial values of the vectors")
+                                   .details({"initializer"});
     return schema;
   }
 };

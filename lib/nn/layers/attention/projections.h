@@ -55,8 +55,7 @@ class Projections {
     forward_ = ops_.matmul({.m = rows_, .n = width_, .k = inputs_, .bias = use_bias, .activation = {}});
     size_t product = forward_->scratch_bytes();
     if (request.training && needs_diff_x) {
-      by_input_ =
-          ops_.matmul({.m = rows_, .n = inputs_, .k = width_, .transpose_b = true, .activation = {}});
+      by_input_ = ops_.matmul({.m = rows_, .n = inputs_, .k = width_, .transpose_b = true, .activation = {}});
       product = std::max(product, by_input_->scratch_bytes());
     }
     if (trains_parameters(request)) {
@@ -131,8 +130,8 @@ class Projections {
     by_kernel_->run(x, diff_y, nullptr, kernels, at(args, product_));
     float* biases = nullptr;
     if (use_bias_) {
-      biases = separate ? args.diff_parameters[parts_[0].kernel + 1]
-                        : static_cast<float*>(at(args, diff_bias_));
+      biases =
+          separate ? args.diff_parameters[parts_[0].kernel + 1] : static_cast<float*>(at(args, diff_bias_));
       ops_.column_sum(biases, diff_y, rows_, width_);
     }
     if (separate) return;
@@ -140,10 +139,9 @@ class Projections {
     const auto units = static_cast<int64_t>(sizeof(float) / bytes_of(ops_.compute_type()));
     int64_t column = 0;
     for (const Part& part : parts_) {
-      ops_.copy_block(args.diff_parameters[part.kernel], part.width * units, kernels + column,
-                      width_ * units, inputs_, part.width * units);
-      if (use_bias_)
-        ops_.scale_add(args.diff_parameters[part.kernel + 1], biases + column, 1, 0, part.width);
+      ops_.copy_block(args.diff_parameters[part.kernel], part.width * units, kernels + column, width_ * units,
+                      inputs_, part.width * units);
+      if (use_bias_) ops_.scale_add(args.diff_parameters[part.kernel + 1], biases + column, 1, 0, part.width);
       column += part.width;
     }
   }

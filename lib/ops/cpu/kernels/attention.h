@@ -21,8 +21,8 @@ constexpr int64_t kProductLanes = 4;
 constexpr int kProductRows = 6;
 #endif
 using ProductVector = float __attribute__((vector_size(kProductLanes * sizeof(float))));
-using UnalignedProductVector = float
-    __attribute__((vector_size(kProductLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+using UnalignedProductVector =
+    float __attribute__((vector_size(kProductLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
 /// c = a b, or c += a b, of [rows, columns]; `columns` is a multiple of kLanes. Element (r, k) of a is
 /// a[r * a_row + k * a_step].
@@ -51,8 +51,8 @@ void multiply_block(const TileProduct& p, int64_t row, int64_t column) {
   }
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      auto& c = *reinterpret_cast<UnalignedProductVector*>(p.c + (row + r) * p.c_row + column +
-                                                           v * kProductLanes);
+      auto& c =
+          *reinterpret_cast<UnalignedProductVector*>(p.c + (row + r) * p.c_row + column + v * kProductLanes);
       c = p.adds ? c + sums[r][v] : sums[r][v];
     }
   }
@@ -93,7 +93,8 @@ struct TileRow {
 
 /// Writes dst[c, i] = scale * src[i, c] for `count` rows of `columns` elements; the other columns of dst
 /// become 0.
-void transpose_queries(const float* src, int64_t step, int64_t count, int64_t columns, float scale, float* dst) {
+void transpose_queries(const float* src, int64_t step, int64_t count, int64_t columns, float scale,
+                       float* dst) {
   for (int64_t c = 0; c < columns; ++c) {
     float* const to = dst + c * kTileQueries;
     for (int64_t i = 0; i < count; ++i) to[i] = src[i * step + c] * scale;
@@ -141,8 +142,8 @@ void dropout_factors(const AttentionSpec& spec, const AttentionHead& head, const
                      const TilePlace& place, float* factors) {
   const float rate = spec.dropout, kept = 1.0f / (1.0f - rate);
   const auto heads = static_cast<uint64_t>(spec.heads);
-  const auto row = static_cast<uint64_t>(spec.first_query + place.query) * heads +
-                   static_cast<uint64_t>(head.index);
+  const auto row =
+      static_cast<uint64_t>(spec.first_query + place.query) * heads + static_cast<uint64_t>(head.index);
   const uint64_t step = *dropout.step;
   for (int64_t j = 0; j < place.key_count; j += 4) {
     float* const to = factors + j * kTileQueries;
@@ -234,14 +235,14 @@ void attention_forward(const AttentionSpec& spec, const AttentionDropout& dropou
   }
   float* const dst = part.dst + part.first * dst_step;
   for (int64_t c = 0; c < spec.value_dim; ++c)
-    for (int64_t i = 0; i < part.count; ++i)
-      dst[i * dst_step + c] = sums[c * kTileQueries + i] * factor.v[i];
+    for (int64_t i = 0; i < part.count; ++i) dst[i * dst_step + c] = sums[c * kTileQueries + i] * factor.v[i];
 }
 
 /// A thread's work memory in attention_backward().
 struct BackwardWork {
   BackwardWork(const AttentionSpec& spec, float* work) {
-    const int64_t keys = AttentionTiles::padded(spec.key_dim), values = AttentionTiles::padded(spec.value_dim);
+    const int64_t keys = AttentionTiles::padded(spec.key_dim),
+                  values = AttentionTiles::padded(spec.value_dim);
     const auto next = [&](int64_t floats) {
       float* const begin = work;
       work += floats;
@@ -316,7 +317,8 @@ void attention_backward_tile(const AttentionSpec& spec, const AttentionDropout& 
     }
     dots.v[i] = dot;
   }
-  const float *const key = head.key + place.key * key_step, *const value = head.value + place.key * value_step;
+  const float *const key = head.key + place.key * key_step, *const value =
+                                                                head.value + place.key * value_step;
   multiply_tile({keys, kTileQueries, spec.key_dim, key, key_step, 1, work.query, kTileQueries, work.weights,
                  kTileQueries});
   multiply_tile({keys, kTileQueries, spec.value_dim, value, value_step, 1, work.diff_dst, kTileQueries,

@@ -25,7 +25,9 @@ struct AttentionTiles {
   /// padded to it.
   static constexpr int64_t kLanes = 16;
 
-  DTRAIN_HOST_DEVICE static int64_t padded(int64_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
+  DTRAIN_HOST_DEVICE static int64_t padded(int64_t columns) {
+    return (columns + kLanes - 1) / kLanes * kLanes;
+  }
   DTRAIN_HOST_DEVICE static int64_t forward_floats(const AttentionSpec& spec) {
     return kQueries * (spec.key_dim + spec.value_dim) + 2 * kKeys * kQueries;
   }
@@ -46,12 +48,12 @@ struct AttentionQueries {
 /// Up to kKeys keys of a head of keys and values, with all queries that see them. Gradients of these keys are
 /// written; gradients of the queries are added to diff_query.
 struct AttentionKeys {
-  AttentionHead head;         ///< query and index: of the first head of the group
-  int64_t first, count;       ///< index of the first key; number of keys
-  const float *dst, *diff_dst;  ///< of the group's first head
-  const float* logsumexp;       ///< [group, queries]
-  float* diff_query;            ///< of the group's first head
-  int64_t diff_query_step;      ///< from one position to the next
+  AttentionHead head;            ///< query and index: of the first head of the group
+  int64_t first, count;          ///< index of the first key; number of keys
+  const float *dst, *diff_dst;   ///< of the group's first head
+  const float* logsumexp;        ///< [group, queries]
+  float* diff_query;             ///< of the group's first head
+  int64_t diff_query_step;       ///< from one position to the next
   float *diff_key, *diff_value;  ///< of the head's first key
 };
 
