@@ -47,6 +47,8 @@ const Registry<Layer>& registry<Layer>() {
     add_lstm(t);
     add_gru(t);
     add_simple_rnn(t);
+    add_multi_head_attention(t);
+    add_position_embedding(t);
     return t;
   }();
   return table;

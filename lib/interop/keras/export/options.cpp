@@ -55,7 +55,7 @@ Json keras_options(const ConfigNode& options) {
   Json config = Json::object();
   if (options.is_null()) return config;
   for (const auto& [key, value] : options.entries()) {
-    if (key.text().ends_with("_initializer"))
+    if (key.text().ends_with("initializer"))
       config.set(key.text(), keras_initializer(value));
     else if (key.text() == "activation")
       config.set(key.text(), keras_function(value));

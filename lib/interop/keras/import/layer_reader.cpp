@@ -222,9 +222,9 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
       continue;
     }
     if (value.is_null()) continue;
-    ConfigNode option = key.ends_with("activation")     ? activation(value)
-                        : key.ends_with("_initializer") ? initializer(key, value)
-                                                        : config_of_json(value);
+    ConfigNode option = key.ends_with("activation")    ? activation(value)
+                        : key.ends_with("initializer") ? initializer(key, value)
+                                                       : config_of_json(value);
     if (option.is_sequence())
       if (const Json* number = single_number(value);
           number && key != "target_shape" && key != "dims" && key != "data_format")

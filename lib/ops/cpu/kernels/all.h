@@ -4,6 +4,7 @@
 // instruction set's version, which would then run on a CPU that lacks that instruction set.
 #pragma once
 
+#include "ops/cpu/kernels/attention.h"
 #include "ops/cpu/kernels/channels.h"
 #include "ops/cpu/kernels/elementwise.h"
 #include "ops/cpu/kernels/groups.h"

@@ -7,6 +7,7 @@
 
 #include "base/host_device.h"
 #include "base/philox.h"
+#include "ops/cpu/kernels/attention_tiles.h"
 #include "ops/math/inverse_norm.h"
 #include "ops/math/optimizers.h"
 #include "ops/math/recurrence.h"
