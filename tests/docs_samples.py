@@ -142,6 +142,8 @@ def write_texts(folder):
         (folder / "reviews" / kind).mkdir(parents=True)
         for i in range(12):
             (folder / "reviews" / kind / f"{i}.txt").write_text(f"{word} {sentence()}")
+    write_csv(folder / "reviews.csv", ["review", "label"],
+              [[f"{'great' if i % 2 else 'awful'} {sentence()}", "good" if i % 2 else "bad"] for i in range(24)])
 
 
 def sample_folder(name):

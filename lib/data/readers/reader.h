@@ -79,6 +79,10 @@ class Reader {
   /// samples after each one have values in common with it. Splits then take the end of the samples instead of
   /// a random draw. Returns nullopt for independent samples.
   virtual std::optional<int64_t> overlap() const { return std::nullopt; }
+  /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
+  virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
+    return std::vector<std::optional<int64_t>>(inputs.size());
+  }
   /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
   /// Returns how the reader reads delimited text; nullopt if it reads other files.

@@ -84,6 +84,10 @@ class TextReader final : public Reader {
     return (*options_.sequence_length - 1) / stride();
   }
 
+  std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const override {
+    return std::vector<std::optional<int64_t>>(inputs.size(), options_.ids());
+  }
+
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
                                           const ReadRequest& request) const override {
     const bool is_folder = file_type(path) == FileType::directory;
