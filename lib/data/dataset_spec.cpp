@@ -30,6 +30,12 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
     if (!other || other->drawn)
       diagnostics.error(split->mark,
                         fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
+    else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
+      diagnostics.error(
+          split->mark,
+          fmt::format("split: the samples of '{}' are parts of one text, so '{}' is taken from its "
+                      "end; expected neither 'stratify' nor 'seed'",
+                      of, name));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
       diagnostics.error(
           split->mark,

@@ -100,6 +100,16 @@ bool ModelEnds::is_open() const {
                      [](const auto& one) { return !one.open_units.is_null(); });
 }
 
+const GraphNode* Graph::reader_of_indices(int input) const {
+  const GraphNode* reader = nullptr;
+  for (const GraphNode& node : nodes) {
+    const bool reads = node.layer && !node.inputs.empty() && node.inputs[0] == ValueRef{input};
+    if (!reads || !node.layer->indices()) continue;
+    if (!reader || *node.layer->indices() < *reader->layer->indices()) reader = &node;
+  }
+  return reader;
+}
+
 ConfigNode write_model(const Graph& graph) {
   std::vector<ConfigNode::Entry> inputs;
   std::vector<ConfigNode> layers;

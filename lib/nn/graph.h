@@ -96,6 +96,9 @@ struct Graph {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
+  /// Returns the layer that reads the model input `input` (a node) as indices; of several, the one with the
+  /// smallest limit (Layer::indices). Null if there is none.
+  const GraphNode* reader_of_indices(int input) const;
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).
   bool is_synchronized() const;

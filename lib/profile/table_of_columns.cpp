@@ -46,7 +46,7 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
     case Use::feature:
       if (planned.meaning == ColumnMeaning::categories)
         return format_plural(static_cast<int64_t>(column.values.size()), "feature") + " of 0 and 1";
-      return feature_of(plan, table, place);
+      return planned.meaning == ColumnMeaning::free_text ? "its words" : feature_of(plan, table, place);
   }
   return "";
 }

@@ -133,6 +133,19 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
                     name, list_of(table, determined), kAdvice));
 }
 
+/// Makes the column of free text with the most words the only feature.
+void choose_text(const TableProfile& table, TablePlan& plan) {
+  std::optional<size_t> longest;
+  for (size_t i = 0; i < plan.columns.size(); ++i) {
+    const ColumnRole& column = plan.columns[i];
+    if (column.use != Use::left_out || column.meaning != ColumnMeaning::free_text) continue;
+    if (!longest || table.columns[i].words > table.columns[*longest].words) longest = i;
+  }
+  if (!longest) return;
+  plan.columns[*longest].use = Use::feature;
+  plan.columns[*longest].why = "";
+}
+
 void check_rows(const TableProfile& table) {
   constexpr int64_t kLeast = 10;
   if (table.rows < kLeast)
@@ -168,6 +181,11 @@ std::vector<size_t> TablePlan::features(ColumnMeaning meaning) const {
   return found;
 }
 
+std::optional<size_t> TablePlan::text() const {
+  const std::vector<size_t> texts = features(ColumnMeaning::free_text);
+  return texts.empty() ? std::nullopt : std::optional(texts.front());
+}
+
 std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
   constexpr int64_t kShare = 20;
   std::vector<size_t> found = places(Use::feature);
@@ -192,6 +210,7 @@ TablePlan plan_table(const TableProfile& table, const std::string& path, const s
   warn_of_odd_numbers(table, plan);
   if (plan.series) return plan;  // the past of the target is a feature
   settle_giveaways(table, plan);
+  if (plan.places(Use::feature).empty()) choose_text(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;
   throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +
                   table_of_columns(table, plan));

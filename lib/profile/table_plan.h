@@ -28,6 +28,8 @@ struct TablePlan {
   std::vector<size_t> places(ColumnRole::Use use) const;
   /// Returns the features with this meaning.
   std::vector<size_t> features(ColumnMeaning meaning) const;
+  /// Returns the column of free text, if it is the only feature.
+  std::optional<size_t> text() const;
   /// Returns the numeric features with missing values in at least a twentieth of the rows. An additional
   /// indicator feature marks these rows.
   std::vector<size_t> indicators(const TableProfile& table) const;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/load/load.h"
+#include "data/readers/reader.h"
 #include "run/auto_widths.h"
 #include "run/heads.h"
 #include "run/monitors.h"
@@ -210,6 +211,23 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   check_windows(config.dataset, inputs, targets, diagnostics);
 }
 
+/// Reports splits with text that has more tokens than a layer of the model has vectors.
+void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = config.dataset.find(name);
+    if (!split || split->drawn) continue;
+    const auto ids = split->reader->token_ids(config.graph.input_specs());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const GraphNode* const layer = config.graph.reader_of_indices(config.graph.inputs[i]);
+      if (!ids[i] || !layer || *layer->layer->indices() >= *ids[i]) continue;
+      diagnostics.error(split->mark,
+                        fmt::format("{}: its text has up to {} different tokens, but '{}' takes {}; set its "
+                                    "input_dim to {}, or a smaller vocabulary",
+                                    name, *ids[i], layer->name, *layer->layer->indices(), *ids[i]));
+    }
+  }
+}
+
 /// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
 /// no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
@@ -240,6 +258,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.dataset.seed = static_cast<uint64_t>(config.seed);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+  if (dataset_known && graph) check_token_ids(config, diagnostics);
   set_row_weights(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));

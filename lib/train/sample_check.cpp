@@ -51,14 +51,9 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
 
 /// Returns the layer that takes this input as indices with the smallest limit; nullopt if no layer does.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
-  std::optional<Consumer> consumer;
-  for (const GraphNode& node : graph.nodes) {
-    const std::optional<int64_t> indices = node.layer ? node.layer->indices() : std::nullopt;
-    if (!indices || node.inputs[0] != ValueRef{input}) continue;
-    const auto most = static_cast<double>(*indices - 1);
-    if (!consumer || most < consumer->bounds.most) consumer = Consumer{node.name, {0, most}};
-  }
-  return consumer;
+  const GraphNode* const reader = graph.reader_of_indices(input);
+  if (!reader) return std::nullopt;
+  return Consumer{reader->name, {0, static_cast<double>(*reader->layer->indices() - 1)}};
 }
 
 /// Returns the consumer of a column; nullopt if it accepts any value.

@@ -39,6 +39,9 @@ struct ReadRequest {
   FileUse use = FileUse::split;
   /// If rows become windows: the columns that sort them, and whether csv inputs include the targets.
   const WindowsOptions* windows = nullptr;
+  /// For readers with an overlap(): the fraction at the end of the samples that other splits take, from which
+  /// nothing may be learned.
+  double held_out = 0;
 
   /// Returns the path of a file.
   std::string find(const std::string& file_name) const;
@@ -77,6 +80,14 @@ class Reader {
   virtual std::string why_no_windows(const WindowsOptions& windows) const;
   /// Whether the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
+  /// Returns, for samples that are consecutive parts of a whole, such as windows of a text, how many of the
+  /// samples after each one have values in common with it. Splits then take the end of the samples instead of
+  /// a random draw. Returns nullopt for independent samples.
+  virtual std::optional<int64_t> overlap() const { return std::nullopt; }
+  /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
+  virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
+    return std::vector<std::optional<int64_t>>(inputs.size());
+  }
   /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
   /// Returns how the reader reads delimited text; nullopt if it reads other files.
@@ -97,5 +108,6 @@ void add_cifar10(Registry<Reader>& table);
 void add_synthetic(Registry<Reader>& table);
 void add_images(Registry<Reader>& table);
 void add_webdataset(Registry<Reader>& table);
+void add_text(Registry<Reader>& table);
 
 }  // namespace dtrain

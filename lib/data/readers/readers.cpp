@@ -19,6 +19,7 @@ const Registry<Reader>& registry<Reader>() {
     add_synthetic(all);
     add_images(all);
     add_webdataset(all);
+    add_text(all);
     return all;
   }();
   return table;

@@ -74,6 +74,7 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
     for (const TensorSpec& one : *wanted)
       key.source += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
   if (request.windows) key.source += request.windows->columns_read();
+  if (request.held_out > 0) key.source += fmt::format("held out {}\n", request.held_out);
   if (key.rows) key.source += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
   for (const std::string& path : source.paths) key.source += path + "\n";
   key.identity = key.source;
@@ -118,6 +119,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
       spec.root, split.mark, before_transforms(inputs, false, spec.transforms), {}, spec.facts.source};
   request.targets = before_transforms(split.targets_to_read(targets), true, spec.transforms);
   request.windows = split.windows ? &*split.windows : nullptr;
+  if (split.reader->overlap()) request.held_out = held_out_fraction(spec, split);
   DataSource source;
   const auto held = at_place(split.mark, [&] {
     source.reader = identifying_options(split);
@@ -140,7 +142,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   } else if (auto drawn = draw_rows(spec, split, *held, source.from, source.to, inputs.size())) {
     source.rows = std::move(drawn->rows);
     source.drawn = std::move(drawn->words);
-    source.facts.split_seed = drawn->seed;
+    if (drawn->seed) source.facts.split_seed = drawn->seed;
   }
   ColumnPlanner planner(spec, *held, source, split.mark,
                         is_training ? Purpose::training : Purpose::evaluation);

@@ -4,6 +4,8 @@
 #include "data/dataset_spec.h"
 #include "data/readers/csv/planner.h"
 #include "data/readers/open_any.h"
+#include "data/readers/text/samples.h"
+#include "data/text/make_tokenizer.h"
 
 namespace dtrain {
 
@@ -18,6 +20,14 @@ class CsvReader final : public Reader {
   }
   std::vector<std::string> files() const override { return {options_.file}; }
   bool has_weights() const override { return options_.weight.has_value(); }
+  std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const override {
+    std::vector<std::optional<int64_t>> ids;
+    for (const TensorSpec& input : inputs) {
+      const std::string* key = text_of_input(options_, inputs, input);
+      ids.push_back(key ? std::optional(options_.text.find(*key)->ids()) : std::nullopt);
+    }
+    return ids;
+  }
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
   std::string why_no_windows(const WindowsOptions&) const override {
@@ -31,6 +41,7 @@ class CsvReader final : public Reader {
                                           const ReadRequest& request) const override {
     // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
+    if (is_plain_text(path, text, request)) return open_lines(path, request);
     CsvFormat as = options_.format();
     if (text.header) as.header = text.header;
     if (text.delimiter) as.delimiter = *text.delimiter;
@@ -38,6 +49,21 @@ class CsvReader final : public Reader {
   }
 
  private:
+  /// Whether a file has one text in each line, for a model of texts alone: it is given for predictions, and
+  /// its name ends in .txt.
+  static bool is_plain_text(const std::string& path, const TextOptions& text, const ReadRequest& request) {
+    return request.use == FileUse::prediction && path.ends_with(".txt") && !text.header && !text.delimiter &&
+           request.inputs.size() == 1 && request.facts.tokens.size() == 1;
+  }
+
+  static SourceColumns open_lines(const std::string& path, const ReadRequest& request) {
+    const auto tokenizer = make_tokenizer(request.facts.tokens.begin()->second);
+    SourceColumns source(
+        {column_of_tokens(samples_of_lines(path), *tokenizer, request.inputs[0].shape.elements())});
+    source.facts = request.facts;
+    return source;
+  }
+
   SourceColumns open_path(const std::string& path, const CsvFormat& format,
                           const ReadRequest& request) const {
     CsvStart start;  // the planner keeps a reference to it

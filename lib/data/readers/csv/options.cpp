@@ -1,5 +1,6 @@
 #include "data/readers/csv/options.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -183,6 +184,10 @@ Schema<CsvOptions> make_csv_schema() {
       .optional("comment", &CsvOptions::comment,
                 "the character that begins a comment, which ends with its line. Default: none",
                 optional_character())
+      .optional(
+          "text", &CsvOptions::text,
+          "columns of text, and how each becomes the ids of its tokens, in an int32 input: the input of "
+          "the column's name, or that names it in 'inputs', or the model's only input")
       .rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
@@ -208,13 +213,56 @@ char csv_delimiter(const std::string& text) {
 }
 
 CsvFormat CsvOptions::format() const {
-  const auto character = [](const std::optional<std::string>& text) {
-    return text ? std::optional((*text)[0]) : std::nullopt;
+  const auto character = [](const std::optional<std::string>& written) {
+    return written ? std::optional((*written)[0]) : std::nullopt;
   };
   return {csv_delimiter(delimiter),
           header,
           character(comment),
           {character(decimal).value_or('.'), character(thousands), na_values}};
+}
+
+const Schema<CsvTextColumn>& CsvTextColumn::schema() {
+  static const auto all = [] {
+    Schema<CsvTextColumn> schema("How a column of text becomes the ids of its tokens.");
+    add_token_fields(schema);
+    schema.optional("length", &CsvTextColumn::length,
+                    "the number of tokens of a sample; longer texts are cut, shorter ones get id 0 at their "
+                    "end. If not given, that of the model's input",
+                    between<std::optional<int64_t>>(1, INT32_MAX));
+    return schema;
+  }();
+  return all;
+}
+
+const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
+                                 const TensorSpec& input) {
+  const auto key_of = [&](const std::string& name) {
+    const auto found = std::find_if(options.text.begin(), options.text.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    return found == options.text.end() ? nullptr : &found->first;
+  };
+  const auto named = [&](const TensorSpec& one) -> const std::string* {
+    if (const CsvColumnRefs* columns = options.inputs.find(one.name)) {
+      if (columns->size() != 1) return nullptr;
+      const CsvColumnRef& column = columns->front();
+      return key_of(column.index ? std::to_string(*column.index) : column.name);
+    }
+    return key_of(one.name);
+  };
+  if (const std::string* key = named(input)) return key;
+  const auto is_left = [&](const TensorSpec& one) {
+    return one.dtype == DType::int32 && !options.inputs.find(one.name) && !named(one);
+  };
+  if (!is_left(input) || std::count_if(inputs.begin(), inputs.end(), is_left) != 1) return nullptr;
+  std::vector<const std::string*> left;
+  for (const auto& [key, column] : options.text)
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& one) {
+          const std::string* taken = named(one);
+          return taken && *taken == key;
+        }))
+      left.push_back(&key);
+  return left.size() == 1 ? left.front() : nullptr;
 }
 
 const Schema<CsvOptions>& csv_schema() {

@@ -10,6 +10,7 @@
 #include "data/columns/column_reading.h"
 #include "data/readers/binding.h"
 #include "data/readers/csv/table.h"
+#include "data/text/token_options.h"
 
 namespace dtrain {
 
@@ -73,6 +74,13 @@ template <>
 inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
                                                                        {CsvMissingTarget::skip, "skip"}};
 
+/// A column of text that becomes the ids of its tokens.
+struct CsvTextColumn : TokenOptions {
+  std::optional<int64_t> length;  // of a row; unset: that of the model's input
+
+  static const Schema<CsvTextColumn>& schema();
+};
+
 /// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
 /// data.
 struct CsvOptions {
@@ -93,11 +101,17 @@ struct CsvOptions {
   std::optional<CsvIndicators> indicators;
   CsvTexts na_values;
   std::optional<std::string> decimal, thousands, comment;
+  Named<CsvTextColumn> text;
 
   CsvFormat format() const;
 };
 
 const Schema<CsvOptions>& csv_schema();
+/// Returns the key of the text column that an input reads: the column that `inputs` names for it; the column
+/// of the input's name; or the only column that is left, for the only int32 input that is left. Null if the
+/// input reads no text.
+const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
+                                 const TensorSpec& input);
 /// Checks that a delimiter is one character, or "whitespace".
 Check<std::string> csv_delimiter_check();
 /// Returns the value of CsvFormat::delimiter for a text that passes the check.

@@ -30,6 +30,7 @@ CsvPlan CsvPlanner::plan() {
   // If facts about the training file are known, they determine categories and readings.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
+    check_texts(inputs);
     choose_readings();
   }
   plan_.day_first = options_.dayfirst.value_or(false);
@@ -99,6 +100,7 @@ SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   for (const auto& [field, name] : reading_names_)
     if (const ColumnReading& reading = columns.readings.at(field); reading != ColumnReading())
       facts.readings.try_emplace(name, reading);
+  for (const auto& [field, name] : token_names_) facts.tokens.try_emplace(name, columns.tokens.at(field));
   for (const auto& [input, fills] : fills_) {
     auto& all = facts.fills[input];
     all.clear();
@@ -154,6 +156,7 @@ std::vector<size_t> CsvPlanner::all_others() const {
   for (const CsvColumnRef& field : options_.drop) take(field);
   for (const auto& [name, fields] : options_.inputs)
     for (const CsvColumnRef& field : fields) take(field);
+  for (const auto& [key, column] : options_.text) taken.insert(place_of_key(key));
   if (start_.has_row_names) taken.insert(0);
   std::vector<size_t> all;
   for (size_t i = 0; i < width(); ++i)
@@ -178,6 +181,8 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
   for (const TensorSpec& input : request_.inputs) {
     if (const CsvColumnRefs* named = options_.inputs.find(input.name)) {
       all.push_back(places(*named));
+    } else if (const std::string* text = text_of_input(options_, request_.inputs, input)) {
+      all.push_back({place_of_key(*text)});
     } else if (++unnamed > 1) {
       request_.fail(fmt::format("nothing is read for the model's '{}'; give 'inputs: {{{}: [...]}}'",
                                 input.name, input.name));
@@ -191,10 +196,14 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
 std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
   std::vector<size_t> counts;
   size_t named = 0;
-  for (const auto& [name, fields] : options_.inputs) named += fields.size();
+  const auto count_of = [&](const TensorSpec& input) -> size_t {  // 0 for all other columns
+    if (const CsvColumnRefs* fields = options_.inputs.find(input.name)) return fields->size();
+    return text_of_input(options_, request_.inputs, input) ? 1 : 0;
+  };
+  for (const TensorSpec& input : request_.inputs) named += count_of(input);
   for (const TensorSpec& input : request_.inputs) {
-    const CsvColumnRefs* fields = options_.inputs.find(input.name);
-    counts.push_back(fields ? fields->size() : total - std::min(total, named));
+    const size_t count = count_of(input);
+    counts.push_back(count > 0 ? count : total - std::min(total, named));
   }
   return counts;
 }

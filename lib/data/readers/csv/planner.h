@@ -100,6 +100,13 @@ class CsvPlanner {
   /// messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
+  /// Adds an input that consists of the tokens of one column.
+  void add_text(const TensorSpec& input, size_t place, const std::string& name);
+  bool is_text(size_t place, const std::string& name) const;
+  /// Returns the options of a column of text, named `name` in the facts; null if the options have none.
+  const CsvTextColumn* text_column(size_t place, const std::string& name) const;
+  /// Throws UserError if no input reads one of the columns of text.
+  void check_texts(const std::vector<std::vector<size_t>>& inputs) const;
   bool is_category(size_t place, const std::string& name) const;
   /// Returns the value of 'fill' for an input of this type; nullopt if it does not fit. A fitted fill is
   /// computed later, so it is NaN here.
@@ -120,6 +127,7 @@ class CsvPlanner {
   std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
+  std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
 };
 

@@ -16,6 +16,7 @@
 #include "data/readers/csv/refusal.h"
 #include "data/readers/csv/start.h"
 #include "data/readers/csv/survey.h"
+#include "data/text/make_tokenizer.h"
 
 namespace dtrain {
 
@@ -81,7 +82,8 @@ class Table {
     survey();
     CsvColumns columns;
     std::vector<Making> parts;
-    for (const CsvPart& part : plan_.parts) parts.push_back(make_part(part));
+    for (const CsvPart& part : plan_.parts)
+      parts.push_back(part.tokens > 0 ? make_tokens(part) : make_part(part));
     std::optional<Making> weights, names;
     if (plan_.weight)
       weights = make(*plan_.weight, {"weight", {}, DType::float32}, CsvDestination::Kind::weight);
@@ -102,6 +104,7 @@ class Table {
     if (times) columns.times = finished(*times);
     for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
     columns.readings = plan_.readings;
+    for (const auto& [field, text] : plan_.texts) columns.tokens[field] = text.tokenizer->learned();
     for (const CsvBlock& block : blocks_) columns.left_out += static_cast<int64_t>(block.left_out.size());
     return columns;
   }
@@ -135,6 +138,8 @@ class Table {
       if (!reading.dates.empty() && !reading.form) questions.dates.insert(field);
       if (!reading.indicator) questions.gaps.insert(field);
     }
+    for (const auto& [field, text] : plan_.texts)
+      if (!text.tokenizer) questions.tokens.emplace(field, text.options);
     for (const size_t field : plan_.required) questions.required[field] = plan_.categories.contains(field);
     CsvAnswers answers;
     if (!questions.empty()) answers = survey_csv(text_, values_, width(), questions, blocks_);
@@ -145,6 +150,8 @@ class Table {
       if (questions.dates.contains(field)) reading.form = answers.dates.at(field).form(plan_.day_first);
       if (!reading.indicator) reading.indicator = answers.gaps.contains(field);
     }
+    for (const auto& [field, counts] : answers.tokens)
+      plan_.texts.at(field).tokenizer = make_tokenizer(counts.learn(text_.path()));
     for (const auto& [field, category] : plan_.categories) {
       const std::vector<std::string>& values = category.values ? *category.values : answers.texts.at(field);
       if (has_table(category.when, values)) tables_.try_emplace(field, values, category.other);
@@ -236,9 +243,15 @@ class Table {
     return make(field, {text_.path(), {}, DType::float64}, are_dates ? Kind::dates : Kind::real);
   }
 
+  Making make_tokens(const CsvPart& part) {
+    return make(part.fields.front().field, {text_.path(), Shape{part.tokens}, DType::int32},
+                CsvDestination::Kind::tokens);
+  }
+
   Making make(size_t field, TensorSpec spec, CsvDestination::Kind kind) {
     const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     Making making{std::move(spec), allocate_rows(bytes)};
+    const auto text = plan_.texts.find(field);
     destinations_.emplace(
         field,
         CsvDestination{.kind = kind,
@@ -248,6 +261,7 @@ class Table {
                        .width = bytes,
                        .values = &values_,
                        .reading = kind == CsvDestination::Kind::dates ? &time_reading_ : reading_of(field),
+                       .tokenizer = text == plan_.texts.end() ? nullptr : text->second.tokenizer.get(),
                        .advice_for_gap = "each row must have one"});
     return making;
   }
