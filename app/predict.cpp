@@ -14,6 +14,7 @@
 #include "config/diagnostics.h"
 #include "data/files/array_writer.h"
 #include "data/given_file.h"
+#include "print/prediction_pictures.h"
 #include "print/prediction_table.h"
 #include "run/probabilities.h"
 #include "run/run_plan.h"
@@ -39,11 +40,11 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
                   const SavedRun& run) {
   namespace fs = std::filesystem;
   const Checkpoint& checkpoint = run.checkpoint;
-  const FileType there = file_type(options.output_file);
-  if (there == FileType::directory || there == FileType::other)
-    throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
-                                options.output_file,
-                                there == FileType::directory ? "a folder" : "something else"));
+  if (file_type(options.output_file) == FileType::other)
+    throw UserError(
+        fmt::format("{}: expected the name of a file or a folder, found something else; give "
+                    "another --output",
+                    options.output_file));
   const auto is_output = [&](const std::string& path) {
     std::error_code missing;
     return fs::equivalent(path, options.output_file, missing);
@@ -55,7 +56,7 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
     throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
-  if (begins_as_checkpoint(options.output_file))
+  if (file_type(options.output_file) == FileType::file && begins_as_checkpoint(options.output_file))
     throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
   for (const std::string& file : data_files(run.config.dataset))
     if (is_output(file))
@@ -217,6 +218,26 @@ std::optional<TextFormat> text_format_of(const PredictOptions& options, bool rea
   return reads_json_lines ? TextFormat::json_lines : TextFormat::csv;
 }
 
+/// Throws UserError for options that do not go with a folder of images.
+void check_picture_options(const PredictOptions& options) {
+  const auto refuse = [&](const char* option) {
+    throw UserError(
+        fmt::format("{}: {} is for files of numbers, but a folder gets images; leave it out, or "
+                    "give a file (.h5, .npy, .csv or .jsonl)",
+                    options.output_file, option));
+  };
+  if (!options.outputs.empty()) refuse("--outputs");
+  if (!options.format.empty()) refuse("--format");
+  if (!options.layers.empty()) refuse("--layer");
+}
+
+std::unique_ptr<ArrayWriter> open_pictures_writer(const PredictOptions& options, const RunConfig& config,
+                                                  const Dataset& inputs) {
+  std::vector<PictureOutput> outputs;
+  for (size_t i = 0; i < config.heads.size(); ++i) outputs.push_back(picture_output(config, i));
+  return open_prediction_pictures(options.output_file, std::move(outputs), inputs);
+}
+
 std::unique_ptr<ArrayWriter> open_writer(const PredictOptions& options, std::optional<TextFormat> format,
                                          const Predictions& predictions, const Dataset& inputs) {
   if (!format) return open_array_writer(options.output_file, predictions.specs(), inputs.size());
@@ -227,7 +248,7 @@ std::unique_ptr<ArrayWriter> open_writer(const PredictOptions& options, std::opt
 }
 
 void print_results(const PredictOptions& options, const SavedRun& run, const Predictions& predictions,
-                   int64_t samples) {
+                   int64_t samples, bool writes_pictures) {
   if (options.output.json) {
     Json shapes = Json::object();
     for (const TensorSpec& spec : predictions.specs()) {
@@ -239,13 +260,15 @@ void print_results(const PredictOptions& options, const SavedRun& run, const Pre
                    .set("output", options.output_file)
                    .set("samples", samples)
                    .set("shapes", std::move(shapes))
-                   .set("outputs", predictions.are_probabilities() && predictions.no_probability().empty()
+                   .set("outputs", writes_pictures ? "images"
+                                   : predictions.are_probabilities() && predictions.no_probability().empty()
                                        ? "probabilities"
                                        : "raw")
                    .set("checkpoint", checkpoint_as_json(run)));
   } else if (options.output.text() && options.output_file != kStandardStream) {
     print_text(fmt::format("{}{} predicted, written to {}: {}\n", checkpoint_as_text(run),
-                           format_plural(samples, "sample"), options.output_file, predictions.describe()));
+                           format_plural(samples, "sample"), options.output_file,
+                           writes_pictures ? "an image for each" : predictions.describe()));
   }
 }
 
@@ -255,26 +278,31 @@ void predict(const PredictOptions& options, World& world) {
   SavedRun run = load_saved_model(options);
   RunConfig& config = run.config;
   const std::vector<std::string> paths = find_given_paths(options.inputs);
+  const bool writes_pictures =
+      options.output_file != kStandardStream && is_picture_folder(options.output_file);
+  if (writes_pictures) check_picture_options(options);
   if (options.output_file != kStandardStream) check_output(options, paths, run);
   if (!options.layers.empty()) choose_layers(config.graph, options.layers);
   const RunPlan plan = plan_run(config, world);  // reports missing devices before the data are opened
   print_warnings(plan.warnings);
   const GivenFiles given = open_given_files(paths);
-  const auto format = text_format_of(options, given.front().is_json_lines());
+  const auto format = writes_pictures ? std::nullopt : text_format_of(options, given.front().is_json_lines());
   const auto inputs = open_inputs(given, config.dataset, config.graph.input_specs(), options.text());
   for (const std::string& warning : inputs->warnings()) print_warning(warning);
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
   check_samples(config, *inputs, "predicted");
   Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
-  Predictions predictions(run, !options.layers.empty(),
-                          options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
-  const auto writer = open_writer(options, format, predictions, *inputs);
+  const bool are_probabilities =
+      options.outputs.empty() ? format.has_value() || writes_pictures : options.outputs == "probabilities";
+  Predictions predictions(run, !options.layers.empty(), are_probabilities);
+  const auto writer = writes_pictures ? open_pictures_writer(options, config, *inputs)
+                                      : open_writer(options, format, predictions, *inputs);
   const auto engine =
       engine_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, batch_size, loader);
   predict_all(predictions, *engine, loader, batch_size, *writer);
   if (!predictions.no_probability().empty()) print_warning(predictions.no_probability());
-  print_results(options, run, predictions, loader.samples());
+  print_results(options, run, predictions, loader.samples(), writes_pictures);
 }
 
 }  // namespace
@@ -293,7 +321,8 @@ void add_predict(CommandLine& line, World& world) {
       .add_option(
           "--output,-o", options->output_file,
           "The file for the outputs, in the inputs' order: .h5 or .npy (the model's outputs), .csv or "
-          ".jsonl (classes and probabilities by name, numbers); - is standard output")
+          ".jsonl (classes and probabilities by name, numbers); - is standard output; a folder (DIR/) gets "
+          "a PNG of each input's mask or image")
       .required()
       .type_name("FILE");
   command

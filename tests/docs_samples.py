@@ -48,6 +48,14 @@ model:
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
 """,
     "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
+    "masks": """
+model: {inputs: {image: [16, 16, 3]}, layers: [{conv2d: {filters: 3, kernel_size: 3, padding: same}}]}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
+""",
+    "restored": """
+model: {inputs: {image: [16, 16, 3]}, layers: [{conv2d: {filters: 3, kernel_size: 3, padding: same}}]}
+train: {loss: mean_squared_error, optimizer: adam, batch_size: 8}
+""",
     "two-outputs": """
 model:
   inputs: {image: [8, 8, 1], hint: [4]}
@@ -88,17 +96,26 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 }
 
 
+def encode_png(width, height, colours, rows):
+    """Returns a PNG; `colours`: 0 for gray levels, 2 for RGB."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
 def png(width, height, seed):
     """Returns a PNG of noise around one colour."""
     draw = random.Random(seed)
     colour = [draw.randrange(40, 216) for _ in range(3)]
     rows = b"".join(b"\0" + bytes(c + draw.randrange(-40, 40) for _ in range(width) for c in colour) for _ in range(height))
+    return encode_png(width, height, 2, rows)
 
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+def mask(width, height, seed):
+    """Returns a PNG of the classes 0 to 2."""
+    return encode_png(width, height, 0, b"".join(b"\0" + bytes((x // 4 + y // 5 + seed) % 3 for x in range(width)) for y in range(height)))
 
 
 def write_csv(path, header, rows):
@@ -140,6 +157,11 @@ def write_images(folder):
         (folder / part).mkdir()
         for i in range(12):
             (folder / part / f"{i}.{ending}").write_bytes(png(40, 32, i % 2))
+    for part in ("shapes/images", "shapes/masks"):
+        (folder / part).mkdir(parents=True)
+        for i in range(8):
+            (folder / part / f"{i}.png").write_bytes(png(16, 16, i) if part.endswith("images") else mask(16, 16, i))
+    write_csv(folder / "pairs.csv", ["noisy", "clean"], [[f"shapes/images/{i}.png", f"shapes/images/{7 - i}.png"] for i in range(8)])
     shutil.copytree(folder / "birds/train", folder / "photos")
     write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "data/columns/column_transforms.h"
+#include "data/readers/reader.h"
 
 namespace dtrain {
 
@@ -20,7 +21,7 @@ FitRows ColumnPlanner::fit_rows(const Column& column) const {
           purpose_ == Purpose::training};
 }
 
-bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
+bool ColumnPlanner::add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels) {
   if (held_rows_.empty() && !source_.rows_to_fit().empty()) {
     held_rows_ = source_.rows_to_fit();
     for (int64_t& row : held_rows_) row -= held_.first;
@@ -32,7 +33,8 @@ bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
   if (const auto found = fills.find(wanted.name); !target && found != fills.end())
     at_place(place_, [&] { add_fill(plan, found->second, fitter); });
   const auto chosen = transforms_of(wanted, target, spec_.transforms).chosen;
-  const AugmentPlan augment{spec_.augment, purpose_ == Purpose::training};
+  AugmentPlan augment{spec_.augment, purpose_ == Purpose::training};
+  if (pixels) augment.target = {*pixels, columns.front()->spec().shape};
   PlannedColumn planned = plan_column({plan, plan}, wanted, target, chosen, augment, fitter, place_);
   plans.push_back(std::move(planned.plan));
   evaluation_plans_.push_back(std::move(planned.evaluation));
@@ -58,11 +60,14 @@ void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
 
 void ColumnPlanner::add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
                                 const std::vector<TensorSpec>& inputs) {
+  const std::optional<TargetPicture> pixels = split.reader->target_picture();
   for (const TensorSpec& target : targets) {
-    if (const InputTarget* same = split.find_input_target(target.name))
+    if (const InputTarget* same = split.find_input_target(target.name)) {
       add_input_target(target, same->input, inputs);
-    else
-      add(target, true);
+      continue;
+    }
+    if (pixels) input_targets[columns.size()] = 0;
+    add(target, true, pixels);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -44,14 +45,15 @@ class ColumnPlanner {
 
   std::vector<ColumnPlan> plans;
   Columns columns;
-  std::map<size_t, size_t> input_targets;  // column of each target that is an input: the input's column
+  /// For the column of each target that is an input, or is an image that belongs to one: the input's column.
+  std::map<size_t, size_t> input_targets;
 
  private:
   FitRows fit_rows(const Column& column) const;
   void add_input_target(const TensorSpec& target, const std::string& input,
                         const std::vector<TensorSpec>& inputs);
-  /// Returns true if the column is augmented.
-  bool add(const TensorSpec& wanted, bool target);
+  /// Adds a column. `pixels`: of a target that is an image. Returns true if the column is augmented.
+  bool add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels = {});
 
   const DatasetSpec& spec_;
   const CachedColumns& held_;

@@ -1,10 +1,12 @@
 #include "image/decode.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "image/picture_rows.h"
 #include "image/resampler.h"
 
@@ -145,27 +147,60 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
   rows.finish();
 }
 
+void fill_pixels(const PictureForm& form, uint8_t* dst) {
+  const std::array<uint32_t, 4> colour{form.fill >> 16 & 0xff, form.fill >> 8 & 0xff, form.fill & 0xff, 0};
+  for (size_t i = 0; i < form.bytes(); ++i)
+    dst[i] = static_cast<uint8_t>(colour[form.channels == 1 ? 2 : i % static_cast<size_t>(form.channels)]);
+}
+
+/// Decodes a box of the stored image to [height, width] pixels, each of them the nearest pixel of the box.
+void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels,
+                        uint8_t* dst, size_t dst_row_bytes) {
+  if (channels == 1)
+    rows.start_as_stored();
+  else
+    rows.start(channels, 1);
+  const auto nearest = [](int64_t from, int64_t extent, int64_t i, int64_t size) {
+    return from + (2 * i + 1) * extent / (2 * size);
+  };
+  ConvertedRows source(rows, channels);
+  std::vector<uint8_t> row(static_cast<size_t>(rows.width() * channels));
+  int64_t read = 0;
+  for (int64_t y = 0; y < height; ++y, dst += dst_row_bytes) {
+    for (const int64_t wanted = nearest(box.top, box.height, y, height); read <= wanted; ++read)
+      source.read(row.data());
+    for (int64_t x = 0; x < width; ++x)
+      std::copy_n(row.data() + nearest(box.left, box.width, x, width) * channels, channels,
+                  dst + x * channels);
+  }
+  for (; read < rows.height(); ++read) source.read(row.data());  // damage there is an error, too
+  rows.finish();
+}
+
 }  // namespace
 
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst) {
   const auto rows = open_picture(file, file.size());
+  if (form.is_mask && picture_format(file) == PictureFormat::jpeg)
+    throw UserError("expected a mask in a format that keeps values (PNG or BMP), found a JPEG");
+  const auto decode = form.is_mask ? decode_box_nearest : decode_box;
   const Turn turn(rows->orientation());
   int64_t height = rows->full_height(), width = rows->full_width();
   if (turn.transposed) std::swap(height, width);
   Box from{0, 0, height, width}, to{0, 0, form.height, form.width};
   if (form.resize == Resize::crop) from = middle_of(height, width, form);
   if (form.resize == Resize::pad) to = place_in(height, width, form);
-  if (to.height < form.height || to.width < form.width) std::fill_n(dst, form.bytes(), uint8_t{0});
+  if (to.height < form.height || to.width < form.width) fill_pixels(form, dst);
 
   const size_t row_bytes = static_cast<size_t>(form.width * form.channels);
   uint8_t* const first = dst + static_cast<size_t>(to.top) * row_bytes + to.left * form.channels;
   const Box stored = before_turn(from, height, width, turn);
-  if (turn.is_none()) return decode_box(*rows, stored, to.height, to.width, form.channels, first, row_bytes);
+  if (turn.is_none()) return decode(*rows, stored, to.height, to.width, form.channels, first, row_bytes);
   int64_t stored_height = to.height, stored_width = to.width;
   if (turn.transposed) std::swap(stored_height, stored_width);
   std::vector<uint8_t> pixels(static_cast<size_t>(to.height * to.width * form.channels));
-  decode_box(*rows, stored, stored_height, stored_width, form.channels, pixels.data(),
-             static_cast<size_t>(stored_width * form.channels));
+  decode(*rows, stored, stored_height, stored_width, form.channels, pixels.data(),
+         static_cast<size_t>(stored_width * form.channels));
   turn_pixels(pixels, stored_height, stored_width, form.channels, turn, first, row_bytes);
 }
 
@@ -175,7 +210,8 @@ bool is_picture_file(std::span<const uint8_t> start) {
 
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
   const auto rows = open_picture(start, file_bytes);
-  PictureHeader header{rows->full_height(), rows->full_width(), rows->is_grey()};
+  PictureHeader header{rows->full_height(), rows->full_width(), rows->is_grey(),
+                       picture_format(start) != PictureFormat::jpeg};
   if (Turn(rows->orientation()).transposed) std::swap(header.height, header.width);
   return header;
 }

@@ -11,7 +11,7 @@ namespace dtrain {
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio
-  pad,      // keeps the whole image and fills the rest with black
+  pad,      // keeps the whole image and fills the rest with PictureForm::fill
 };
 
 /// The requested pixels of an image: [height, width, channels] bytes.
@@ -19,14 +19,18 @@ struct PictureForm {
   int64_t height = 0, width = 0;
   int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)
   Resize resize = Resize::stretch;
+  /// The pixels are values that must not be blended: the nearest pixel is taken instead of a mean. With one
+  /// channel, they are the values of a PNG as stored: palette indices or gray levels of at most 8 bits.
+  bool is_mask = false;
+  uint32_t fill = 0;  // for pad: the color around the image, 0xrrggbb; with one channel, the value
 
   size_t bytes() const { return static_cast<size_t>(height * width * channels); }
 };
 
 /// Decodes a JPEG, PNG or BMP to form.bytes() bytes: turned according to EXIF, 16 bits reduced to 8, alpha
-/// dropped or made opaque, resized bilinearly with antialiasing. The result is bitwise reproducible on every
-/// machine. Throws UserError ("expected ..., found ...", without a path) if the bytes are not a complete
-/// image.
+/// dropped or made opaque, resized bilinearly with antialiasing (a mask: by nearest neighbor). The result is
+/// bitwise reproducible on every machine. Throws UserError ("expected ..., found ...", without a path) if the
+/// bytes are not a complete image, and for a mask that is a JPEG or, with one channel, has no stored values.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
 /// Whether a file with this start is a JPEG, PNG or BMP, or an image of another known format (GIF, WebP,
@@ -37,6 +41,7 @@ bool is_picture_file(std::span<const uint8_t> start);
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool grey = false;
+  bool exact = true;  // whether decoding returns the encoded values: false for a JPEG
 };
 
 /// Reads the header of a file of `file_bytes` bytes that starts with `start`. Throws the same errors as

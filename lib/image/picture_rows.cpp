@@ -65,6 +65,10 @@ void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes
   full_height_ = height;
 }
 
+void PictureRows::start_as_stored() {
+  throw UserError("expected a PNG with one value per pixel, found an image of another format");
+}
+
 PictureFormat picture_format(std::span<const uint8_t> start) {
   const std::string_view text = text_of(start);
   if (text.starts_with("\xff\xd8\xff")) return PictureFormat::jpeg;

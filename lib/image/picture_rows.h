@@ -30,6 +30,9 @@ class PictureRows {
   /// `wanted_scale`: new size divided by old size (at most 1); formats that can downscale while decoding may
   /// do part of it.
   virtual void start(int channels, double wanted_scale) = 0;
+  /// Called instead of start() to read one value per pixel as it is stored: the palette index or the gray
+  /// level of at most 8 bits. Throws UserError if the image has no such values.
+  virtual void start_as_stored();
   /// Valid after start(): size and channels of the rows (1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA),
   /// and their size relative to the stored image (1 if not downscaled).
   int64_t width() const { return width_; }

@@ -78,10 +78,22 @@ class PngRows final : public PictureRows {
       passes_ = png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
-    channels_ = png_get_channels(png_, info_);
-    width_ = full_width();
-    height_ = full_height();
-    if (passes_ > 1) read_all_passes();
+    begin_rows();
+  }
+
+  void start_as_stored() override {
+    const int type = png_get_color_type(png_, info_), bits = png_get_bit_depth(png_, info_);
+    if ((type != PNG_COLOR_TYPE_PALETTE && (type & PNG_COLOR_MASK_COLOR) != 0) || bits > 8)
+      throw UserError(
+          fmt::format("expected one value of at most 8 bits per pixel (a palette or gray levels), "
+                      "found {}",
+                      bits > 8 ? "16 bits" : "colors"));
+    guarded([&] {
+      png_set_packing(png_);
+      passes_ = png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+    });
+    begin_rows();
   }
 
   void read(uint8_t* row) override {
@@ -103,6 +115,14 @@ class PngRows final : public PictureRows {
     if (setjmp(state_.jump) != 0)
       throw UserError(fmt::format("expected an intact PNG, found a damaged one ({})", state_.message));
     call();
+  }
+
+  /// Sets the format of the rows, after the library was told how to convert them.
+  void begin_rows() {
+    channels_ = png_get_channels(png_, info_);
+    width_ = full_width();
+    height_ = full_height();
+    if (passes_ > 1) read_all_passes();
   }
 
   void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }

@@ -43,6 +43,9 @@ class Loss {
   /// Returns whether columns are scored independently (regression, multi-label) instead of against each
   /// other.
   virtual bool is_of_columns() const { return false; }
+  /// Returns whether the loss is computed over whole samples. A sample's loss then counts for each of its rows,
+  /// which must have the same weight.
+  virtual bool is_of_samples() const { return false; }
   virtual bool may_be_negative() const { return false; }
   /// Returns whether the activation turns the logits of this loss into its probabilities.
   virtual bool is_probability(const Layer& /*activation*/) const { return false; }

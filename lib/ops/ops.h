@@ -262,6 +262,7 @@ struct LossArguments {
   RowWeights weights = {};
   double* total = nullptr;  ///< device memory; the weighted sum over the rows is added to it
   int64_t rows = 0, columns = 0;
+  int64_t positions = 1;  ///< rows per sample, which are consecutive; read by losses of whole samples only
   void* diff_prediction = nullptr;  ///< gradient of `total`, times `scale` and *loss_scale; or null
   float scale = 1;
   const float* loss_scale = nullptr;  ///< device memory; null: 1

@@ -197,11 +197,15 @@ struct ElementwiseLossSpec {
 
 /// Losses of whole rows. The target is float32, [rows, columns].
 struct RowLossSpec {
-  enum class Kind : uint8_t { cosine_similarity, categorical_focal_crossentropy };
+  enum class Kind : uint8_t { cosine_similarity, categorical_focal_crossentropy, dice, tversky };
   Kind kind = Kind::cosine_similarity;
-  // The remaining options are those of categorical_focal_crossentropy.
+  // Options of categorical_focal_crossentropy. tversky has its own alpha.
   bool from_logits = false;
   float label_smoothing = 0, gamma = 2, alpha = 0.25f;
+  // Options of dice and tversky.
+  float beta = 0.5f;    ///< of tversky
+  int64_t classes = 1;  ///< column c belongs to class c % classes; the loss is the mean over the classes
+  double factor = 1;    ///< of the loss, but not of the gradient
 };
 
 /// The weight of row r is values[r / rows_per_weight]; 1 if `values` is null.

@@ -36,6 +36,7 @@ class Execution {
                     .total = arrays_.totals + work.total,
                     .rows = work.rows,
                     .columns = work.columns,
+                    .positions = work.positions,
                     .diff_prediction = frame_.at(work.diff_prediction),
                     .scale = static_cast<float>(loss.weight() / mean_over),
                     .loss_scale = &arrays_.state->gradient.loss_scale});

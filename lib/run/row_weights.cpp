@@ -67,6 +67,8 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   const Head& head = config.heads[0];
   if (!head.loss || config.graph.nodes.empty()) return true;
   if (!head.loss->tells_classes()) return refuse("works only with classification losses");
+  if (head.loss->is_of_samples())
+    return refuse("works only with losses of single rows, but this loss is computed over whole samples");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
     return refuse("works only with one class per row, but here each column is a separate yes or no");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "data/readers/reader.h"
 #include "run/probabilities.h"
 #include "run/unit_plan.h"
 
@@ -11,8 +12,11 @@ namespace dtrain {
 
 namespace {
 
-bool is_input(const RunConfig& config, const TensorSpec& target) {
-  return config.dataset.train && config.dataset.train->find_input_target(target.name);
+/// Returns whether the target's numbers are no classes, whatever the loss: it is an input or an image.
+bool has_values(const RunConfig& config, const TensorSpec& target) {
+  const auto& train = config.dataset.train;
+  return train && (train->find_input_target(target.name) ||
+                   (train->reader && train->reader->target_picture() == TargetPicture::colours));
 }
 
 }  // namespace
@@ -21,7 +25,7 @@ TargetScale::TargetScale(const RunConfig& config, size_t head)
     : takes_logits_(are_logits(config.heads[head].scores())) {
   const Head& one = config.heads[head];
   if (!one.loss || one.target.dtype != DType::float32) return;
-  if (one.loss->tells_classes() && !is_input(config, one.target)) return;
+  if (one.loss->tells_classes() && !has_values(config, one.target)) return;
   const ColumnPlan plan = unit_plan_of_target(config, one.target);
   const auto map = plan.exact_map();  // refers to the plan's numbers
   const auto is_zero = [](double scale) { return scale == 0; };

@@ -54,7 +54,8 @@ class WorstSamples::HeadErrors {
                           .target = element_of(batch.target, sample),
                           .total = &total,
                           .rows = rows,
-                          .columns = columns});
+                          .columns = columns,
+                          .positions = rows});
     return head_.loss->weight() * total / static_cast<double>(rows);
   }
   Json describe(const HeadBatch& batch, size_t sample) const {

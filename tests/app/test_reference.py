@@ -54,6 +54,9 @@ def braced(example):
 
 def suited(example):
     """Adapts the model and data to a loss or metric for classes."""
+    if example.startswith(("dice", "tversky")):  # losses of images
+        return {"inputs": "a: [4, 4, 3]", "layer": "conv2d: {filters: 2, kernel_size: 1, activation: softmax}",
+                "reader": "synthetic: {samples: 8, target: {shape: [4, 4, 2]}}"}
     sparse = example.startswith(("sparse_", "accuracy", "perplexity"))
     return {"loss": example if "crossentropy" in example else "sparse_categorical_crossentropy: {}"} if sparse else {}
 

@@ -213,6 +213,24 @@ train:
   optimizer: {adam: {learning_rate: 0.01}}
 """]
 
+EVERYTHING += ["""\
+model:
+  inputs: {image: [6, 6, 3]}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, padding: same, activation: relu}
+    - conv2d: {name: mask, filters: 2, kernel_size: 1, activation: softmax}
+dataset:
+  train: {synthetic: {samples: 12, target: {shape: [6, 6, 2]}}}
+  augment: [{random_flip: {mode: vertical}}]
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 1
+  batch_size: 4
+  loss: {tversky: {alpha: 0.7, beta: 0.3, axis: [1, 2], weight: 0.5}}
+  metrics: [accuracy, mean_iou]
+  optimizer: {adam: {learning_rate: 0.01}}
+"""]
+
 # The base of the configurations that start from one.
 BASE = EVERYTHING[2]
 EVERYTHING += ["""\

@@ -29,6 +29,14 @@ dataset: {{train: {{images: {{directory: all, resize: {resize}, on_error: skip}}
 strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: mean_squared_error, optimizer: sgd}}
 """
+# The same files as images and as masks.
+MASKS = """\
+seed: 1
+model: {{inputs: {{x: [16, 12, {channels}]}}, layers: [{{conv2d: {{filters: 256, kernel_size: 1}}}}]}}
+dataset: {{train: {{images: {{directory: all, resize: {resize}, on_error: skip, target_images: {{directory: all, classes: {classes}}}}}}}}}
+strategy: {{single: {{device: cpu:0}}}}
+train: {{epochs: 1, batch_size: 16, loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}, optimizer: sgd}}
+"""
 
 # Each has 28x20 pixels; EXIF data rotate the first.
 BASELINE = (
@@ -160,7 +168,7 @@ def fails(program, folder, files):
         (folder / "all/c" / name).write_bytes(data)
     draw = random.Random(len(files))
     channels, resize = draw.choice([1, 3, 4]), draw.choice(["stretch", "crop", "pad"])
-    config = CONFIG.format(channels=channels, resize=resize)
+    config = draw.choice([CONFIG, MASKS]).format(channels=channels, resize=resize, classes=draw.choice(["numbers", "[0, 255]"]))
     (folder / "config.yaml").write_text(config, encoding="utf-8")
     try:
         done = patiently(lambda seconds: subprocess.run([program, "check", "config.yaml"], cwd=folder, capture_output=True, text=True,

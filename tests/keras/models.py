@@ -329,6 +329,12 @@ def small_ones():
         "sgd with decay": {"weight_decay": 0.01}, "lion": {}, "lamb": {}, "adamax": {},
         "nadam": {}, "adadelta": {},
     }
+    for loss in ({"dice": {"axis": [1, 2]}}, {"dice": {"axis": [1, 2, 3]}},
+                 {"tversky": {"alpha": 0.7, "beta": 0.2, "axis": [1, 2]}}):
+        name = f"{next(iter(loss))} of axes {loss[next(iter(loss))]['axis']}"
+        runs[name] = run_of({"inputs": {"x": [4, 4, 2]},
+                             "layers": [{"conv2d": {"filters": 3, "kernel_size": 1, "activation": "softmax", "name": "last"}}]},
+                            targets={"last": {"shape": [4, 4, 3]}}, loss=loss)
     for name in ("kl_divergence", "cosine_similarity", "hinge", "squared_hinge", "poisson", "log_cosh",
                  "mean_absolute_percentage_error", "mean_squared_logarithmic_error"):
         runs[name] = run(activation="softmax", loss=name)

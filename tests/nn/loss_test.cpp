@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "head_harness.h"
+#include "support/errors.h"
 
 namespace dtrain::test {
 namespace {
@@ -189,6 +190,69 @@ DEVICE_TEST_CASE("losses with options match Keras's formulas") {
       });
   CHECK(parse_kind<Loss>("mean_squared_error: {weight: 0.25}")->weight() == 0.25);
   CHECK(parse_kind<Loss>("mean_squared_error")->weight() == 1);
+}
+
+DEVICE_TEST_CASE("dice and tversky give Keras's numbers for samples of several rows") {
+  Bench bench(device);
+  bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 0.25f, 0, 0.75f};
+  const View target{bench.floats().data, {2, 2, 1, 3}, DType::float32};
+  const auto check = [&](const std::string& yaml, double expected, const Values& expected_gradient) {
+    CAPTURE(yaml);
+    const auto own = bench.device.typed(probabilities(bench)), diff = bench.device.typed(kRows * kColumns);
+    const auto total = bench.device.array(std::vector<double>{100});
+    parse_kind<Loss>(yaml)->run(bench.device.ops(), {.prediction = own.data(),
+                                                     .target = target,
+                                                     .total = total.data(),
+                                                     .rows = 4,
+                                                     .columns = 3,
+                                                     .positions = 2,
+                                                     .diff_prediction = diff.data(),
+                                                     .scale = 0.25f});
+    // The mean over the two samples, which is that over all rows.
+    CHECK((total.read()[0] - 100) / 4 == doctest::Approx(expected).epsilon(device.tolerance(1e-5)));
+    const Values gradient = diff.read();
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::abs(gradient[i] - expected_gradient[i]) <= static_cast<float>(device.tolerance(1e-5)));
+    }
+  };
+  check("dice", 0.43125,
+        {0.0625f, -0.1875f, 0.0625f, -0.1875f, 0.0625f, 0.0625f, 0.079688f, -0.170312f, 0.079688f, 0.017187f,
+         0.079688f, -0.107812f});
+  check("dice: {axis: [1, 2]}", 0.5444008,
+        {0.064635f, -0.187075f, 0, -0.110803f, 0.05102f, 0, 0.069444f, -0.089532f, 0.069444f, -0.069444f,
+         0.061983f, -0.138889f});
+  check("tversky: {alpha: 0.7, beta: 0.2}", 0.4061029,
+        {0.027701f, -0.221607f, 0.027701f, -0.221607f, 0.027701f, 0.027701f, 0.034318f, -0.207926f, 0.034318f,
+         -0.026243f, 0.034318f, -0.147365f});
+  check("tversky: {alpha: 0.7, beta: 0.2, axis: [1, 2]}", 0.5428092,
+        {0.025854f, -0.182899f, 0, -0.136657f, 0.015242f, 0, 0.039212f, -0.119395f, 0.024037f, -0.120903f,
+         0.028278f, -0.160748f});
+  bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
+  check_loss(*parse_kind<Loss>("dice: {axis: [1]}"), bench, bench.floats(), probabilities(bench),
+             [&](const Values& x, size_t r) {
+               double both = 0;
+               for (size_t c = 0; c < kColumns; ++c)
+                 both += x[r * kColumns + c] * bench.dense[r * kColumns + c];
+               return 1 - 2 * both / (1 + sum_of_row(x, r, [](double v) { return v; }));
+             });
+}
+
+TEST_CASE("dice and tversky sum over the axes of a sample only") {
+  const TensorSpec mask{"mask", {8, 6, 3}};
+  CHECK(target_of("dice", mask)->shape == Shape{8, 6, 3});
+  CHECK(target_of("tversky: {axis: [1, 2]}", mask)->shape == Shape{8, 6, 3});
+  CHECK_FALSE(target_of("dice: {axis: [1]}", mask));
+  CHECK_FALSE(target_of("dice", {"rows", {4, 3, 2, 2, 5}}));
+  for (const char* axis : {"[0, 1, 2, 3]", "[2, 3]", "[]", "null"}) {
+    CAPTURE(axis);
+    Diagnostics diagnostics;
+    registry<Loss>().parse(parse_yaml(std::string("dice: {axis: ") + axis + "}", "kind.yaml", diagnostics),
+                           diagnostics);
+    CHECK(messages(diagnostics).starts_with("kind.yaml:1:14: error: dice's axis: expected "));
+  }
+  CHECK(parse_kind<Loss>("dice")->is_of_samples());
+  CHECK_FALSE(parse_kind<Loss>("binary_crossentropy")->is_of_samples());
 }
 
 DEVICE_TEST_CASE("a loss computed before the final activation has the same value") {

@@ -81,6 +81,12 @@ constexpr auto kEntries = std::to_array<Entry>({
      "there are categorical_focal_crossentropy and binary_focal_crossentropy"},
     {"focal", "categorical_focal_crossentropy",
      "there are categorical_focal_crossentropy and binary_focal_crossentropy"},
+    {"diceloss", "dice"},
+    {"softdice", "dice"},
+    {"tverskyloss", "tversky"},
+    {"jaccard", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
+    {"jaccardloss", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
+    {"iouloss", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
     {"classweights", "class_weight"},
     {"lossweights", "loss", "write it with the loss: {mean_squared_error: {weight: 0.5}}"},
     // Optimizers, their options and schedules.

@@ -6,10 +6,23 @@
 
 #include "config/registry.h"
 #include "data/columns/column_plan.h"
+#include "data/pictures/picture_options.h"
 
 namespace dtrain {
 
 class Mixing;  // mixing.h
+
+/// A target that is an image, which augmentations change like the input.
+struct AugmentedTarget {
+  /// `target` and `input`: shapes of the stored images, both is_picture().
+  AugmentedTarget(TargetPicture pixels, const Shape& target, const Shape& input, bool is_training);
+
+  TargetPicture pixels;
+  /// Pixels of the target per pixel of the input along each axis, if that is a whole number; else 0.
+  int64_t scale = 0;
+  bool has_same_aspect;  // whether both have the same ratio of height to width
+  bool is_training;      // false: changed like an input that is not trained on
+};
 
 /// Holds an augmentation's options. Immutable.
 class Augmentation {
@@ -20,6 +33,12 @@ class Augmentation {
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// Adds the pass for images that are not trained on, which gives them the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
+  /// Returns whether it moves pixels, so that target images must be changed, too.
+  virtual bool moves_pixels() const { return false; }
+  /// Adds the pass that moves the pixels of a target image as the other functions move those of the input; it
+  /// draws the same numbers. The values of class numbers stay class numbers. Called if moves_pixels().
+  virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
+                               const AugmentedTarget& /*target*/) const {}
   /// True if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
   /// Returns how it blends samples after all other augmentations and the transforms; null if it does not.

@@ -2,6 +2,14 @@
 
 namespace dtrain {
 
+AugmentedTarget::AugmentedTarget(TargetPicture of_pixels, const Shape& target, const Shape& input,
+                                 bool for_training)
+    : pixels(of_pixels),
+      has_same_aspect(target[0] * input[1] == target[1] * input[0]),
+      is_training(for_training) {
+  if (has_same_aspect && target[0] % input[0] == 0 && target[1] % input[1] == 0) scale = target[0] / input[0];
+}
+
 template <>
 const Registry<Augmentation>& registry<Augmentation>() {
   static const Registry<Augmentation> table = [] {

@@ -70,6 +70,11 @@ inline Check<ValueRange> two_ascending() {
           Json::object().set("minItems", 2).set("maxItems", 2)};
 }
 
+/// Checks a class number of a mask, whose pixels are bytes.
+inline Check<int64_t> class_numbers_of_bytes() {
+  return between<int64_t>(0, 255);
+}
+
 /// Adds the fields of WarpOptions, from which `Options` derives.
 template <class Options>
 void add_warp_options(Schema<Options>& schema) {
@@ -78,7 +83,9 @@ void add_warp_options(Schema<Options>& schema) {
                 "how to fill pixels beyond the edges: reflect, wrap, constant (fill_value) or nearest")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
                 "bilinear or nearest")
-      .optional("fill_value", static_cast<double Options::*>(&Options::fill_value), "for fill_mode constant");
+      .optional("fill_value", static_cast<double Options::*>(&Options::fill_value), "for fill_mode constant")
+      .optional("fill_class", static_cast<int64_t Options::*>(&Options::fill_class),
+                "the class that fills masks, for fill_mode constant", class_numbers_of_bytes());
 }
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ struct RandAugmentOptions {
   Interpolation interpolation = Interpolation::bilinear;
 };
 
-constexpr int64_t kOperations = 11;
+constexpr int64_t kOperations = 11, kMoves = 3;  // the first ones move pixels, the others change colors
 
 /// Applies the operation with this number to values from 0 to 255.
 void operate(int64_t operation, const RandAugmentOptions& options, const PictureShape& shape, Draws& draws,
@@ -81,6 +81,23 @@ class RandAugment final : public Augmentation {
           }
           std::transform(now.begin(), now.end(), dst, [&](float v) { return v / scale + least; });
         });
+  }
+
+  bool moves_pixels() const override { return true; }
+  void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
+    if (!target.is_training) return;
+    RandAugmentOptions options = options_;
+    if (target.pixels == TargetPicture::classes) options.interpolation = Interpolation::nearest;
+    add_float_pass(plan, stream,
+                   [options](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
+                     std::vector<float> now(src, src + shape.elements()), next(now.size());
+                     for (int64_t i = 0; i < options.num_ops; ++i) {
+                       const int64_t operation = draws.below(kOperations);
+                       operate(operation, options, shape, draws, now.data(), next.data());
+                       if (operation < kMoves) now.swap(next);
+                     }
+                     std::copy(now.begin(), now.end(), dst);
+                   });
   }
 
  private:

@@ -63,6 +63,10 @@ class RandomFlip final : public Augmentation {
     };
     plan.add(std::make_shared<PictureStage>(plan.spec(), plan.spec(), stream, change));
   }
+  bool moves_pixels() const override { return true; }
+  void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
+    if (target.is_training) apply(plan, stream);
+  }
 
  private:
   FlipMode mode_;

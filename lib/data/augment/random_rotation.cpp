@@ -1,5 +1,4 @@
-#include "data/augment/options.h"
-#include "data/augment/warp.h"
+#include "data/augment/warp_augmentation.h"
 
 namespace dtrain {
 
@@ -7,23 +6,10 @@ namespace {
 
 struct RandomRotationOptions : WarpOptions {
   UniformRange factor;
-};
 
-class RandomRotation final : public Augmentation {
- public:
-  explicit RandomRotation(const RandomRotationOptions& options) : options_(options) {}
-
-  void apply(ColumnPlan& plan, uint32_t stream) const override {
-    add_float_pass(
-        plan, stream,
-        [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
-          const double angle = kTwoPi * draws.uniform(options.factor.lower, options.factor.upper);
-          warp(src, shape, rotation(shape, angle), options, dst);
-        });
+  AffineMap draw(const PictureShape& shape, Draws& draws) const {
+    return rotation(shape, kTwoPi * draws.uniform(factor.lower, factor.upper));
   }
-
- private:
-  RandomRotationOptions options_;
 };
 
 /// The expected value mentions degrees because most other tools use them.
@@ -42,7 +28,7 @@ void add_random_rotation(Registry<Augmentation>& table) {
   schema.required("factor", &Options::factor,
                   "the range of the angle, as a fraction of a full turn; a number f means [-f, f]", turns());
   add_warp_options(schema);
-  table.add<RandomRotation>("random_rotation", schema);
+  table.add<WarpAugmentation<Options>>("random_rotation", schema);
 }
 
 }  // namespace dtrain

@@ -1,5 +1,4 @@
-#include "data/augment/options.h"
-#include "data/augment/warp.h"
+#include "data/augment/warp_augmentation.h"
 
 namespace dtrain {
 
@@ -7,24 +6,12 @@ namespace {
 
 struct RandomTranslationOptions : WarpOptions {
   UniformRange height_factor, width_factor;
-};
 
-class RandomTranslation final : public Augmentation {
- public:
-  explicit RandomTranslation(const RandomTranslationOptions& options) : options_(options) {}
-
-  void apply(ColumnPlan& plan, uint32_t stream) const override {
-    add_float_pass(
-        plan, stream,
-        [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
-          const double down = draws.uniform(options.height_factor.lower, options.height_factor.upper);
-          const double right = draws.uniform(options.width_factor.lower, options.width_factor.upper);
-          warp(src, shape, translation(shape, down, right), options, dst);
-        });
+  AffineMap draw(const PictureShape& shape, Draws& draws) const {
+    const double down = draws.uniform(height_factor.lower, height_factor.upper);
+    const double right = draws.uniform(width_factor.lower, width_factor.upper);
+    return translation(shape, down, right);
   }
-
- private:
-  RandomTranslationOptions options_;
 };
 
 }  // namespace
@@ -41,7 +28,7 @@ void add_random_translation(Registry<Augmentation>& table) {
                 "the range of the shift to the right, as a fraction of the width; a number f means [-f, f]",
                 range_within(-1, 1));
   add_warp_options(schema);
-  table.add<RandomTranslation>("random_translation", schema);
+  table.add<WarpAugmentation<Options>>("random_translation", schema);
 }
 
 }  // namespace dtrain

@@ -1,5 +1,4 @@
-#include "data/augment/options.h"
-#include "data/augment/warp.h"
+#include "data/augment/warp_augmentation.h"
 
 namespace dtrain {
 
@@ -8,26 +7,12 @@ namespace {
 struct RandomZoomOptions : WarpOptions {
   UniformRange height_factor;
   std::optional<UniformRange> width_factor;
-};
 
-class RandomZoom final : public Augmentation {
- public:
-  explicit RandomZoom(const RandomZoomOptions& options) : options_(options) {}
-
-  void apply(ColumnPlan& plan, uint32_t stream) const override {
-    add_float_pass(
-        plan, stream,
-        [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
-          const double height = draws.uniform(options.height_factor.lower, options.height_factor.upper);
-          const double width = options.width_factor
-                                   ? draws.uniform(options.width_factor->lower, options.width_factor->upper)
-                                   : height;
-          warp(src, shape, zoom(shape, height, width), options, dst);
-        });
+  AffineMap draw(const PictureShape& shape, Draws& draws) const {
+    const double height = draws.uniform(height_factor.lower, height_factor.upper);
+    const double width = width_factor ? draws.uniform(width_factor->lower, width_factor->upper) : height;
+    return zoom(shape, height, width);
   }
-
- private:
-  RandomZoomOptions options_;
 };
 
 }  // namespace
@@ -45,7 +30,7 @@ void add_random_zoom(Registry<Augmentation>& table) {
                 "the same for the width; if not given, it is the change in height, which keeps proportions",
                 range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
-  table.add<RandomZoom>("random_zoom", schema);
+  table.add<WarpAugmentation<Options>>("random_zoom", schema);
 }
 
 }  // namespace dtrain

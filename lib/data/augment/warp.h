@@ -29,6 +29,7 @@ struct WarpOptions {
   FillMode fill_mode = FillMode::reflect;
   Interpolation interpolation = Interpolation::bilinear;
   double fill_value = 0;
+  int64_t fill_class = 0;
 };
 
 void warp(const float* src, const PictureShape& shape, const AffineMap& map, const WarpOptions& options,

@@ -40,9 +40,33 @@ void at_mark(const Mark& mark, Apply apply) {
   }
 }
 
+/// Moves the pixels of a target image as those of its input. Class numbers keep their type.
+void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
+  const DType stored = plan.spec().dtype;
+  const AugmentedTarget target(augment.target->pixels, plan.spec().shape, augment.target->input,
+                               augment.is_training);
+  for (size_t i = 0; i < augment.augmentations.size(); ++i) {
+    const Configured<Augmentation>& one = augment.augmentations[i];
+    if (!one->moves_pixels()) continue;
+    at_mark(one.resolved.mark(), [&] {
+      if (!target.has_same_aspect)
+        throw UserError(
+            fmt::format("{}: expected target images with the inputs' ratio of height to width, "
+                        "found {} for inputs of {}",
+                        one.name, plan.stored().shape.str(), augment.target->input.str()));
+      one->apply_to_target(plan, augment_stream(i), target);
+    });
+    if (target.pixels == TargetPicture::classes) plan.cast(stored);
+  }
+}
+
 /// Returns false if the column is not an image yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
+  if (augment.target) {
+    augment_target(augment, plan);
+    return true;
+  }
   if (plan.spec().dtype == DType::float64) plan.cast(DType::float32);
   for (size_t i = 0; i < augment.augmentations.size(); ++i) {
     const Configured<Augmentation>& one = augment.augmentations[i];
@@ -156,18 +180,17 @@ std::string name_for_of(const TensorSpec& column) {
 }
 
 TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms,
-                       std::span<const Configured<Augmentation>> augmentations) {
+                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment) {
   ColumnPlan plan(stored);
-  bool is_augmented = target;
-  const auto augment = [&] { is_augmented = is_augmented || apply_augment({augmentations, false}, plan); };
+  bool is_augmented = target && !augment.target;
+  const auto augment_pictures = [&] { is_augmented = is_augmented || apply_augment(augment, plan); };
   for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
-    augment();
+    augment_pictures();
     // Fitted transforms do not change the shape.
     if (!spec->transform->is_fitted())
       at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
   }
-  augment();
+  augment_pictures();
   return plan.spec();
 }
 
@@ -177,10 +200,10 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   // Transforms are fitted to samples as they are in evaluation.
   ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
   const TensorSpec stored = plan.stored();
-  const AugmentPlan evaluation_augment{augment.augmentations, false};
+  const AugmentPlan evaluation_augment{augment.augmentations, false, augment.target};
   std::string options;  // of the transforms since the last fitted one
   const auto augment_pictures = [&] {
-    if (target || begun.is_augmented) return;
+    if ((target && !augment.target) || begun.is_augmented) return;
     begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
   };
   for (const TransformSpec* spec : chosen) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,12 @@ constexpr uint32_t augment_stream(size_t place) {
 struct AugmentPlan {
   std::span<const Configured<Augmentation>> augmentations;  // in order
   bool is_training = false;                                 // false: apply_in_evaluation() is used instead
+  /// For the column of a target that is an image: what its pixels are, and the shape of its stored input.
+  struct Target {
+    TargetPicture pixels;
+    Shape input;
+  };
+  std::optional<Target> target = {};
 };
 
 /// Supplies the numbers of fitted transforms, one step after the other.
@@ -72,12 +79,11 @@ class Fitter {
 /// "target".
 std::string name_for_of(const TensorSpec& column);
 
-/// Returns the shape and type of a stored column after the transforms and, for an input, the augmentations;
-/// needs no samples. `wanted` gives the column's name and type in the model. Throws UserError with the
-/// transform's location if a transform does not fit the column.
+/// Returns the shape and type of a stored column after the transforms and the augmentations of an input or a
+/// target that is an image; needs no samples. `wanted` gives the column's name and type in the model. Throws
+/// UserError with the transform's location if a transform does not fit the column.
 TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms,
-                       std::span<const Configured<Augmentation>> augmentations);
+                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment);
 
 struct PlannedColumn {
   ColumnPlan plan;
@@ -86,8 +92,9 @@ struct PlannedColumn {
 };
 
 /// Completes the plan from the stored column to the wanted one: continues `begun` with the chosen transforms.
-/// An input is augmented as soon as it has the shape of an image, so a `reshape` before that runs first.
-/// Throws UserError with `place` or the transform's location if the result is not the wanted column.
+/// An input, or a target that is an image (AugmentPlan::target), is augmented as soon as it has the shape of
+/// an image, so a `reshape` before that runs first. Throws UserError with `place` or the transform's location
+/// if the result is not the wanted column.
 PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place);

@@ -42,10 +42,10 @@ class MixCheck {
                        spec(0).shape.str(), spec(0).name));
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))
-        fail(
-            fmt::format("expected the target that is the input '{}' to be an image of the same size, found "
-                        "{} after the transforms",
-                        spec(input).name, spec(target).shape.str()));
+        fail(fmt::format(
+            "expected the target that is the input '{}', or its target image, to be an image of the "
+            "same size, found {} after the transforms",
+            spec(input).name, spec(target).shape.str()));
   }
 
  private:

@@ -89,7 +89,7 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
   size_t next = 0;
   for (const TensorSpec& input : wanted_inputs)
     forms.inputs.push_back(of_rows(
-        transformed(source.columns[next++]->spec(), input, false, spec.transforms, spec.augment).shape,
+        transformed(source.columns[next++]->spec(), input, false, spec.transforms, {spec.augment}).shape,
         length));
   for (const TensorSpec& target : wanted_targets) {
     if (const InputTarget* same = split.find_input_target(target.name)) {
@@ -101,8 +101,11 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
       continue;
     }
     const Column& column = *source.columns[next++];
+    AugmentPlan augment;
+    if (const auto pixels = split.reader->target_picture())
+      augment = {spec.augment, false, AugmentPlan::Target{*pixels, source.columns.front()->spec().shape}};
     forms.targets.push_back(
-        of_rows(transformed(column.spec(), target, true, spec.transforms, {}).shape, horizon));
+        of_rows(transformed(column.spec(), target, true, spec.transforms, augment).shape, horizon));
     forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
       return count_classes(column, name_for_of(target), source.facts);
     }));

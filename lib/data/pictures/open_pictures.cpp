@@ -1,11 +1,14 @@
 #include "data/pictures/open_pictures.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files/paths.h"
+#include "data/loader/parallel.h"
 #include "data/pictures/picture_column.h"
 #include "data/pictures/picture_files.h"
 
@@ -25,6 +28,55 @@ void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})
     if (*column) *column = only(*column, rows);
+}
+
+/// Keeps the images of which both the image and its target were kept.
+void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const PictureSet& set) {
+  std::vector<int64_t> both;
+  std::set_intersection(images.kept.begin(), images.kept.end(), targets.kept.begin(), targets.kept.end(),
+                        std::back_inserter(both));
+  if (images.first_skipped.empty()) images.first_skipped = targets.first_skipped;
+  if (both.empty())
+    throw UserError(
+        fmt::format("{}: expected images with targets, found none that can be read; the first: {}", set.where,
+                    images.first_skipped));
+  images.skipped = set.pictures->size() - static_cast<int64_t>(both.size());
+  images.kept = targets.kept = std::move(both);
+}
+
+/// Throws UserError for masks whose size differs from their image's.
+void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
+  std::vector<std::string> problems(kept.size());
+  run_blocks(static_cast<int64_t>(kept.size()), [&](int64_t i) {
+    const int64_t number = kept[static_cast<size_t>(i)];
+    const PictureHeader image = header_of_picture(*set.pictures, number),
+                        mask = header_of_picture(*set.targets->pictures, number);
+    std::string& problem = problems[static_cast<size_t>(i)];
+    const std::string name = set.targets->pictures->name(number);
+    if (!mask.exact)
+      problem =
+          fmt::format("{}: expected a mask in a format that keeps values (PNG or BMP), found a JPEG", name);
+    else if (image.height != mask.height || image.width != mask.width)
+      problem = fmt::format("{}: expected a mask of {} x {} pixels as its image {}, found {} x {}", name,
+                            image.width, image.height, set.pictures->name(number), mask.width, mask.height);
+  });
+  const auto is_problem = [](const std::string& text) { return !text.empty(); };
+  const auto first = std::find_if(problems.begin(), problems.end(), is_problem);
+  if (first != problems.end())
+    throw UserError(*first + describe_others(std::count_if(first, problems.end(), is_problem) - 1,
+                                             "do not fit their images", false));
+}
+
+/// Returns the column of the targets of a set, whose images were checked. Drops images with an unreadable
+/// target from `images` if `on_error` says so.
+std::shared_ptr<const Column> target_column(const PictureSet& set, OnError on_error,
+                                            CheckedPictures& images) {
+  const TargetPictures& targets = *set.targets;
+  CheckedPictures checked =
+      check_pictures(*targets.pictures, targets.where, targets.row, on_error, set.can_skip);
+  keep_pairs(images, checked, set);
+  if (targets.row.classes) check_mask_sizes(set, images.kept);
+  return picture_column(targets.where, targets.pictures, std::move(checked), targets.row);
 }
 
 }  // namespace
@@ -65,8 +117,9 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 }
 
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input) {
-  const PictureForm form = picture_form(options, input);
-  CheckedPictures checked = check_pictures(*set.pictures, set.where, form, options.on_error, set.can_skip);
+  const PictureRow row{picture_form(options, input)};
+  CheckedPictures checked = check_pictures(*set.pictures, set.where, row, options.on_error, set.can_skip);
+  const auto targets = set.targets ? target_column(set, options.on_error, checked) : nullptr;
   SourceColumns source = std::move(set.known);
   if (checked.skipped > 0) keep_rows(source, checked.kept);
   if (!source.names) {
@@ -78,8 +131,9 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
     source.warnings.push_back(fmt::format(
         "{}: {} of {} files were left out, because they are not complete images; the first: {}", set.where,
         checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
+  if (targets) source.columns.insert(source.columns.begin(), targets);
   source.columns.insert(source.columns.begin(),
-                        picture_column(set.where, set.pictures, std::move(checked), form));
+                        picture_column(set.where, set.pictures, std::move(checked), row));
   return source;
 }
 

@@ -2,15 +2,24 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/tensor_spec.h"
 #include "data/columns/source_columns.h"
+#include "data/pictures/picture_column.h"
 #include "data/pictures/picture_list.h"
 #include "data/pictures/picture_options.h"
 #include "data/pictures/picture_source.h"
 
 namespace dtrain {
+
+/// Targets that are images: image i is the target of image i of the set.
+struct TargetPictures {
+  std::string where;  // folder or file that contains or lists them
+  std::shared_ptr<const PictureSource> pictures;
+  PictureRow row;
+};
 
 /// The images of a data set.
 struct PictureSet {
@@ -21,6 +30,7 @@ struct PictureSet {
   SourceColumns known;
   /// Whether the user can set `on_error: skip`, as for a reader of the configuration. Used in messages.
   bool can_skip = false;
+  std::optional<TargetPictures> targets = {};
 };
 
 PictureSet picture_set(FileListing files);
@@ -31,8 +41,9 @@ PictureSet picture_set(PictureClasses classes);
 /// Throws UserError if neither determines it.
 PictureForm picture_form(const PictureOptions& options, const TensorSpec& input);
 
-/// Returns a column of images for `input`, and the known columns of the images that are kept. Checks the
-/// images as check_pictures() does.
+/// Returns a column of images for `input`, then one of their targets if these are images, and the known
+/// columns of the images that are kept. Checks the images as check_pictures() does. Throws UserError for a
+/// mask that has another size than its image.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
 /// Does the same for the path of a folder or an image, or for several paths of images; their classes are not

@@ -33,11 +33,11 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
 }
 
 /// Decodes an image and returns the number of its encoded bytes.
-int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& form, uint8_t* dst) {
+int64_t decode_one(const PictureSource& source, int64_t i, const PictureRow& row, uint8_t* dst) {
   int64_t length = 0;
   with_bytes(source, i, kWhole, [&](auto bytes, int64_t all) {
     const Stopwatch stopwatch(read_seconds_of_thread().decoding);
-    decode_picture(bytes, form, dst);
+    row.decode(bytes, dst);
     length = all;
   });
   return length;
@@ -46,11 +46,11 @@ int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& fo
 class PictureColumn final : public Column {
  public:
   PictureColumn(std::string name, std::shared_ptr<const PictureSource> source, std::vector<int64_t> pictures,
-                const PictureForm& form, int64_t largest, std::string advice)
-      : spec_{std::move(name), Shape{form.height, form.width, form.channels}, DType::uint8},
+                PictureRow row, int64_t largest, std::string advice)
+      : spec_{std::move(name), row.shape(), DType::uint8},
         source_(std::move(source)),
         pictures_(std::move(pictures)),
-        form_(form),
+        row_(std::move(row)),
         largest_(largest),
         advice_(std::move(advice)) {}
 
@@ -58,18 +58,18 @@ class PictureColumn final : public Column {
   int64_t size() const override { return static_cast<int64_t>(pictures_.size()); }
   bool in_memory() const override { return false; }
   void check() const override { source_->check(); }
-  size_t working_bytes() const override { return static_cast<size_t>(largest_); }
+  size_t working_bytes() const override { return static_cast<size_t>(largest_) + row_.working_bytes(); }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<uint8_t*>(dst);
     for (const int64_t row : rows) {
       try {
-        decode_one(*source_, pictures_[static_cast<size_t>(row)], form_, out);
+        decode_one(*source_, pictures_[static_cast<size_t>(row)], row_, out);
       } catch (const UserError& error) {
         throw UserError(error.what() + advice_);
       }
-      out += form_.bytes();
+      out += row_bytes();
     }
   }
 
@@ -77,16 +77,41 @@ class PictureColumn final : public Column {
   TensorSpec spec_;
   std::shared_ptr<const PictureSource> source_;
   std::vector<int64_t> pictures_;
-  PictureForm form_;
+  PictureRow row_;
   int64_t largest_;
   std::string advice_;
 };
 
 }  // namespace
 
+Shape PictureRow::shape() const {
+  return classes ? Shape{form.height, form.width} : Shape{form.height, form.width, form.channels};
+}
+
+void PictureRow::decode(std::span<const uint8_t> file, uint8_t* dst) const {
+  if (!classes || classes->are_numbers()) return decode_picture(file, form, dst);
+  std::vector<uint8_t> pixels(form.bytes());
+  decode_picture(file, form, pixels.data());
+  const auto unknown = classes->find(pixels, dst);
+  if (!unknown) return;
+  const uint8_t* rgb = pixels.data() + 3 * *unknown;
+  const auto width = static_cast<size_t>(form.width);
+  throw UserError(fmt::format(
+      "expected the color of one of the {} classes, found {} in row {}, column {} of "
+      "the resized mask",
+      classes->colours.size(),
+      rgb[0] == rgb[1] && rgb[1] == rgb[2] ? fmt::format("the gray level {}", rgb[0])
+                                           : fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]),
+      *unknown / width, *unknown % width));
+}
+
+size_t PictureRow::working_bytes() const {
+  return !classes || classes->are_numbers() ? 0 : form.bytes();
+}
+
 std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
-                                             CheckedPictures pictures, const PictureForm& form) {
-  return std::make_shared<PictureColumn>(std::move(name), std::move(source), std::move(pictures.kept), form,
+                                             CheckedPictures pictures, const PictureRow& row) {
+  return std::make_shared<PictureColumn>(std::move(name), std::move(source), std::move(pictures.kept), row,
                                          pictures.largest, std::move(pictures.advice));
 }
 
@@ -116,7 +141,7 @@ std::string describe_others(int64_t others, const std::string& how, bool can_ski
   return text;
 }
 
-CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureForm& form,
+CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureRow& row,
                                OnError on_error, bool can_skip) {
   CheckedPictures checked;
   if (on_error == OnError::error && can_skip) checked.advice = describe_others(0, "", true);
@@ -133,8 +158,8 @@ CheckedPictures check_pictures(const PictureSource& source, const std::string& w
       if (on_error == OnError::error) {
         header_of_picture(source, i, &length);
       } else {
-        pixels.resize(form.bytes());
-        length = decode_one(source, i, form, pixels.data());
+        pixels.resize(static_cast<size_t>(row.shape().elements()));
+        length = decode_one(source, i, row, pixels.data());
       }
     } catch (const UserError& error) {
       problems[static_cast<size_t>(i)] = error.what();

@@ -20,6 +20,9 @@ inline const EnumNames<Resize> names_of<Resize> = {
 template <>
 inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, {OnError::skip, "skip"}};
 
+/// What the pixels of a target that is an image are.
+enum class TargetPicture { colours, classes };
+
 /// How to read images. The model's input determines what is not set.
 struct PictureOptions {
   std::optional<Size2> size;

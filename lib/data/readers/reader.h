@@ -10,6 +10,7 @@
 #include "data/columns/column.h"
 #include "data/columns/source_columns.h"
 #include "data/files/folder_listing.h"
+#include "data/pictures/mask_classes.h"
 #include "data/pictures/picture_options.h"
 #include "data/readers/csv/table.h"
 
@@ -94,6 +95,10 @@ class Reader {
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
+  /// Returns what the targets' pixels are if the targets are images, which are augmented like the inputs.
+  virtual std::optional<TargetPicture> target_picture() const { return std::nullopt; }
+  /// Returns how the pixels of such targets name classes, if they do.
+  virtual MaskClasses mask_classes() const { return {}; }
 };
 
 template <>

@@ -47,6 +47,11 @@ const std::vector<LossFormats>& all_loss_formats() {
       {.kind = "squared_hinge", .keras_class = "SquaredHinge", .keras_name = "squared_hinge"},
       {.kind = "poisson", .keras_class = "Poisson", .keras_name = "poisson"},
       {.kind = "kl_divergence", .keras_class = "KLDivergence", .keras_name = "kl_divergence"},
+      {.kind = "dice", .keras_class = "Dice", .keras_name = "dice", .options = {"axis"}},
+      {.kind = "tversky",
+       .keras_class = "Tversky",
+       .keras_name = "tversky",
+       .options = {"alpha", "beta", "axis"}},
       {.kind = "cosine_similarity", .keras_class = "CosineSimilarity", .keras_name = "cosine_similarity"},
   };
   return rows;

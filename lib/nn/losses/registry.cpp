@@ -9,6 +9,7 @@ const Registry<Loss>& registry<Loss>() {
     add_cross_entropy(t);
     add_elementwise_losses(t);
     add_row_losses(t);
+    add_overlap_losses(t);
     return t;
   }();
   return table;

@@ -87,6 +87,45 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   return loss;
 }
 
+/// 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the mean over
+/// the classes, times spec.factor. Sums are in double, because a row may be a whole image.
+template <class Group, class Score, class Target, class Write>
+DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Group& group, const Score& score,
+                                             const Target& target, float scale, int64_t columns,
+                                             bool has_gradient, const Write& write) {
+  // The overlap is times * both / (of_both * both + of_target * (sum of targets) + of_score * (sum of
+  // scores)), where `both` is the sum of products.
+  const bool is_dice = spec.kind == RowLossSpec::Kind::dice;
+  const double alpha = static_cast<double>(spec.alpha), beta = static_cast<double>(spec.beta);
+  const double times = is_dice ? 2.0 : 1.0, of_both = is_dice ? 0.0 : 1.0 - alpha - beta;
+  const double of_target = is_dice ? 1.0 : alpha, of_score = is_dice ? 1.0 : beta;
+  constexpr double kEpsilon = 1e-7;  // Keras's
+  const int64_t step = group.size() * spec.classes;
+  double loss = 0.0;
+  for (int64_t k = 0; k < spec.classes; ++k) {
+    const int64_t first = k + group.rank() * spec.classes;
+    double both = 0.0, targets = 0.0, scores = 0.0;
+    for (int64_t c = first; c < columns; c += step) {
+      const double p = static_cast<double>(score(c)), t = static_cast<double>(target(c));
+      both += p * t;
+      targets += t;
+      scores += p;
+    }
+    both = group.reduce(both, Add{});
+    targets = group.reduce(targets, Add{});
+    scores = group.reduce(scores, Add{});
+    const double divisor = of_both * both + of_target * targets + of_score * scores + kEpsilon;
+    const double overlap = times * both / divisor;
+    loss += 1.0 - overlap;
+    if (!has_gradient) continue;
+    const double of_class = static_cast<double>(scale) / static_cast<double>(spec.classes) / divisor;
+    const auto slope = static_cast<float>(of_class * (overlap * of_both - times));
+    const auto offset = static_cast<float>(of_class * overlap * of_score);
+    for (int64_t c = first; c < columns; c += step) write(c, slope * target(c) + offset);
+  }
+  return group.rank() == 0 ? spec.factor * loss / static_cast<double>(spec.classes) : 0.0;
+}
+
 /// Returns this thread's part of the loss of one row.
 template <class Group, class Score, class Write>
 DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Group& group, const Score& score,
@@ -94,9 +133,14 @@ DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Group& 
                                           bool has_gradient, const Write& write) {
   const float spread = spec.label_smoothing / static_cast<float>(columns);
   const SmoothedTarget smoothed{target, 1.0f - spec.label_smoothing, spread};
-  return spec.kind == RowLossSpec::Kind::cosine_similarity
-             ? cosine_similarity_row(group, score, smoothed, scale, columns, has_gradient, write)
-             : focal_crossentropy_row(spec, group, score, smoothed, scale, columns, has_gradient, write);
+  switch (spec.kind) {
+    case RowLossSpec::Kind::cosine_similarity:
+      return cosine_similarity_row(group, score, smoothed, scale, columns, has_gradient, write);
+    case RowLossSpec::Kind::categorical_focal_crossentropy:
+      return focal_crossentropy_row(spec, group, score, smoothed, scale, columns, has_gradient, write);
+    default:
+      return overlap_row(spec, group, score, smoothed, scale, columns, has_gradient, write);
+  }
 }
 
 }  // namespace dtrain::math

@@ -10,6 +10,7 @@
 #include "data/readers/images/hdf5_pictures.h"
 #include "data/readers/images/picture_fields.h"
 #include "data/readers/images/picture_table.h"
+#include "data/readers/images/target_images.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 
@@ -21,6 +22,7 @@ struct ImagesOptions : PictureOptions {
   std::optional<std::string> directory;
   std::optional<PictureCsv> csv;
   std::optional<PictureHdf5> hdf5;
+  std::optional<TargetImages> target_images;
   std::vector<std::string> class_names;
 };
 
@@ -34,7 +36,7 @@ class ImagesReader final : public Reader {
                      : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
                                      : list_folder_of(request.find(*options_.directory), request);
     set.can_skip = true;
-    return open_pictures(std::move(set), options_, request.inputs[0]);
+    return open_set(std::move(set), request);
   }
 
   std::vector<std::string> files() const override {
@@ -42,10 +44,13 @@ class ImagesReader final : public Reader {
     if (options_.csv) all.push_back(options_.csv->file);
     if (options_.hdf5) all.push_back(options_.hdf5->file);
     if (options_.directory) all.push_back(*options_.directory);
+    if (has_target_folder()) all.push_back(*options_.target_images->directory);
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    return {request.find(files().front())};  // a table's directory may hold other files, too
+    std::vector<std::string> all{request.find(files().front())};  // a table's directory may hold other files
+    if (has_target_folder()) all.push_back(request.find(*options_.target_images->directory));
+    return all;
   }
   FileListing named_files(const ReadRequest& request) const override {
     return options_.csv ? files_of_table(table(request)) : FileListing();
@@ -54,24 +59,42 @@ class ImagesReader final : public Reader {
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
                                           const ReadRequest& request) const override {
     if (request.inputs.size() != 1) return std::nullopt;
-    if (options_.hdf5 && format == FileFormat::hdf5)
-      return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
-    if (!options_.csv && !options_.hdf5 && !request.targets.empty() && format == FileFormat::picture &&
-        file_type(path) == FileType::directory)
-      return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
+    if (options_.hdf5 && format == FileFormat::hdf5) return open_set(list_datasets(path, request), request);
+    if (!options_.csv && !options_.hdf5 && !has_target_folder() && !request.targets.empty() &&
+        format == FileFormat::picture && file_type(path) == FileType::directory)
+      return open_set(list_folder_of(path, request), request);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
     // Paths in another table are first searched in its own folder, because the run's may have images of these
     // names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;
     if (text.delimiter) other.format.delimiter = *text.delimiter;
-    return open_pictures(list_table(other, options_.on_error, request), options_, request.inputs[0]);
+    return open_set(list_table(other, options_.on_error, request), request);
   }
 
   bool has_weights() const override { return options_.csv && options_.csv->weight; }
   std::optional<PictureOptions> picture_options() const override { return options_; }
+  std::optional<TargetPicture> target_picture() const override {
+    if (!has_target_folder() && !(options_.csv && options_.csv->target_image)) return std::nullopt;
+    return target_images().pixels();
+  }
+  MaskClasses mask_classes() const override { return target_images().classes.value_or(MaskClasses()); }
 
  private:
+  bool has_target_folder() const { return options_.target_images && options_.target_images->directory; }
+  TargetImages target_images() const { return options_.target_images.value_or(TargetImages()); }
+
+  /// Opens the images of a set and the targets that are images.
+  SourceColumns open_set(PictureSet set, const ReadRequest& request) const {
+    if (set.targets) {
+      if (request.targets.size() != 1)
+        request.fail(fmt::format("targets that are images need a model with one target; this one has {}",
+                                 request.targets.size()));
+      set.targets->row = target_row(target_images(), picture_form(options_, request.inputs[0]), request);
+    }
+    return open_pictures(std::move(set), options_, request.inputs[0]);
+  }
+
   /// Adds the class names of the only target from the options, if none are known.
   ReadRequest with_names(const ReadRequest& request) const {
     ReadRequest all = request;
@@ -84,6 +107,11 @@ class ImagesReader final : public Reader {
     if (request.targets.size() > 1)
       request.fail(fmt::format("images in folders need a model with at most one target; this one has {}",
                                request.targets.size()));
+    if (has_target_folder()) {
+      PictureSet pairs = list_pairs(folder, request.find(*options_.target_images->directory));
+      pairs.known.facts = with_names(request).facts;
+      return pairs;
+    }
     const auto known = with_names(request).facts.class_names;
     const auto names = known.find("target");
     PictureClasses classes =
@@ -125,6 +153,29 @@ class ImagesReader final : public Reader {
   ImagesOptions options_;
 };
 
+/// Reports target images that the other options contradict.
+void check_target_images(const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+  if (!options.target_images) return;
+  const TargetImages& targets = *options.target_images;
+  const ConfigNode& written = *node.find("target_images");
+  const auto refuse = [&](const char* why) {
+    diagnostics.error(written, std::string("target_images: ") + why);
+  };
+  if (options.hdf5)
+    refuse("they belong to images in folders or in a csv file; for arrays in HDF5, use the reader hdf5");
+  else if (options.csv && targets.directory)
+    refuse("with csv, the paths of the targets are in its column 'target_image'; leave 'directory' out");
+  else if (options.csv && !options.csv->target_image)
+    refuse("csv has no column of their paths: give its 'target_image'");
+  else if (!options.csv && !targets.directory)
+    refuse("give 'directory', the folder with the target of each image");
+  if (options.class_names.empty()) return;
+  if (!targets.classes)
+    refuse("images have no classes: leave 'class_names' out, or give 'classes' for masks");
+  else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
+    refuse("expected as many 'classes' as 'class_names'");
+}
+
 }  // namespace
 
 void add_images(Registry<Reader>& table) {
@@ -139,7 +190,10 @@ void add_images(Registry<Reader>& table) {
                 "(if not given, the csv file's own)")
       .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
       .optional("hdf5", &ImagesOptions::hdf5,
-                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes");
+                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes")
+      .optional("target_images", &ImagesOptions::target_images,
+                "targets that are images: the folder of those of the images in directory, or how to read "
+                "those that csv lists (target_image)");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -147,6 +201,7 @@ void add_images(Registry<Reader>& table) {
           diagnostics.error(node,
                             "give one of 'directory' (a folder of images for each class), 'csv' (a table of "
                             "their paths) and 'hdf5' (datasets of encoded images)");
+        check_target_images(options, node, diagnostics);
       })
       .positional("directory");
   table.add<ImagesReader>("images", schema);

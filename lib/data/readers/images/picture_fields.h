@@ -17,13 +17,16 @@ inline void check_one_picture(const ReadRequest& request) {
     request.fail(fmt::format("images need a model with one input; this one has {}", request.inputs.size()));
 }
 
+/// Checks a number of channels.
+inline Check<std::optional<int64_t>> picture_channels() {
+  return {"1 (grey), 3 (RGB) or 4 (RGB and alpha)",
+          [](const std::optional<int64_t>& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
+          Json::object().set("enum", Json::array().push(1).push(3).push(4))};
+}
+
 /// Adds the fields of PictureOptions, from which `Options` derives, and the field `class_names`.
 template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
-  const Check<std::optional<int64_t>> kinds{
-      "1 (grey), 3 (RGB) or 4 (RGB and alpha)",
-      [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
-      Json::object().set("enum", Json::array().push(1).push(3).push(4))};
   schema
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
                 "[height, width]; if not given, that of the model's input")
@@ -31,7 +34,8 @@ void add_picture_fields(Schema<Options>& schema) {
           "resize", static_cast<Resize Options::*>(&Options::resize),
           "stretch (scales each axis by its own factor), crop (keeps the center) or pad (adds black borders)")
       .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
-                "1 (grey), 3 (RGB) or 4 (RGB and alpha); if not given, that of the model's input", kinds)
+                "1 (grey), 3 (RGB) or 4 (RGB and alpha); if not given, that of the model's input",
+                picture_channels())
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
                 "how to treat a file that is not a complete image: error; or skip, which leaves it out. skip "
                 "decodes all files once before the run and reports how many it left out")

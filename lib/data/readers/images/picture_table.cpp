@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -130,6 +132,20 @@ void reject_missing(const PictureTable& table, const ReadTable& read, bool can_s
       .fail(row, message + describe_others(count - 1, "cannot be found", can_skip && has_some));
 }
 
+/// Returns the table as one of the images that are targets.
+PictureTable table_of_targets(PictureTable table) {
+  table.options.path = *std::exchange(table.options.target_image, std::nullopt);
+  table.options.extension.clear();
+  table.options.weight.reset();
+  return table;
+}
+
+ReadTable read_paths(const PictureTable& table) {
+  ReadRequest nothing_else;
+  nothing_else.use = FileUse::prediction;
+  return read_table(table, nothing_else);
+}
+
 }  // namespace
 
 const Schema<PictureCsv>& PictureCsv::schema() {
@@ -141,6 +157,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
           .optional("target", &PictureCsv::target,
                     "the column of the only target: a number, or the name of a class")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
+          .optional("target_image", &PictureCsv::target_image,
+                    "the column of the paths of the targets if these are images (see target_images)")
           .optional("weight", &PictureCsv::weight,
                     "the column of sample weights, numbers of at least 0 by which the samples' losses are "
                     "multiplied")
@@ -153,6 +171,10 @@ const Schema<PictureCsv>& PictureCsv::schema() {
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())
               diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+            if (options.target_image && (options.target || !options.targets.empty()))
+              diagnostics.error(node,
+                                "give either 'target_image' (paths of images) or 'target' and 'targets' "
+                                "(numbers and classes), not both");
           });
   return all;
 }
@@ -161,23 +183,35 @@ CsvFormat PictureCsv::format() const {
   const auto is_name = [](const CsvColumnRef& column) { return !column.index; };
   const bool by_name =
       is_name(path) || (target && is_name(*target)) || (weight && is_name(*weight)) ||
+      (target_image && is_name(*target_image)) ||
       std::any_of(targets.begin(), targets.end(), [&](const auto& one) { return is_name(one.second); });
   return {csv_delimiter(delimiter), header.value_or(by_name)};
 }
 
 FileListing files_of_table(const PictureTable& table) {
-  ReadRequest nothing_else;
-  nothing_else.use = FileUse::prediction;
-  return {"", read_table(table, nothing_else).files};
+  FileListing all{"", read_paths(table).files};
+  if (table.options.target_image) {
+    std::vector<ListedFile> targets = read_paths(table_of_targets(table)).files;
+    std::move(targets.begin(), targets.end(), std::back_inserter(all.files));
+  }
+  return all;
 }
 
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
   ReadRequest of_targets = request;
   of_targets.inputs.clear();  // images are not columns of the table
+  const bool has_target_images = table.options.target_image && !request.targets.empty();
+  if (has_target_images) of_targets.targets.clear();
   ReadTable read = read_table(table, of_targets);
   if (request.use == FileUse::split) reject_duplicates(table, read);
   if (on_error == OnError::error) reject_missing(table, read, request.use == FileUse::split);
   PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
+  if (has_target_images) {
+    const PictureTable targets = table_of_targets(table);
+    ReadTable read_targets = read_paths(targets);
+    if (on_error == OnError::error) reject_missing(targets, read_targets, request.use == FileUse::split);
+    set.targets = TargetPictures{table.path, picture_files({"", std::move(read_targets.files)}), {}};
+  }
   set.known.columns = std::move(read.columns.parts);
   set.known.weights = std::move(read.columns.weights);
   set.known.names = std::move(read.columns.names);

@@ -17,6 +17,7 @@ struct PictureCsv {
   std::string extension;
   std::optional<CsvColumnRef> target;
   Named<CsvColumnRef> targets;
+  std::optional<CsvColumnRef> target_image;
   std::optional<CsvColumnRef> weight;
   std::optional<bool> header;
   std::string delimiter = ",";
@@ -38,9 +39,10 @@ struct PictureTable {
 /// Returns the files that the table lists, in its order. Throws UserError like read_csv().
 FileListing files_of_table(const PictureTable& table);
 
-/// Returns the images with the request's targets: numbers, or classes whose names are texts. The rows' names
-/// are the texts of the path column. Throws UserError, with the row's position in the table, for an image
-/// that a split lists twice, and, depending on on_error, for a file that does not exist.
+/// Returns the images with the request's targets: numbers, classes whose names are texts, or the images of
+/// the column target_image (PictureSet::targets, whose row is not set). The rows' names are the texts of the
+/// path column. Throws UserError, with the row's position in the table, for an image that a split lists
+/// twice, and, depending on on_error, for a file that does not exist.
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request);
 
 }  // namespace dtrain

@@ -28,8 +28,8 @@ bool has_value(const Json& value, double number) {
 bool is_usual_of_loss(const std::string& key, const Json& value) {
   constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
                                                    "mean_with_sample_weight"};
-  if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
   if (key == "axis") return has_value(value, -1);
+  if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
   return key == "reduction" && value.is_string() &&
          std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
 }
@@ -119,7 +119,12 @@ class TrainingReader {
     KindOptions options(registry<Loss>(), kind, registry<Loss>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
       if (is_usual_of_loss(key, value)) continue;
-      if (options.has(key))
+      if (key == "axis" && value.is_null())  // of Dice and Tversky
+        add_problem(
+            fmt::format("the loss {} has axis: null, a sum over the whole batch; dtrain computes it for "
+                        "each sample, as with axis: [1, 2, 3]",
+                        object.shown()));
+      else if (options.has(key))
         options.add(key, value);
       else
         add_problem(fmt::format("the loss {} has {}: {}", object.shown(), key, value.dump()));

@@ -1,0 +1,183 @@
+#include "print/prediction_pictures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files/new_file.h"
+#include "base/files/paths.h"
+#include "data/readers/reader.h"
+#include "data/stages/number_at.h"
+#include "image/encode.h"
+
+namespace dtrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the reader that describes the run's targets: that of train, else of another split; null if there
+/// is none.
+const Reader* reader_of_targets(const DatasetSpec& dataset) {
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = dataset.find(name); split && split->reader) return split->reader.value.get();
+  return nullptr;
+}
+
+TargetPicture pixels_of(const RunConfig& config, const Head& head) {
+  const Reader* reader = reader_of_targets(config.dataset);
+  if (reader)
+    if (const auto pixels = reader->target_picture()) return *pixels;
+  const bool is_input = config.dataset.train && config.dataset.train->find_input_target(head.target.name);
+  return !is_input && head.loss && head.loss->tells_classes() ? TargetPicture::classes
+                                                              : TargetPicture::colours;
+}
+
+/// Returns the name of each sample's files, without the extension.
+std::vector<std::string> names_of(const Dataset& inputs) {
+  std::vector<std::string> names;
+  std::map<std::string, int64_t> samples;
+  for (int64_t i = 0; i < inputs.size(); ++i) {
+    names.push_back(inputs.has_ids() ? fs::path(inputs.sample_id(i)).stem().string()
+                                     : fmt::format("{:06}", i));
+    if (names.back().empty())
+      throw UserError(fmt::format("--output: sample {} (from 0) has no name for its image", i));
+    const auto [first, is_new] = samples.emplace(names.back(), i);
+    if (!is_new)
+      throw UserError(
+          fmt::format("--output: {} and {} would both be written to '{}.png'; predict them in "
+                      "separate calls, to other folders",
+                      inputs.sample_id(first->second), inputs.sample_id(i), names.back()));
+  }
+  return names;
+}
+
+class PredictionPictures final : public ArrayWriter {
+ public:
+  PredictionPictures(const std::string& folder, std::vector<PictureOutput> outputs, const Dataset& inputs)
+      : outputs_(std::move(outputs)), names_(names_of(inputs)) {
+    for (const PictureOutput& output : outputs_) {
+      folders_.push_back(outputs_.size() == 1 ? folder : (fs::path(folder) / output.name).string());
+      std::error_code failure;
+      fs::create_directories(folders_.back(), failure);
+      if (failure)
+        throw UserError(fmt::format("{}: cannot create the folder: {}", folders_.back(), failure.message()));
+      reject_inputs(folders_.back(), inputs);
+    }
+  }
+
+  void append(std::span<const View> arrays) override {
+    const int64_t count = arrays[0].shape[0];
+    for (size_t output = 0; output < outputs_.size(); ++output)
+      for (int64_t i = 0; i < count; ++i)
+        write(output, arrays[output], i, names_[static_cast<size_t>(next_ + i)]);
+    next_ += count;
+  }
+  void finish() override {}
+
+ private:
+  void reject_inputs(const std::string& folder, const Dataset& inputs) const {
+    if (!inputs.has_ids()) return;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      std::error_code missing;
+      const fs::path path = fs::path(folder) / (names_[i] + ".png");
+      if (fs::equivalent(path, inputs.sample_id(static_cast<int64_t>(i)), missing))
+        throw UserError(fmt::format("{}: is an input; give another --output", path.string()));
+    }
+  }
+
+  /// Writes sample `i` of a batch of one output.
+  void write(size_t output, const View& batch, int64_t i, const std::string& name) const {
+    const PictureOutput& form = outputs_[output];
+    const int64_t pixels = form.height * form.width, first = i * pixels * form.channels;
+    const auto number = [&](int64_t element) { return number_at(batch.data, batch.dtype, first + element); };
+    std::vector<uint8_t> bytes;
+    int64_t channels = form.channels;
+    if (form.pixels == TargetPicture::classes) {
+      channels = form.classes.are_grey() ? 1 : 3;
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) add_class(form, class_of(form, number, pixel), bytes);
+    } else {
+      for (int64_t element = 0; element < pixels * form.channels; ++element) {
+        const double value = number(element);  // NaN becomes 0
+        bytes.push_back(value > 0 ? static_cast<uint8_t>(std::lround(std::min(value, 255.0))) : uint8_t{0});
+      }
+    }
+    const std::string png = encode_png(bytes, form.height, form.width, channels);
+    NewFile file((fs::path(folders_[output]) / (name + ".png")).string());
+    file.append(png.data(), png.size());
+    file.finish();
+  }
+
+  template <class Number>
+  static int64_t class_of(const PictureOutput& form, const Number& number, int64_t pixel) {
+    const int64_t first = pixel * form.channels;
+    if (form.channels == 1) return number(first) > form.threshold ? 1 : 0;
+    int64_t best = 0;
+    for (int64_t c = 1; c < form.channels; ++c)
+      if (number(first + c) > number(first + best)) best = c;
+    return best;
+  }
+
+  /// Appends the pixel of a class: one byte, or three if classes have colors.
+  static void add_class(const PictureOutput& form, int64_t number, std::vector<uint8_t>& bytes) {
+    if (form.classes.are_numbers()) return bytes.push_back(static_cast<uint8_t>(number));
+    const uint32_t colour = form.classes.colours[static_cast<size_t>(number)];
+    if (!form.classes.are_grey()) {
+      bytes.push_back(static_cast<uint8_t>(colour >> 16));
+      bytes.push_back(static_cast<uint8_t>(colour >> 8));
+    }
+    bytes.push_back(static_cast<uint8_t>(colour));
+  }
+
+  std::vector<PictureOutput> outputs_;
+  std::vector<std::string> names_;    // by sample
+  std::vector<std::string> folders_;  // by output
+  int64_t next_ = 0;                  // index of the next sample
+};
+
+}  // namespace
+
+bool is_picture_folder(const std::string& path) {
+  return path.ends_with('/') || file_type(path) == FileType::directory;
+}
+
+PictureOutput picture_output(const RunConfig& config, size_t index) {
+  const Head& head = config.heads[index];
+  const TensorSpec& spec = config.graph.spec(head.output);
+  const Shape& shape = spec.shape;
+  PictureOutput output;
+  output.name = config.graph.layer_name(head.output.node);
+  output.pixels = pixels_of(config, head);
+  const bool has_classes = output.pixels == TargetPicture::classes;
+  if (shape.rank() == 2 || shape.rank() == 3) {
+    output.height = shape[0];
+    output.width = shape[1];
+    output.channels = shape.rank() == 3 ? shape[2] : 1;
+  }
+  const int64_t channels = output.channels, most = static_cast<int64_t>(MaskClasses::kMost);
+  if (output.height == 0 || (has_classes ? channels > most : channels != 1 && channels != 3 && channels != 4))
+    throw UserError(
+        fmt::format("--output: a folder is for images, but the output '{}' has the shape {} "
+                    "(expected [height, width, {}]); give a file (.h5, .npy, .csv or .jsonl)",
+                    output.name, shape.str(), has_classes ? "classes" : "1, 3 or 4 channels"));
+  if (!has_classes) return output;
+  if (const auto bounds = head.loss ? head.loss->target_bounds(spec) : std::nullopt;
+      channels == 1 && bounds && std::isfinite(bounds->most))
+    output.threshold = (bounds->least + bounds->most) / 2;
+  const Reader* reader = reader_of_targets(config.dataset);
+  const MaskClasses classes = reader ? reader->mask_classes() : MaskClasses();
+  if (classes.colours.size() == static_cast<size_t>(std::max<int64_t>(channels, 2))) output.classes = classes;
+  return output;
+}
+
+std::unique_ptr<ArrayWriter> open_prediction_pictures(const std::string& folder,
+                                                      std::vector<PictureOutput> outputs,
+                                                      const Dataset& inputs) {
+  return std::make_unique<PredictionPictures>(folder, std::move(outputs), inputs);
+}
+
+}  // namespace dtrain

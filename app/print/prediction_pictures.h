@@ -1,0 +1,40 @@
+// Writes predictions as PNG files: masks of classes, or images.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+#include "data/files/array_writer.h"
+#include "data/pictures/mask_classes.h"
+#include "data/pictures/picture_options.h"
+#include "run/run_config.h"
+
+namespace dtrain {
+
+/// How the numbers of an output become pixels.
+struct PictureOutput {
+  std::string name;  // of the output; its folder if the model has several outputs
+  int64_t height = 0, width = 0, channels = 1;
+  /// For classes, each pixel is the class of the largest number, or class 1 above `threshold` if there is one
+  /// number per pixel. For colors, the pixels are the numbers, rounded and limited to 0 to 255.
+  TargetPicture pixels = TargetPicture::colours;
+  double threshold = 0.5;
+  MaskClasses classes = {};  // gray levels or colors to write for the classes; empty: class numbers
+};
+
+/// Returns whether --output names a folder, for PNG files: it ends in a slash, or is one.
+bool is_picture_folder(const std::string& path);
+
+/// Returns how an output of the configuration is written. Throws UserError if it is not an image.
+PictureOutput picture_output(const RunConfig& config, size_t head);
+
+/// Opens a writer of one PNG per sample and output: FOLDER/NAME.png, or FOLDER/OUTPUT/NAME.png for several
+/// outputs. NAME is the sample's file name without its extension, or the sample's number. Creates the
+/// folders. `inputs` must outlive the writer. Throws UserError if two samples have the same name, or if a
+/// file to be written is an input.
+std::unique_ptr<ArrayWriter> open_prediction_pictures(const std::string& folder,
+                                                      std::vector<PictureOutput> outputs,
+                                                      const Dataset& inputs);
+
+}  // namespace dtrain

@@ -1,0 +1,104 @@
+#include "data/pictures/mask_classes.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+constexpr const char* kNumbers = "numbers";
+constexpr const char* kColourPattern = "^#[0-9a-fA-F]{6}$";
+
+uint32_t colour_of_grey(uint32_t level) {
+  return level << 16 | level << 8 | level;
+}
+
+bool is_grey_colour(uint32_t colour) {
+  return colour == colour_of_grey(colour & 0xff);
+}
+
+/// Parses a gray level or a color; nullopt if the node is neither.
+std::optional<uint32_t> colour_in(const ConfigNode& node) {
+  if (!node.is_scalar()) return std::nullopt;
+  const std::string& text = node.text();
+  const auto consists_of = [&](size_t from, const char* digits) {
+    return text.size() > from && text.find_first_not_of(digits, from) == std::string::npos;
+  };
+  if (text.size() == 7 && text[0] == '#' && consists_of(1, "0123456789abcdefABCDEF"))
+    return static_cast<uint32_t>(std::stoul(text.substr(1), nullptr, 16));
+  if (node.quoted() || text.size() > 3 || !consists_of(0, "0123456789")) return std::nullopt;
+  const auto level = static_cast<uint32_t>(std::stoul(text));
+  return level > 255 ? std::nullopt : std::optional(colour_of_grey(level));
+}
+
+}  // namespace
+
+bool MaskClasses::are_grey() const {
+  return std::all_of(colours.begin(), colours.end(), is_grey_colour);
+}
+
+std::optional<size_t> MaskClasses::find(std::span<const uint8_t> rgb, uint8_t* classes) const {
+  size_t last = 0;  // neighbors mostly have the same class
+  for (size_t i = 0; i < rgb.size() / 3; ++i) {
+    const uint32_t colour = uint32_t{rgb[3 * i]} << 16 | uint32_t{rgb[3 * i + 1]} << 8 | rgb[3 * i + 2];
+    if (colours[last] != colour) {
+      const auto found = std::find(colours.begin(), colours.end(), colour);
+      if (found == colours.end()) return i;
+      last = static_cast<size_t>(found - colours.begin());
+    }
+    classes[i] = static_cast<uint8_t>(last);
+  }
+  return std::nullopt;
+}
+
+bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where, MaskClasses& out,
+                               Diagnostics& diagnostics) {
+  out.colours.clear();
+  if (node.is_scalar() && node.text() == kNumbers) return true;
+  if (!node.is_sequence() || node.items().empty() || node.items().size() > MaskClasses::kMost)
+    return report_unexpected(
+        node, where,
+        fmt::format("{} (pixel values are class numbers), or a list of 1 to {} gray levels and colors, one "
+                    "for each class",
+                    kNumbers, MaskClasses::kMost),
+        diagnostics);
+  bool good = true;
+  for (const ConfigNode& item : node.items()) {
+    const auto colour = colour_in(item);
+    if (!colour) {
+      good = report_unexpected(item, where, "a gray level from 0 to 255 or a color such as \"#ff8000\"",
+                               diagnostics);
+    } else if (std::find(out.colours.begin(), out.colours.end(), *colour) != out.colours.end()) {
+      diagnostics.error(item, fmt::format("{}: {} is given to two classes", where, item.describe()));
+      good = false;
+    } else {
+      out.colours.push_back(*colour);
+    }
+  }
+  return good;
+}
+
+ConfigNode Codec<MaskClasses>::write(const MaskClasses& classes) {
+  if (classes.are_numbers()) return ConfigNode::scalar(kNumbers);
+  std::vector<ConfigNode> items;
+  for (const uint32_t colour : classes.colours)
+    items.push_back(is_grey_colour(colour) ? ConfigNode::scalar(std::to_string(colour & 0xff))
+                                           : ConfigNode::scalar(fmt::format("#{:06x}", colour), true));
+  return ConfigNode::sequence(std::move(items));
+}
+
+Json Codec<MaskClasses>::schema() {
+  const Json level = json_type("integer").set("minimum", 0).set("maximum", 255);
+  const Json colour = json_type("string").set("pattern", kColourPattern);
+  const Json item = Json::object().set("anyOf", Json::array().push(level).push(colour));
+  const Json list = json_type("array")
+                        .set("items", item)
+                        .set("minItems", 1)
+                        .set("maxItems", static_cast<int64_t>(MaskClasses::kMost));
+  return Json::object().set("anyOf", Json::array().push(Json::object().set("const", kNumbers)).push(list));
+}
+
+}  // namespace dtrain

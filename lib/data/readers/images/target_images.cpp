@@ -1,0 +1,132 @@
+#include "data/readers/images/target_images.h"
+
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "data/pictures/picture_files.h"
+#include "data/pictures/picture_list.h"
+#include "data/readers/images/picture_fields.h"
+
+namespace dtrain {
+
+namespace {
+
+using FilesByName = std::map<std::string, ListedFile>;
+
+/// Returns the images below a folder by their paths in it without extensions.
+FilesByName files_by_name(const std::string& folder) {
+  FilesByName all;
+  for (ListedFile& file : list_pictures(folder).files) {
+    const size_t dot = file.path.rfind('.'), slash = file.path.rfind('/');
+    const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+    const std::string name = has_extension ? file.path.substr(0, dot) : file.path;
+    const auto [first, is_new] = all.emplace(name, file);
+    if (!is_new)
+      throw UserError(fmt::format("{}: expected one image called '{}', found {} and {}", folder, name,
+                                  first->second.path, file.path));
+  }
+  return all;
+}
+
+/// Throws UserError if names of `files` are missing in `others`.
+void check_partners(const std::string& folder, const FilesByName& files, const std::string& other_folder,
+                    const FilesByName& others, const char* partner) {
+  std::vector<std::string> missing;
+  for (const auto& [name, file] : files)
+    if (!others.contains(name)) missing.push_back(file.path);
+  if (!missing.empty())
+    throw UserError(fmt::format("{}: expected {} of the same name in {} for each file, found none for {}",
+                                folder, partner, other_folder, list_some(missing, 10)));
+}
+
+/// Returns `size` times `wanted` / `input`, which must be a whole number.
+int64_t scaled(int64_t size, int64_t wanted, int64_t input, const ReadRequest& request) {
+  if (size * wanted % input != 0)
+    request.fail(
+        fmt::format("target_images: give 'size' ([height, width]): the model's input has {} pixels "
+                    "along an axis, its output {}, and the images {}",
+                    input, wanted, size));
+  return size * wanted / input;
+}
+
+}  // namespace
+
+const Schema<TargetImages>& TargetImages::schema() {
+  static const auto all = [] {
+    Schema<TargetImages> schema("Targets that are images: masks of classes, or images to be computed.");
+    schema
+        .optional("directory", &TargetImages::directory,
+                  "the folder of the targets: each has the name of its image in the reader's 'directory', "
+                  "apart from the extension")
+        .optional("classes", &TargetImages::classes,
+                  "for masks: numbers, if the values of a PNG (gray levels or palette indices) are class "
+                  "numbers; or the gray level or the color of each class, in the order of their numbers: "
+                  "[0, 255], [\"#000000\", \"#ff8000\"]. If not given, the targets are images with values "
+                  "from 0 to 255")
+        .optional("size", &TargetImages::size,
+                  "[height, width]; if not given, that of the model's target, or of the images if the "
+                  "model takes any size")
+        .optional("channels", &TargetImages::channels,
+                  "1 (gray), 3 (RGB) or 4 (RGB and alpha), not for masks; if not given, that of the model's "
+                  "target",
+                  picture_channels())
+        .rule([](const TargetImages& options, const ConfigNode& node, Diagnostics& diagnostics) {
+          if (options.classes && options.channels)
+            diagnostics.error(*node.find("channels"),
+                              "target_images: masks ('classes') have no channels; leave 'channels' out");
+        })
+        .positional("directory");
+    return schema;
+  }();
+  return all;
+}
+
+PictureRow target_row(const TargetImages& options, const PictureForm& image, const ReadRequest& request) {
+  const Shape &input = request.inputs[0].shape, &target = request.targets[0].shape;
+  PictureRow row{image, options.classes};
+  if (target.rank() == 2 || target.rank() == 3)
+    row.form.channels = target.rank() == 3 ? static_cast<int>(target[2]) : 1;
+  if (options.channels) row.form.channels = static_cast<int>(*options.channels);
+  if (options.classes) {
+    row.form.is_mask = true;
+    row.form.channels = options.classes->are_numbers() ? 1 : 3;
+    row.form.fill = options.classes->are_numbers() ? 0 : options.classes->colours[0];
+  }
+  if (options.size) {
+    row.form.height = options.size->height;
+    row.form.width = options.size->width;
+  } else if (target.rank() >= 2 && input.rank() >= 2) {
+    row.form.height = scaled(image.height, target[0], input[0], request);
+    row.form.width = scaled(image.width, target[1], input[1], request);
+  }
+  const int kinds = row.form.channels;
+  if (kinds != 1 && kinds != 3 && kinds != 4)
+    request.fail(
+        fmt::format("target_images: expected a target with 1, 3 or 4 channels, but the model's has {} "
+                    "({}); give 'classes' if the images are masks",
+                    kinds, target.str()));
+  if (row.form.height > kMostArrayElements / row.form.width / row.form.channels)
+    request.fail(fmt::format("target_images: expected at most {} bytes per image, found {} x {} x {}",
+                             kMostArrayElements, row.form.height, row.form.width, row.form.channels));
+  return row;
+}
+
+PictureSet list_pairs(const std::string& folder, const std::string& target_folder) {
+  const FilesByName images = files_by_name(folder), targets = files_by_name(target_folder);
+  check_partners(folder, images, target_folder, targets, "a target");
+  check_partners(target_folder, targets, folder, images, "an image");
+  FileListing listed{folder, {}}, listed_targets{target_folder, {}};
+  for (const auto& [name, file] : images) {
+    listed.files.push_back(file);
+    listed_targets.files.push_back(targets.at(name));
+  }
+  PictureSet set = picture_set(std::move(listed));
+  set.targets = TargetPictures{target_folder, picture_files(std::move(listed_targets)), {}};
+  return set;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// Targets that are images: masks of classes, and images to be computed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/schema.h"
+#include "data/pictures/mask_classes.h"
+#include "data/pictures/open_pictures.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+/// Options that say where the target of each image is and what its pixels are.
+struct TargetImages {
+  std::optional<std::string> directory;  // of the targets of the images in the reader's folder
+  std::optional<MaskClasses> classes;    // nullopt: the targets are images
+  std::optional<Size2> size;
+  std::optional<int64_t> channels;
+
+  static const Schema<TargetImages>& schema();
+  TargetPicture pixels() const { return classes ? TargetPicture::classes : TargetPicture::colours; }
+};
+
+/// Returns how the targets become rows: as the request's target needs them, enlarged by as much as `image`,
+/// the form of the images, is larger than the request's input (which a crop reduces). Throws UserError if
+/// this gives no whole number.
+PictureRow target_row(const TargetImages& options, const PictureForm& image, const ReadRequest& request);
+
+/// Lists the images below `folder`, each with the image of the same name, apart from the extension, below
+/// `target_folder`. Throws UserError, with up to ten names, for images without a target and targets without
+/// an image.
+PictureSet list_pairs(const std::string& folder, const std::string& target_folder);
+
+}  // namespace dtrain

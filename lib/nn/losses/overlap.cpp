@@ -1,0 +1,116 @@
+// Losses of the overlap of predicted and true areas, as in Keras: each is computed over a whole sample.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/losses/class_target.h"
+#include "nn/losses/loss_options.h"
+#include "nn/losses/table.h"
+
+namespace dtrain {
+namespace {
+
+struct DiceOptions : LossOptions {
+  std::vector<int64_t> axis{1, 2, 3};
+};
+struct TverskyOptions : DiceOptions {
+  double alpha = 0.5, beta = 0.5;
+};
+
+/// A loss of a sample's area. Sums run over all axes of a sample, or over all but the last; then the loss is
+/// the mean over the classes, which the last axis has.
+class OverlapLoss final : public Loss {
+ public:
+  OverlapLoss(const RowLossSpec& spec, const DiceOptions& options)
+      : spec_(spec), axes_(options.axis.size()), weight_(options.weight) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
+    const size_t rank = output.shape.rank();
+    if (axes_ == rank || axes_ + 1 == rank) return floats_for(output, report_error);
+    report_error(
+        fmt::format("expected 'axis' to list all axes of a sample of '{}' ({}) from 1 on, or all but "
+                    "the last, which is that of classes; found {} of {}",
+                    output.name, output.shape.str(), axes_, rank));
+    return std::nullopt;
+  }
+  std::optional<Bounds> target_bounds(const TensorSpec&) const override { return Bounds{0, 1}; }
+  Scores takes() const override { return Scores::probabilities; }
+  double weight() const override { return weight_; }
+  bool tells_classes() const override { return true; }
+  bool is_of_samples() const override { return true; }
+  bool is_probability(const Layer& activation) const override {
+    const auto elementwise = activation.elementwise();
+    return activation.is_softmax() || (elementwise && elementwise->kind == Activation::sigmoid);
+  }
+
+  /// A sample's loss counts for each of its rows, so that it is divided by the number of all rows.
+  void run(Ops& ops, const LossArguments& args) const override {
+    const bool by_class = args.target.shape.rank() > axes_ + 1;  // the first axis is the batch
+    RowLossSpec spec = spec_;
+    spec.classes = by_class ? args.columns : 1;
+    spec.factor = static_cast<double>(args.positions);
+    LossArguments samples = args;
+    samples.rows = args.rows / args.positions;
+    samples.columns = args.columns * args.positions;
+    samples.scale = args.scale * static_cast<float>(args.positions);
+    samples.weights.rows_per_weight = std::max<int64_t>(args.weights.rows_per_weight / args.positions, 1);
+    ops.row_loss(spec, samples);
+  }
+
+ private:
+  RowLossSpec spec_;
+  size_t axes_;  // number of axes that the sums run over
+  double weight_;
+};
+
+template <class Options>
+Schema<Options> overlap_schema(const std::string& doc, const std::string& example) {
+  const Check<std::vector<int64_t>> axes{
+      "the axes of a sample, such as [1, 2, 3] or [1, 2] (axis 0 is the batch: a sum over it would depend on "
+      "how it is divided)",
+      [](const std::vector<int64_t>& all) {
+        for (size_t i = 0; i < all.size(); ++i)
+          if (all[i] != static_cast<int64_t>(i) + 1) return false;
+        return !all.empty();
+      },
+      Json::object().set("minItems", 1)};
+  return with_loss_options(Schema<Options>(doc).example(example).optional(
+      "axis", static_cast<std::vector<int64_t> Options::*>(&Options::axis),
+      "the axes of the sums: all of a sample ([1, 2, 3] for images), or all but the last ([1, 2]), which "
+      "gives each class the same weight",
+      axes));
+}
+
+}  // namespace
+
+void add_overlap_losses(Registry<Loss>& table) {
+  using Kind = RowLossSpec::Kind;
+  table.add_with(
+      "dice",
+      overlap_schema<DiceOptions>(
+          "1 minus the Dice coefficient of each sample: twice the sum of output * target, divided by "
+          "the sums of both. The output is probabilities, the target 0, 1 or a part of it (one_hot).",
+          "{axis: [1, 2]}"),
+      [](const DiceOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+        return std::make_shared<const OverlapLoss>(RowLossSpec{.kind = Kind::dice}, options);
+      });
+  table.add_with("tversky",
+                 overlap_schema<TverskyOptions>("1 minus the Tversky index of each sample: the sum of output "
+                                                "* target, divided by that sum, plus alpha "
+                                                "times the part of the target that the output misses, plus "
+                                                "beta times the part of the output beyond "
+                                                "the target. It is dice if both are 0.5.",
+                                                "{alpha: 0.7, beta: 0.3, axis: [1, 2]}")
+                     .optional("alpha", &TverskyOptions::alpha,
+                               "the weight of the sum of target * (1 - output), as in Keras", at_least(0.0))
+                     .optional("beta", &TverskyOptions::beta,
+                               "the weight of the sum of output * (1 - target), as in Keras", at_least(0.0)),
+                 [](const TverskyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+                   const RowLossSpec spec{.kind = Kind::tversky,
+                                          .alpha = static_cast<float>(options.alpha),
+                                          .beta = static_cast<float>(options.beta)};
+                   return std::make_shared<const OverlapLoss>(spec, options);
+                 });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+"""Targets that are images: training on masks and images, evaluation, and predictions as PNG files."""
+import random
+import struct
+import zlib
+
+import support
+from support import Case
+
+SEGMENTATION = """\
+seed: 3
+model:
+  inputs: {image: [16, 16, 1]}
+  layers:
+    - conv2d: {filters: 8, kernel_size: 3, padding: same, activation: relu}
+    - conv2d: {name: mask, filters: 3, kernel_size: 3, padding: same}
+dataset:
+  train: {images: {directory: images, target_images: {directory: masks, classes: [0, 100, 200]}}}
+  validation: {split: {of: train, fraction: 0.25}}
+  augment: [{random_flip: {}}, {random_translation: {height_factor: 0.2, width_factor: 0.2}}]
+  transforms: [{rescale: {scale: 1/255}}]
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 40
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  class_weight: balanced
+  optimizer: {adam: {learning_rate: 0.02}}
+  metrics: [accuracy, mean_iou]
+"""
+DENOISING = """\
+seed: 3
+model:
+  inputs: {image: [16, 16, 1]}
+  layers: [{conv2d: {name: clean, filters: 1, kernel_size: 3, padding: same}}]
+dataset:
+  train: {images: {csv: {file: pairs.csv, path: noisy, target_image: clean}}}
+  transforms: [{rescale: {scale: 1/255, of: [image, target]}}]
+train: {epochs: 30, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {learning_rate: 0.02}}}
+"""
+
+
+def png(rows):
+    """Returns a PNG of gray levels."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+class ImageTargets(Case):
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(4)
+        for folder in ("images", "masks"):
+            (self.dir / folder).mkdir()
+        for i in range(24):
+            mask = [[0] * 16 for _ in range(16)]
+            for level in (100, 200):
+                top, left = draw.randrange(10), draw.randrange(10)
+                for y in range(top, top + 6):
+                    mask[y][left:left + 6] = [level] * 6
+            noisy = [[min(255, max(0, v + draw.randrange(-25, 26))) for v in row] for row in mask]
+            (self.dir / f"masks/{i}.png").write_bytes(png(mask))
+            (self.dir / f"images/{i}.png").write_bytes(png(noisy))
+        self.write("pairs.csv", "noisy,clean\n" + "".join(f"images/{i}.png,masks/{i}.png\n" for i in range(24)))
+
+    def evaluate(self, reader):
+        return self.json("evaluate", "run", "--set", f"dataset.test={{images: {reader}}}", "--split", "test")
+
+    def test_masks_are_learned_evaluated_and_written(self):
+        self.fit(config=SEGMENTATION)
+        self.assertGreater(self.metrics()[-1]["val_mean_iou"], 0.5)
+        told = self.json("predict", "run", "--input", "images", "--output", "predicted/")
+        self.assertEqual((told["outputs"], told["samples"]), ("images", 24))
+        self.assertEqual(sorted(p.name for p in (self.dir / "predicted").iterdir()), sorted(f"{i}.png" for i in range(24)))
+        # The predicted masks as targets agree with the predictions completely.
+        reader = "{directory: images, target_images: {directory: %s, classes: [0, 100, 200]}}"
+        self.assertEqual(self.evaluate(reader % "predicted")["mean_iou"], 1)
+        self.assertGreater(self.evaluate(reader % "masks")["mean_iou"], 0.5)
+
+    def test_losses_of_whole_samples_do_not_depend_on_devices(self):
+        config = (SEGMENTATION.replace("class_weight: balanced", "clip_norm: 10").replace("epochs: 40", "epochs: 2")
+                  .replace("padding: same}\n", "padding: same, activation: softmax}\n").replace("1/255}}]", "1/255}}, {one_hot: 3}]"))
+        for loss in ("{dice: {axis: [1, 2]}}", "{tversky: {alpha: 0.7, beta: 0.3}}"):
+            losses = []
+            for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"):
+                self.fit("--set", f"train.loss={loss}", f"strategy={strategy}", "train.optimizer={sgd: {learning_rate: 0.5}}",
+                         "--overwrite", config=config)
+                losses.append([line[key] for line in self.metrics() for key in ("loss", "val_loss")])
+            for other in losses[1:]:
+                for a, b in zip(losses[0], other):
+                    self.assertAlmostEqual(a, b, delta=2e-5)
+            self.assertLess(losses[0][-1], 1)
+        error = self.fit("--set", "train.loss=dice", "train.class_weight=balanced", config=config, output="other", expect=2).err
+        self.assertIn("class_weight: works only with losses of single rows", error)
+
+    def test_images_are_learned_and_written(self):
+        self.fit(config=DENOISING)
+        self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")
+        found = self.evaluate("{directory: images, target_images: predicted}")
+        # Only the rounding to bytes differs, and values beyond the range are cut off.
+        self.assertLess(found["loss"], 5e-3)
+
+    def test_wrong_folders_are_errors(self):
+        self.fit("--set", "train.epochs=1", config=SEGMENTATION)
+        def failure(*arguments):
+            return self.dtrain("predict", "run", *arguments, expect=2).err
+        self.assertIn("images/: is an input; give another --output", failure("--input", "images", "--output", "images/"))
+        self.assertIn("--layer is for files of numbers",
+                      failure("--input", "images", "--output", "p/", "--layer", "mask"))
+        self.assertIn("masks/: is a file of the run's data set", failure("--input", "images", "--output", "masks/"))
+        (self.dir / "masks/7.png").unlink()
+        self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "other", expect=2).err)
+
+    def test_a_class_beyond_the_outputs_is_named(self):
+        (self.dir / "masks/5.png").write_bytes(png([[7] * 16] * 16))
+        config = SEGMENTATION.replace("classes: [0, 100, 200]", "classes: numbers")
+        error = self.fit(config=config, expect=2).err
+        self.assertIn("takes 0 to 2", error)
+        self.assertIn("takes an output of at least", error)
+
+
+if __name__ == "__main__":
+    support.main()

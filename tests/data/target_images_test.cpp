@@ -1,0 +1,323 @@
+// Targets that are images: pairing, classes of masks, sizes, augmentation of image and target together.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "support.h"
+#include "support/image_files.h"
+
+namespace dtrain::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHeight = 12, kWidth = 10;
+const std::vector<TensorSpec> kGrey{{"image", {kHeight, kWidth, 1}, DType::float32}};
+const std::vector<TensorSpec> kMask{{"", {kHeight, kWidth}, DType::int32}};
+const std::vector<TensorSpec> kPixels{{"", {kHeight, kWidth, 1}, DType::float32}};
+
+void write_bytes(const std::string& path, const Bytes& bytes) {
+  fs::create_directories(fs::path(path).parent_path());
+  write_file(path, {bytes.begin(), bytes.end()});
+}
+
+/// Returns a mask of class 0 with a rectangle of class 1 and a disc of class 2 at places that `number`
+/// chooses.
+Pixels shapes(int number, int64_t height = kHeight, int64_t width = kWidth) {
+  Pixels mask{height, width, 1, Bytes(static_cast<size_t>(height * width))};
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x) {
+      if (y >= number % 3 && y < 5 && x >= 1 && x < 4 + number % 4) mask.at(y, x, 0) = 1;
+      if (std::hypot(static_cast<double>(y - 8 + number % 2), static_cast<double>(x - 6)) < 2.6)
+        mask.at(y, x, 0) = 2;
+    }
+  return mask;
+}
+
+/// Multiplies every value.
+Pixels times(Pixels pixels, int factor) {
+  for (uint8_t& value : pixels.bytes) value = static_cast<uint8_t>(value * factor);
+  return pixels;
+}
+
+/// Eight pairs: images whose gray levels are 100 times the classes of their masks.
+struct Shapes {
+  TempDir folder;
+  Shapes() {
+    for (int i = 0; i < 8; ++i) {
+      write_bytes(folder / fmt::format("images/{}.png", i), png_of(times(shapes(i), 100)));
+      write_bytes(folder / fmt::format("masks/{}.png", i), png_of(shapes(i)));
+    }
+  }
+  std::shared_ptr<const Dataset> open(const std::string& reader,
+                                      const std::vector<TensorSpec>& targets = kMask,
+                                      const std::string& more = "", bool is_training = true,
+                                      const std::vector<TensorSpec>& inputs = kGrey) const {
+    const DatasetSpec spec = parse(folder, "train: {images: {" + reader + "}}\n" + more);
+    return open_split(spec, *spec.train, inputs, targets, is_training);
+  }
+  std::string error(const std::string& reader, const std::vector<TensorSpec>& targets = kMask,
+                    const std::string& more = "") const {
+    return error_of([&] { open(reader, targets, more); });
+  }
+};
+
+const std::string kPairs = "directory: images, target_images: {directory: masks, classes: numbers}";
+const std::string kPairsOfImages = "directory: images, target_images: masks";
+
+/// Returns how many of the first column's pixels, divided by 100, differ from the second column's.
+int64_t mismatches(const Dataset& data) {
+  const std::vector<double> image = read_all(data, 0), mask = read_all(data, 1);
+  REQUIRE(image.size() == mask.size());
+  int64_t count = 0;
+  for (size_t i = 0; i < mask.size(); ++i) count += image[i] != 100 * mask[i];
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Shapes, "masks in a parallel folder are matched by name") {
+  const auto data = open(kPairs, kMask, "", false);
+  REQUIRE(data->size() == 8);
+  CHECK(mismatches(*data) == 0);
+  CHECK(read_rows(*data, {3}, 1)[1 * kWidth + 2] == 1);
+  CHECK(data->sample_id(3) == folder / "images/3.png");
+  CHECK_FALSE(data->in_memory());
+  // A target without a channel axis fits an output with one.
+  CHECK(read_all(*open(kPairs, kPixels, "", false), 1) == read_all(*data, 1));
+  // As images, the same files have values from 0 to 255.
+  CHECK(read_all(*open(kPairsOfImages, kPixels, "", false), 1) == read_all(*data, 1));
+  // Without targets, as for predictions, only the images are read.
+  CHECK(open(kPairs, {}, "", false)->columns().size() == 1);
+  const auto cached = open(kPairs, kMask, "cache: {file: kept}", false);
+  CHECK(read_all(*cached, 1) == read_all(*data, 1));
+  CHECK(read_all(*open(kPairs, kMask, "cache: {file: kept}", false), 1) == read_all(*data, 1));
+}
+
+TEST_CASE_FIXTURE(Shapes, "files without a partner are named, up to ten of them") {
+  write_bytes(folder / "images/lonely.jpg", jpeg_of(gradient(12, 10, 3)));
+  CHECK(contains(error(kPairs), "expected a target of the same name in "));
+  CHECK(contains(error(kPairs), "found none for 'lonely.jpg'"));
+  fs::remove(folder / "images/lonely.jpg");
+  for (int i = 10; i < 25; ++i) write_bytes(folder / fmt::format("masks/{}.png", i), png_of(shapes(i)));
+  CHECK(contains(error(kPairs), "expected an image of the same name in "));
+  CHECK(contains(error(kPairs), "'19.png' and 5 more"));
+  write_bytes(folder / "masks/0.bmp", bmp_of(gradient(12, 10, 3)));
+  CHECK(contains(error(kPairs), "expected one image called '0', found 0.bmp and 0.png"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "a table names images and their targets") {
+  write_file(folder / "pairs.csv", "image,mask\nimages/4.png,masks/4.png\nimages/1.png,masks/1.png\n");
+  const std::string table = "csv: {file: pairs.csv, path: image, target_image: mask}";
+  const auto data = open(table + ", target_images: {classes: numbers}", kMask, "", false);
+  REQUIRE(data->size() == 2);
+  CHECK(mismatches(*data) == 0);
+  CHECK(read_rows(*data, {0}, 1) == read_rows(*open(kPairs, kMask, "", false), {4}, 1));
+  CHECK(read_all(*open(table, kPixels, "", false), 1) == read_all(*data, 1));
+  write_file(folder / "pairs.csv", "image,mask\nimages/4.png,masks/4.png\nimages/1.png,masks/none.png\n");
+  const std::string message = error(table, kPixels);
+  CHECK(contains(message, "pairs.csv:3:14: "));
+  CHECK(contains(message, "masks/none.png"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or colors") {
+  const std::vector<double> expected = read_all(*open(kPairs, kMask, "", false), 1);
+  const Bytes palette{0, 0, 0, 200, 30, 40, 10, 250, 20};
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = fmt::format("/{}.png", i);
+    const Pixels mask = shapes(i);
+    write_bytes(folder / ("palette" + name), png_of(mask, {.palette = palette}));
+    write_bytes(folder / ("levels" + name), png_of(times(mask, 120)));
+    Pixels colours{kHeight, kWidth, 3, {}};
+    for (const uint8_t value : mask.bytes)
+      colours.bytes.insert(colours.bytes.end(), palette.begin() + 3 * value, palette.begin() + 3 * value + 3);
+    write_bytes(folder / ("colors" + name), png_of(colours));
+    write_bytes(folder / ("bitmaps" + name), bmp_of(colours));
+  }
+  const auto read = [&](const std::string& masks, const std::string& classes) {
+    return read_all(
+        *open("directory: images, target_images: {directory: " + masks + ", classes: " + classes + "}", kMask,
+              "", false),
+        1);
+  };
+  const std::string colours = "[\"#000000\", \"#c81e28\", \"#0AFA14\"]";
+  CHECK(read("palette", "numbers") == expected);
+  CHECK(read("palette", colours) == expected);
+  CHECK(read("levels", "[0, 120, 240]") == expected);
+  CHECK(read("colors", colours) == expected);
+  CHECK(read("bitmaps", colours) == expected);
+  std::vector<double> swapped = expected;
+  for (double& value : swapped) value = value == 2 ? 0 : value == 0 ? 2 : 1;
+  CHECK(read("levels", "[240, 120, 0]") == swapped);
+
+  const auto failure = [&](const std::string& masks, const std::string& classes) {
+    return error_of([&] { read(masks, classes); });
+  };
+  CHECK(contains(failure("levels", "[0, 120]"), "levels/"));
+  CHECK(contains(failure("levels", "[0, 120]"),
+                 "expected the color of one of the 2 classes, found the gray level 240"));
+  CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
+  CHECK(contains(failure("colors", "numbers"), "expected one value of at most 8 bits per pixel"));
+  CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its values") {
+  write_bytes(folder / "masks/2.png", png_of(shapes(2, 9, 10)));
+  write_bytes(folder / "masks/5.png", png_of(shapes(5, 12, 11)));
+  const std::string message = error(kPairs);
+  CHECK(contains(message, "masks/2.png: expected a mask of 10 x 12 pixels as its image"));
+  CHECK(contains(message, "found 10 x 9; 1 more do not fit their images"));
+  write_bytes(folder / "masks/2.png", jpeg_of(times(shapes(2), 100)));
+  write_bytes(folder / "masks/5.png", png_of(shapes(5)));
+  CHECK(contains(error(kPairs), "masks/2.png: expected a mask in a format that keeps values"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "with on_error: skip, a pair is left out if either file is damaged") {
+  write_file(folder / "images/1.png", "no image");
+  write_file(folder / "masks/6.png", "no image");
+  const auto data = open(kPairs + ", on_error: skip", kMask, "", false);
+  CHECK(data->size() == 6);
+  CHECK(mismatches(*data) == 0);
+  CHECK(data->sample_id(1) == folder / "images/2.png");
+  REQUIRE(data->warnings().size() == 1);
+  CHECK(contains(data->warnings()[0], "2 of 8 files were left out"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "masks are resized by nearest neighbor, whatever the aspect ratio") {
+  const std::vector<TensorSpec> large{{"image", {24, 20, 1}, DType::float32}};
+  const std::vector<TensorSpec> large_mask{{"", {24, 20}, DType::int32}};
+  const std::vector<double> small = read_all(*open(kPairs, kMask, "", false), 1);
+  const std::vector<double> doubled = read_all(*open(kPairs, large_mask, "", false, large), 1);
+  for (size_t i = 0; i < doubled.size(); ++i) {
+    const size_t sample = i / 480, y = i % 480 / 20, x = i % 20;
+    CHECK(doubled[i] == small[sample * 120 + y / 2 * 10 + x / 2]);
+  }
+  for (const std::string resize : {"stretch", "crop", "pad"}) {
+    const std::vector<TensorSpec> square{{"image", {7, 7, 1}, DType::float32}};
+    const std::vector<TensorSpec> square_mask{{"", {7, 7}, DType::int32}};
+    for (const double value :
+         read_all(*open(kPairs + ", resize: " + resize, square_mask, "", false, square), 1))
+      CHECK((value == 0 || value == 1 || value == 2));
+  }
+}
+
+TEST_CASE_FIXTURE(Shapes, "a target image may be larger than the input") {
+  const std::vector<TensorSpec> half{{"image", {6, 5, 1}, DType::float32}};
+  CHECK(open(kPairsOfImages, kPixels, "", false, half)->columns()[1].shape == Shape{12, 10, 1});
+  // A crop of 6 x 5 of images of 12 x 10 belongs to a crop of 12 x 10 of targets of 24 x 20.
+  for (int i = 0; i < 8; ++i) {
+    const Pixels small = shapes(i);
+    Pixels large{24, 20, 1, {}};
+    for (size_t k = 0; k < 480; ++k) large.bytes.push_back(small.bytes[k / 40 * 10 + k % 20 / 2]);
+    write_bytes(folder / fmt::format("large/{}.png", i), png_of(large));
+  }
+  const auto data = open("directory: images, size: [12, 10], target_images: large", kPixels,
+                         "augment: [{random_crop: {height: 6, width: 5}}, {random_flip: {}}]", true, half);
+  const std::vector<double> image = read_all(*data, 0), target = read_all(*data, 1);
+  for (size_t i = 0; i < target.size(); ++i)
+    CHECK(100 * target[i] == image[i / 120 * 30 + i % 120 / 20 * 5 + i % 10 / 2]);
+  CHECK(contains(error(kPairsOfImages + ", size: [15, 15]", {{"", {7, 7, 1}, DType::float32}}),
+                 "target_images: give 'size'"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "every augmentation that moves pixels moves image and mask alike") {
+  const std::string fill = "interpolation: nearest, fill_mode: constant, fill_value: 200, fill_class: 2";
+  for (const std::string one :
+       {"{random_flip: {}}", "{random_flip: {mode: vertical}}",
+        "{random_crop: {height: 12, width: 10, padding: 3}}",
+        "{random_rotation: {factor: 0.3, interpolation: nearest}}",
+        "{random_rotation: {factor: 0.3, interpolation: nearest, fill_mode: wrap}}",
+        "{random_translation: {height_factor: 0.3, width_factor: 0.4, interpolation: nearest}}",
+        "{random_zoom: {height_factor: 0.4, interpolation: nearest, fill_mode: nearest}}",
+        "{random_zoom: {height_factor: 0.4, width_factor: 0.2, interpolation: nearest}}"}) {
+    CAPTURE(one);
+    const auto data = open(kPairs, kMask, "augment: [" + one + "]");
+    CHECK(mismatches(*data) == 0);
+    CHECK(read_all(*data, 1) != read_all(*open(kPairs), 1));
+  }
+  for (const std::string& one :
+       {"{random_rotation: {factor: 0.3, " + fill + "}}",
+        "{random_translation: {height_factor: 0.5, width_factor: 0.5, " + fill + "}}",
+        "{random_zoom: {height_factor: 0.5, " + fill + "}}"}) {
+    CAPTURE(one);
+    CHECK(mismatches(*open(kPairs, kMask, "augment: [" + one + "]")) == 0);
+  }
+  const std::string all = "augment: [{random_rotation: {factor: 0.2, " + fill +
+                          "}}, {random_crop: {height: 12, width: 10, padding: 2}}, "
+                          "{random_flip: {}}, {random_zoom: {height_factor: 0.3, " +
+                          fill + "}}]";
+  CHECK(mismatches(*open(kPairs, kMask, all)) == 0);
+  // Evaluation takes the center of both.
+  CHECK(mismatches(*open(kPairs + ", size: [12, 10]", {{"", {8, 6}, DType::int32}},
+                         "augment: [{random_crop: {height: 8, width: 6}}]", false,
+                         {{"image", {8, 6, 1}, DType::float32}})) == 0);
+}
+
+TEST_CASE_FIXTURE(Shapes, "a crop fills masks with its own class") {
+  const auto data = open(kPairs, kMask,
+                         "augment: [{random_rotation: {factor: 0.1}}, "
+                         "{random_crop: {height: 12, width: 10, padding: 12, fill_class: 7}}]");
+  const std::vector<double> mask = read_all(*data, 1);
+  CHECK(std::count(mask.begin(), mask.end(), 7.0) > 0);
+  CHECK(std::all_of(mask.begin(), mask.end(), [](double v) { return v == 0 || v == 1 || v == 2 || v == 7; }));
+}
+
+TEST_CASE_FIXTURE(Shapes, "augmentations of colors leave targets unchanged, rand_augment only moves them") {
+  const std::vector<double> plain = read_all(*open(kPairs), 1);
+  for (const std::string one : {"{random_brightness: {factor: 0.5}}", "{random_contrast: {factor: 0.5}}",
+                                "{random_erasing: {factor: 1.0}}"}) {
+    CAPTURE(one);
+    const auto data = open(kPairs, kMask, "augment: [" + one + "]");
+    CHECK(read_all(*data, 1) == plain);
+    CHECK(mismatches(*data) > 0);
+  }
+  const std::string random = "augment: [{rand_augment: {num_ops: 3, factor: 0.6, interpolation: nearest}}]";
+  const std::vector<double> moved = read_all(*open(kPairs, kMask, random), 1);
+  CHECK(moved != plain);
+  CHECK(moved == read_all(*open(kPairsOfImages, kPixels, random), 1));
+}
+
+TEST_CASE_FIXTURE(Shapes, "cut_mix replaces the same rectangle in image and mask") {
+  const auto data = open(kPairs, {{"", {kHeight, kWidth, 3}, DType::float32}},
+                         "transforms: [{one_hot: {classes: 3}}]\naugment: [{cut_mix: {}}]");
+  const std::vector<double> image = read_all(*data, 0), target = read_all(*data, 1);
+  for (size_t i = 0; i < image.size(); ++i)
+    for (size_t c = 0; c < 3; ++c)
+      CHECK(target[3 * i + c] == (image[i] == 100 * static_cast<double>(c) ? 1.0 : 0.0));
+  CHECK(
+      contains(error(kPairs, kMask, "augment: [{mix_up: {}}]"), "mix_up: expected float32 targets to blend"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their place") {
+  const auto at = [&](const std::string& reader) { return error(reader); };
+  CHECK(contains(at("directory: images, target_images: {classes: numbers}"),
+                 "dataset.yaml:1:52: error: target_images: give 'directory'"));
+  CHECK(contains(at("csv: {file: a.csv, path: p}, target_images: {classes: numbers}"),
+                 "target_images: csv has no column of their paths: give its 'target_image'"));
+  CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m}, target_images: masks"),
+                 "with csv, the paths of the targets are in its column 'target_image'"));
+  CHECK(contains(at("hdf5: {file: a.h5, input: x}, target_images: masks"), "use the reader hdf5"));
+  CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m, target: n}"), "not both"));
+  const auto classes = [&](const std::string& text) {
+    return at("directory: images, target_images: {directory: masks, classes: " + text + "}");
+  };
+  CHECK(contains(classes("[0, 256]"), "expected a gray level from 0 to 255 or a color such as"));
+  CHECK(contains(classes("[0, 1, \"#010101\"]"), "is given to two classes"));
+  CHECK(
+      contains(classes("names"), "expected numbers (pixel values are class numbers), or a list of 1 to 256"));
+  CHECK(contains(at("directory: images, class_names: [a, b], "
+                    "target_images: {directory: masks, classes: [0, 1, 2]}"),
+                 "expected as many 'classes' as 'class_names'"));
+  CHECK(contains(at("directory: images, class_names: [a, b], target_images: masks"),
+                 "images have no classes: leave 'class_names' out"));
+  CHECK(contains(at("directory: images, target_images: {directory: masks, classes: numbers, channels: 3}"),
+                 "masks ('classes') have no channels"));
+  CHECK(contains(error(kPairsOfImages, {{"", {kHeight, kWidth, 21}, DType::float32}}),
+                 "expected a target with 1, 3 or 4 channels, but the model's has 21"));
+}
+
+}  // namespace dtrain::test
