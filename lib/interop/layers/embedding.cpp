@@ -28,7 +28,7 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
-  return reader.options({"input_dim", "output_dim", "embeddings_initializer"});
+  return options_of_keras("embedding")(reader);
 }
 
 }  // namespace

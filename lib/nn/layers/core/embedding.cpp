@@ -2,6 +2,7 @@
 
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -9,17 +10,16 @@ namespace {
 struct EmbeddingOptions {
   int64_t input_dim = 0;
   int64_t output_dim = 0;
-  Configured<Initializer> embeddings_initializer = registry<Initializer>().make("random_uniform");
+  WeightOptions embeddings{registry<Initializer>().make("random_uniform")};
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
-    static const auto schema =
-        Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
-            .example("{input_dim: 1000, output_dim: 16}")
-            .required("input_dim", &O::input_dim, "number of vectors", extent())
-            .required("output_dim", &O::output_dim, "length of a vector", extent())
-            .optional("embeddings_initializer", &O::embeddings_initializer, "initializer of the vectors")
-            .details({"embeddings_initializer"});
+    static const auto schema = Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
+                                   .example("{input_dim: 1000, output_dim: 16}")
+                                   .required("input_dim", &O::input_dim, "number of vectors", extent())
+                                   .required("output_dim", &O::output_dim, "length of a vector", extent())
+                                   .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
+                                   .details({});
     return schema;
   }
 };
@@ -71,7 +71,7 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {
-    return {{"embeddings", {options_.input_dim, options_.output_dim}, options_.embeddings_initializer, {}}};
+    return {options_.embeddings.parameter("embeddings", {options_.input_dim, options_.output_dim})};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
