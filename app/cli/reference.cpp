@@ -269,8 +269,14 @@ class Reference {
         "## Layers\n\n{}\n\nIn addition to its own options, every layer has these keys:\n\n{}{}",
         formats_of_layers(), key_table(layer_keys), registry_section(definitions_.at("layer"), common));
     text += registry("Activations", "activation", "Values of a layer's `activation`.");
-    return text + registry("Initializers", "initializer",
-                           "Initial values of parameters, drawn from the seed and the parameter's name.");
+    text += registry("Initializers", "initializer",
+                     "Initial values of parameters, drawn from the seed and the parameter's name.");
+    text +=
+        registry("Regularizers", "regularizer",
+                 "Penalties on weights, such as a layer's `kernel_regularizer`: part of the loss and of the "
+                 "gradient. Weights that are not trained have none.");
+    return text + registry("Constraints", "constraint",
+                           "Limits of weights after each update, such as a layer's `kernel_constraint`.");
   }
 
   std::string dataset() const {

@@ -106,7 +106,7 @@ Engine::Engine(const RunPlan& plan)
       give_up(error.what());
     }
   });
-  totals_.sums.resize(count_totals(config_.heads));
+  totals_.sums.resize(count_totals(config_.graph, config_.heads));
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
@@ -271,6 +271,7 @@ const BatchTotals& Engine::collect(int64_t samples, int back) try {
   if (watchdog_) watchdog_->check();
   for (const auto& slot : slots_) slot->reducer().check();
   world_.all_reduce(totals_.sums);
+  if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {
   intact_ = false;

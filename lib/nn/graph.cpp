@@ -37,6 +37,15 @@ bool Graph::is_synchronized() const {
   });
 }
 
+bool Graph::has_penalties() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    return node.shared_with < 0 &&
+           std::any_of(node.parameters.begin(), node.parameters.end(), [&](const ParameterSpec& parameter) {
+             return node.trains(parameter) && parameter.penalty;
+           });
+  });
+}
+
 int64_t Graph::count_parameters(bool trainable) const {
   int64_t count = 0;
   for (const GraphNode& node : nodes) {

@@ -102,6 +102,8 @@ struct Graph {
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).
   bool is_synchronized() const;
+  /// Returns whether penalties on trained parameters are part of the loss.
+  bool has_penalties() const;
   /// Returns the number of elements of the trained parameters or, if `trainable` is false, of all others.
   /// Shared parameters count once.
   int64_t count_parameters(bool trainable) const;

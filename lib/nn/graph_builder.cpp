@@ -262,6 +262,11 @@ bool GraphBuilder::infer(GraphNode& node) {
   for (const ParameterSpec& parameter : node.parameters)
     check_size(parameter.name, parameter.shape,
                node.layer->indices() ? kMostTableElements : kMostArrayElements);
+  for (const ParameterSpec& parameter : node.parameters)
+    if (parameter.constraint)
+      if (const std::string mistake = parameter.constraint->mistake_for(parameter.shape); !mistake.empty())
+        report_error(fmt::format("the axis of the constraint of its {} of {}: {}", parameter.name,
+                                 parameter.shape.str(), mistake));
   check_shared_shapes(node, report_error);
   pass_masks(node, report_error);
   return diagnostics_.count() == before;

@@ -20,4 +20,8 @@ size_t count_totals(std::span<const Head> heads) {
   return count;
 }
 
+size_t count_totals(const Graph& graph, std::span<const Head> heads) {
+  return count_totals(heads) + (graph.has_penalties() ? 1 : 0);
+}
+
 }  // namespace dtrain

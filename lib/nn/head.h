@@ -60,5 +60,7 @@ struct Head {
 
 /// Returns the number of totals of all heads, which are stored head by head.
 size_t count_totals(std::span<const Head> heads);
+/// Returns the number of totals of a step: those of the heads, then that of the penalties if there are any.
+size_t count_totals(const Graph& graph, std::span<const Head> heads);
 
 }  // namespace dtrain

@@ -13,6 +13,7 @@
 #include "base/view.h"
 #include "collective/collective.h"
 #include "config/registry.h"
+#include "nn/constraint.h"
 #include "nn/initializer.h"
 #include "ops/ops.h"
 
@@ -36,6 +37,8 @@ struct ParameterSpec {
   /// replica's share of the global batch, as the parameter's "gradient".
   std::optional<float> moving_average;
   ParameterTraining training = {};
+  PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
+  std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
 };
 
 /// How a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of a value:

@@ -287,6 +287,16 @@ struct UpdateArguments {
   int64_t n;
 };
 
+/// The arrays of the gradient of a penalty, over n elements.
+struct PenaltyArguments {
+  const GradientRule& rule;
+  const double* row_weights;  ///< device memory; the sum of the weights of all rows; null: rows have none
+  const StepState* state;     ///< device memory
+  const float* weights;
+  float* gradient;  ///< added to
+  int64_t n;
+};
+
 /// One device's operations, bound to a Context and used by its thread only.
 class Ops {
  public:

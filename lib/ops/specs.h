@@ -311,6 +311,22 @@ struct ParameterPart {
   float learning_rate_factor;
 };
 
+/// The penalty of a regularizer: the sum over a weight's elements x of l1 * |x| + l2 * x^2.
+struct PenaltySpec {
+  float l1 = 0, l2 = 0;
+  bool operator==(const PenaltySpec&) const = default;
+  explicit operator bool() const { return l1 != 0 || l2 != 0; }
+};
+
+/// A limit for an array of [outer, extent, inner] elements: for each element's sign, or for the Euclidean
+/// norms over the extent.
+struct ConstraintSpec {
+  bool non_negative = false;  ///< negative elements become 0, and the members below are not used
+  /// Elements are multiplied by (rate * (their norm, limited to [min, max]) + (1 - rate) * norm) / norm.
+  float min = 0, max = 0, rate = 1;
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
 /// Gradient scale factors. Each step updates them on the device, for itself and for the next step.
 struct GradientScale {
   float loss_scale = 1;      ///< factor of the losses' gradients, so that float16 can represent them

@@ -192,6 +192,10 @@ struct GradientsReady {
 // The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
 // gradient of the whole step.
 
+/// Where the sum of the weights of all rows is. none: all rows count the same; own: all rows are those of
+/// this replica.
+enum class RowWeightSum : uint8_t { none, own, summed };
+
 /// Starts an all-reduce of the gradients in a range, on the devices.
 struct AllReduceGradients {
   Range range;
@@ -207,6 +211,12 @@ struct JoinReductions {};
 /// `share`.
 struct ReduceScatterGradients {
   Range share;
+};
+
+/// Adds the gradients of the penalties on the parameters in a range to the summed gradient.
+struct AddPenaltyGradients {
+  Range range;
+  RowWeightSum weights = RowWeightSum::none;
 };
 
 /// Sums the squares of the gradient on the replica's device.
@@ -225,8 +235,7 @@ struct AllReduceRowWeightsOnHost {};
 
 /// Computes the factor that scales the gradient, from its norm and the weights of the rows.
 struct ScaleGradient {
-  enum class RowWeights : uint8_t { none, own, summed };
-  RowWeights weights = RowWeights::none;  // none: all rows count the same; own: those of this replica
+  RowWeightSum weights = RowWeightSum::none;
 };
 
 /// For optimizers that use norms of whole parameters: replaces the gradient by the direction of the step, and
@@ -245,6 +254,14 @@ struct UpdateParameters {
   Range range;
 };
 
+/// Waits until all replicas are here.
+struct SynchronizeReplicas {};
+
+/// Applies the constraints of parameters in a range (WeightRules::constrain).
+struct ConstrainParameters {
+  Range range;
+};
+
 /// Waits until the device has finished.
 struct SynchronizeDevice {};
 
@@ -256,9 +273,10 @@ using Work =
                  ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters,
                  JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient,
                  ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients,
-                 AllReduceRowWeights, JoinReductions, ReduceScatterGradients, SumSquares, AllReduceSquares,
-                 AllReduceRowWeightsOnHost, ScaleGradient, FindDirections, AllReduceDirections,
-                 UpdateParameters, SynchronizeDevice, GatherUpdated>;
+                 AllReduceRowWeights, JoinReductions, ReduceScatterGradients, AddPenaltyGradients, SumSquares,
+                 AllReduceSquares, AllReduceRowWeightsOnHost, ScaleGradient, FindDirections,
+                 AllReduceDirections, UpdateParameters, SynchronizeReplicas, ConstrainParameters,
+                 SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

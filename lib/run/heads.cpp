@@ -272,7 +272,7 @@ class HeadBuilder {
 
   int64_t sums_of(const Metric& metric, const ReportError& report_error) const {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
-    const auto kept = static_cast<int64_t>(count_totals(config_.heads)) + head_.count_totals();
+    const auto kept = static_cast<int64_t>(count_totals(config_.graph, config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
       report_error(
           fmt::format("keeps {} counts for an output of shape {}; all metrics of a run may keep at most {}",

@@ -266,7 +266,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   check_monitors(config, validation, heads.complete, diagnostics);
   if (use == ConfigUse::training) {
     if (dataset_known) check_train_split(config, diagnostics);
-    if (config.strategy) place_replicas(config, diagnostics);
+    if (config.strategy) check_constraints(config, place_replicas(config, diagnostics), diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
   std::vector<ConfigNode::Entry> parts{

@@ -129,6 +129,7 @@ double loss_of(const RunConfig& config, std::span<const double> sums, int64_t sa
   for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
     loss += head.loss->weight() * mean_loss(head, weight_of(config, head, rows, totals), totals);
   });
+  if (config.graph.has_penalties()) loss += sums.back() / static_cast<double>(samples);
   return loss;
 }
 
@@ -176,7 +177,7 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
 
 std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
                                        const std::function<bool()>& should_stop) {
-  std::vector<double> sums(count_totals(config.heads), 0.0);
+  std::vector<double> sums(count_totals(config.graph, config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
     if (should_stop && should_stop()) return std::nullopt;

@@ -66,7 +66,7 @@ model:
     - activation: {hard_sigmoid: {slope: 0.2}}
     - global_average_pooling2d: {keepdims: false}
     - dropout: {rate: 0.25}
-    - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}
+    - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}, kernel_regularizer: {l1_l2: {l1: 0.001, l2: 0.01}}, kernel_constraint: {max_norm: {max_value: 3, axis: 0}}, bias_constraint: non_neg}
     - reshape: [2, 3]
     - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
     - spatial_dropout1d: {rate: 0.25}

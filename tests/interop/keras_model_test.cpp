@@ -369,6 +369,13 @@ TEST_CASE("layers have Keras's form") {
         R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"
         R"("kernel_initializer": {"class_name": "RandomNormal", "config": {"mean": 0, "stddev": 0.5}}, )"
         R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(
+      config("embedding: {input_dim: 3, output_dim: 2, embeddings_regularizer: {l1_l2: {l1: 0.5}}, "
+             "embeddings_constraint: {max_norm: {axis: 1}}}") ==
+      R"(Embedding {"input_dim": 3, "output_dim": 2, )"
+      R"("embeddings_initializer": {"class_name": "RandomUniform", "config": {"minval": -0.05, "maxval": 0.05}}, )"
+      R"("embeddings_regularizer": {"class_name": "L1L2", "config": {"l1": 0.5, "l2": 0}}, )"
+      R"("embeddings_constraint": {"class_name": "MaxNorm", "config": {"max_value": 2, "axis": 1}}})");
   CHECK(config("activation: leaky_relu") == R"(Activation {"activation": "leaky_relu"})");
   CHECK(config("activation: {leaky_relu: {negative_slope: 0.5}}") == R"(LeakyReLU {"alpha": 0.5})");
   CHECK(config("activation: {relu: {negative_slope: 0}}") == R"(Activation {"activation": "relu"})");

@@ -271,6 +271,12 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("dense: {units: 1, activation: rleu}", {image},
               "unknown activation 'rleu'; did you mean 'relu'?");
   check_error("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
+  check_error("dense: {units: 1, kernel_regularizer: {l3: 1}}", {image}, "unknown regularizer 'l3'");
+  check_error("dense: {units: 1, kernel_regularizer: {l2: -1}}", {image},
+              "l2's l2: expected a number of at least 0, found '-1'");
+  check_error("dense: {units: 1, bias_constraint: max_nrom}", {image}, "did you mean 'max_norm'?");
+  check_error("dense: {units: 1, bias_constraint: {min_max_norm: {min_value: 2}}}", {image},
+              "expected a min_value of at most the max_value 1, found 2");
   check_error("dropout: {rate: 1}", {image},
               "dropout's rate: expected a number of at least 0 and less than 1");
   for (const char* kind : {"spatial_dropout2d", "gaussian_dropout"})

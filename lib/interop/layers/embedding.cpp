@@ -28,11 +28,11 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
-  return reader.options({"input_dim", "output_dim", "mask_zero", "embeddings_initializer"});
+  return options_of_keras("embedding")(reader);
 }
 
 ConfigNode masking_from_keras(KerasLayerReader& reader) {
-  return reader.options({"mask_value"});
+  return options_of_keras("masking")(reader);
 }
 
 }  // namespace

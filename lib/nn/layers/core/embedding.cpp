@@ -2,6 +2,7 @@
 
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -10,7 +11,7 @@ struct EmbeddingOptions {
   int64_t input_dim = 0;
   int64_t output_dim = 0;
   bool mask_zero = false;
-  Configured<Initializer> embeddings_initializer = registry<Initializer>().make("random_uniform");
+  WeightOptions embeddings{registry<Initializer>().make("random_uniform")};
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
@@ -21,8 +22,8 @@ struct EmbeddingOptions {
             .required("output_dim", &O::output_dim, "length of a vector", extent())
             .optional("mask_zero", &O::mask_zero,
                       "the integer 0 is padding: later layers, losses and metrics ignore these positions")
-            .optional("embeddings_initializer", &O::embeddings_initializer, "initializer of the vectors")
-            .details({"embeddings_initializer", "mask_zero"});
+            .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
+            .details({"mask_zero"});
     return schema;
   }
 };
@@ -79,7 +80,7 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {
-    return {{"embeddings", {options_.input_dim, options_.output_dim}, options_.embeddings_initializer, {}}};
+    return {options_.embeddings.parameter("embeddings", {options_.input_dim, options_.output_dim})};
   }
 
   bool creates_mask() const override { return options_.mask_zero; }

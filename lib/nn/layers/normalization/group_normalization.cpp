@@ -30,7 +30,7 @@ struct GroupNormalizationOptions : ScaleAndShift {
                 report_unexpected(*node.find("groups"), "group_normalization's groups",
                                   "a number of at least 1, or -1", diagnostics);
             })
-            .details({"groups", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
+            .details({"groups", "epsilon", "center", "scale"});
     return schema;
   }
 };

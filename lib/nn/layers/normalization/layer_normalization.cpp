@@ -14,7 +14,7 @@ struct LayerNormalizationOptions : ScaleAndShift {
             Schema<O>("Normalizes each row along the last axis to mean 0 and variance 1, then scales and "
                       "shifts it.")
                 .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
-            .details({"epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
+            .details({"epsilon", "center", "scale"});
     return schema;
   }
 };

@@ -130,10 +130,9 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
   if (kind != Kind::simple)
     schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
   schema.optional("use_bias", &O::use_bias, "add a bias")
-      .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernel of the inputs")
-      .optional("recurrent_initializer", &O::recurrent_initializer,
-                "initial values of the kernel of the state")
-      .optional("bias_initializer", &O::bias_initializer, "initial values of the bias");
+      .part("kernel_", &O::kernel, weight_schema("the kernel of the inputs"))
+      .part("recurrent_", &O::recurrent, weight_schema("the kernel of the state"))
+      .part("bias_", &O::bias, weight_schema("the bias"));
   if (kind == Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
   if (kind == Kind::gru)
@@ -153,9 +152,7 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
                 "fraction of the input's features that training sets to zero, the same ones in every step of "
                 "a sample",
                 between_excluding_high(0.0, 1.0));
-  std::vector<std::string> details = {"use_bias",         "kernel_initializer", "recurrent_initializer",
-                                      "bias_initializer", "activation",         "go_backwards",
-                                      "dropout"};
+  std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout"};
   if (kind != Kind::simple) details.emplace_back("recurrent_activation");
   if (kind == Kind::lstm) details.emplace_back("unit_forget_bias");
   if (kind == Kind::gru) details.emplace_back("reset_after");
@@ -210,14 +207,14 @@ std::vector<ParameterSpec> RecurrentLayer::parameters(std::span<const TensorSpec
   const RecurrenceSpec spec = this->spec();
   const int64_t columns = spec.gates() * options_.units;
   std::vector<ParameterSpec> specs = {
-      {"kernel", {inputs[0].shape[1], columns}, options_.kernel_initializer, {}},
-      {"recurrent_kernel", {options_.units, columns}, options_.recurrent_initializer, {}}};
+      options_.kernel.parameter("kernel", {inputs[0].shape[1], columns}),
+      options_.recurrent.parameter("recurrent_kernel", {options_.units, columns})};
   if (!options_.use_bias) return specs;
-  Configured<Initializer> initializer = options_.bias_initializer;
+  specs.push_back(
+      options_.bias.parameter("bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}));
+  Configured<Initializer>& initializer = specs.back().initializer;
   if (kind_ == Kind::lstm && options_.unit_forget_bias && initializer)
     initializer.value = std::make_shared<const ForgetBias>(initializer);
-  specs.push_back(
-      {"bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}, std::move(initializer), {}});
   return specs;
 }
 

@@ -7,6 +7,7 @@
 
 #include "nn/layers/activations/activation_function.h"
 #include "nn/layers/common.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 
@@ -16,9 +17,9 @@ struct RecurrentOptions {
   OptionalActivation activation = registry<ActivationFunction>().make("tanh");
   OptionalActivation recurrent_activation = registry<ActivationFunction>().make("sigmoid");
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> recurrent_initializer = registry<Initializer>().make("orthogonal");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions recurrent{registry<Initializer>().make("orthogonal")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
   bool unit_forget_bias = true;  // lstm
   bool reset_after = true;       // gru
   bool return_sequences = false;

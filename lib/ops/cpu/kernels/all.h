@@ -11,6 +11,7 @@
 #include "ops/cpu/kernels/losses.h"
 #include "ops/cpu/kernels/recurrence.h"
 #include "ops/cpu/kernels/rows.h"
+#include "ops/cpu/kernels/weights.h"
 
 namespace dtrain::cpu {
 namespace {
