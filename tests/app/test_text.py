@@ -110,7 +110,7 @@ class Text(Case):
         self.write("story.txt", "".join(review(random.Random(i), i % 2) + " Yes,\n" * (i % 3) for i in range(200)))
         self.assertIn("a language model, which predicts the next byte", self.dtrain("new", "story.txt").out)
         self.dtrain("check", "story.yaml")
-        self.write("table.txt", "".join(f"{i},{i % 3}\n" for i in range(40)))  # a table under any name
+        self.write("table.txt", "".join(f"{i * 7 % 11},{i % 3}\n" for i in range(40)))  # a table under any name
         self.dtrain("new", "table.txt", "--output", "numbers.yaml")
         self.assertIn("csv:", (self.dir / "numbers.yaml").read_text())
         self.write("short.txt", "A sentence.\nAnd another one, which is longer.\n")

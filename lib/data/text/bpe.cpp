@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "data/text/merge_key.h"
+#include "data/text/merges.h"
 
 namespace dtrain {
 
@@ -119,16 +119,6 @@ std::string_view byte_piece(unsigned char byte) {
     return all;
   }();
   return {bytes.data() + byte, 1};
-}
-
-void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t merged) {
-  size_t kept = 0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool is_pair = i + 1 < tokens.size() && tokens[i] == pair.first && tokens[i + 1] == pair.second;
-    tokens[kept++] = is_pair ? merged : tokens[i];
-    if (is_pair) ++i;
-  }
-  tokens.resize(kept);
 }
 
 std::shared_ptr<const Tokenizer> bpe_tokenizer(const LearnedTokens& learned) {

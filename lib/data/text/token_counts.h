@@ -1,19 +1,13 @@
 // Learns a vocabulary from text.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
-#include "base/text_hash.h"
-#include "data/text/learned_tokens.h"
+#include "data/text/merges.h"
 
 namespace dtrain {
-
-/// How often each text occurs.
-using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
 /// Counts the words or pieces of texts. The vocabulary depends only on the counts, so texts may be counted in
 /// any order and on several threads, each with its own object.
@@ -35,10 +29,5 @@ class TokenCounts {
   TokenOptions options_;
   TextCounts counts_;  // empty for bytes
 };
-
-/// Learns byte pair encoding from the counts of pieces: at most `most` merges, each of the most frequent pair
-/// at its time that occurs at least twice, and of the pair with the smallest ids among pairs of the same
-/// count. In a run of equal ids such as aaa, both pairs count.
-std::vector<TokenMerge> learn_merges(const TextCounts& pieces, int64_t most);
 
 }  // namespace dtrain

@@ -122,6 +122,37 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
                         fmt::format("dates: '{}' needs at least one feature, for example [days]", column));
 }
 
+/// Adds the options about the texts in columns.
+void add_value_options(Schema<CsvOptions>& schema) {
+  schema
+      .optional("dates", &CsvOptions::dates,
+                "columns of dates, and the features that each becomes, in this order: year, month, day, "
+                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
+                "a fraction), day_of_year")
+      .optional("dayfirst", &CsvOptions::dayfirst,
+                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
+                "12 in either position (as in pandas). Default: false")
+      .optional("amounts", &CsvOptions::amounts,
+                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
+                "in parentheses if negative")
+      .optional("indicators", &CsvOptions::indicators,
+                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
+                "else 0; true: all columns of numbers with missing values in the training file")
+      .optional("na_values", &CsvOptions::na_values,
+                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
+      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
+                optional_character())
+      .optional("thousands", &CsvOptions::thousands,
+                "the separator between thousands in all numbers. Default: none", optional_character())
+      .optional("comment", &CsvOptions::comment,
+                "the character that begins a comment, which ends with its line. Default: none",
+                optional_character())
+      .optional(
+          "text", &CsvOptions::text,
+          "columns of text, and how each becomes the ids of its tokens, in an int32 input: the input of "
+          "the column's name, or that names it in 'inputs', or the model's only input");
+}
+
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
@@ -161,34 +192,9 @@ Schema<CsvOptions> make_csv_schema() {
           "the column of sample weights, numbers of at least 0 by which the samples' losses are multiplied")
       .optional("missing_target", &CsvOptions::missing_target,
                 "how to treat a row without a target: error; or skip, which leaves it out. Rows that are "
-                "left out do not count in row numbers. Default: error")
-      .optional("dates", &CsvOptions::dates,
-                "columns of dates, and the features that each becomes, in this order: year, month, day, "
-                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
-                "a fraction), day_of_year")
-      .optional("dayfirst", &CsvOptions::dayfirst,
-                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
-                "12 in either position (as in pandas). Default: false")
-      .optional("amounts", &CsvOptions::amounts,
-                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
-                "in parentheses if negative")
-      .optional("indicators", &CsvOptions::indicators,
-                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
-                "else 0; true: all columns of numbers with missing values in the training file")
-      .optional("na_values", &CsvOptions::na_values,
-                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
-      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
-                optional_character())
-      .optional("thousands", &CsvOptions::thousands,
-                "the separator between thousands in all numbers. Default: none", optional_character())
-      .optional("comment", &CsvOptions::comment,
-                "the character that begins a comment, which ends with its line. Default: none",
-                optional_character())
-      .optional(
-          "text", &CsvOptions::text,
-          "columns of text, and how each becomes the ids of its tokens, in an int32 input: the input of "
-          "the column's name, or that names it in 'inputs', or the model's only input")
-      .rule(check_characters)
+                "left out do not count in row numbers. Default: error");
+  add_value_options(schema);
+  schema.rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");

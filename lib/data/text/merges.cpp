@@ -1,12 +1,9 @@
-// Training of byte pair encoding (Sennrich et al. 2016) with incremental counts: a merge changes only the
-// pieces that contain its pair, and a heap holds the pairs by their counts.
+#include "data/text/merges.h"
+
 #include <algorithm>
 #include <optional>
 #include <queue>
 #include <utility>
-
-#include "data/text/merge_key.h"
-#include "data/text/token_counts.h"
 
 namespace dtrain {
 
@@ -14,6 +11,8 @@ namespace {
 
 constexpr int64_t kFewestPairs = 2;  // a pair that occurs once says nothing about other texts
 
+/// Learns byte pair encoding (Sennrich et al. 2016) with incremental counts: a merge changes only the pieces
+/// that contain its pair, and a heap holds the pairs by their counts.
 class MergeTrainer {
  public:
   explicit MergeTrainer(const TextCounts& counts) {
@@ -102,6 +101,16 @@ class MergeTrainer {
 };
 
 }  // namespace
+
+void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t merged) {
+  size_t kept = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool is_pair = i + 1 < tokens.size() && tokens[i] == pair.first && tokens[i + 1] == pair.second;
+    tokens[kept++] = is_pair ? merged : tokens[i];
+    if (is_pair) ++i;
+  }
+  tokens.resize(kept);
+}
 
 std::vector<TokenMerge> learn_merges(const TextCounts& pieces, int64_t most) {
   return MergeTrainer(pieces).learn(static_cast<size_t>(std::max<int64_t>(most, 0)));
