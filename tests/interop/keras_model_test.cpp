@@ -439,6 +439,14 @@ TEST_CASE("layers have Keras's form") {
         R"("recurrent_initializer": {"class_name": "Orthogonal", "config": {"gain": 1}}, )"
         R"("bias_initializer": {"class_name": "Zeros", "config": {}}, "unit_forget_bias": true, )"
         R"("return_sequences": false, "return_state": false, "go_backwards": false, "dropout": 0.5})");
+  CHECK(
+      config("multi_head_attention: {num_heads: 2, key_dim: 4}") ==
+      R"(MultiHeadAttention {"num_heads": 2, "key_dim": 4, "value_dim": null, "dropout": 0, "use_bias": true, )"
+      R"("kernel_initializer": {"class_name": "GlorotUniform", "config": {}}, )"
+      R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(config("multi_head_attention: {num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true}")
+            .starts_with(
+                R"(GroupQueryAttention {"num_query_heads": 4, "head_dim": 2, "num_key_value_heads": 2, )"));
   CHECK(config("gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}")
             .find(R"("recurrent_activation": "hard_sigmoid_0.2")") != std::string::npos);
   CHECK(config("gru: {units: 3, reset_after: false}").find(R"("reset_after": false)") != std::string::npos);

@@ -131,6 +131,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
         {.query = part(kept, kept_, query_),
          .key = part(kept, kept_, key_),
          .value = part(kept, kept_, value_),
+         .key_mask = key_mask(args),
          .dst = at(kept, kept_.attended),
          .logsumexp = spec_.training ? static_cast<float*>(at(kept, kept_.logsumexp)) : nullptr,
          .dropout = dropout(args),
@@ -145,6 +146,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     attention_->backward({.query = part(args.saved, kept_, query_),
                           .key = part(args.saved, kept_, key_),
                           .value = part(args.saved, kept_, value_),
+                          .key_mask = key_mask(args),
                           .dst = attended,
                           .logsumexp = static_cast<const float*>(at(args.saved, kept_.logsumexp)),
                           .diff_dst = diff_attended,
@@ -206,6 +208,13 @@ class PreparedMultiHeadAttention : public PreparedLayer {
       projections_.emplace_back(request, Projections::Extent{request.batch * x[0], x[1]}, std::move(parts),
                                 use_bias, request.training && request.input_needs_gradient[input], scratch);
     }
+  }
+
+  /// Returns the mask of the values or, if they have none, that of the keys.
+  static const uint8_t* key_mask(const LayerArguments& args) {
+    const size_t inputs = args.inputs.size();
+    const uint8_t* const of_values = args.mask(inputs == 1 ? 0 : 1);
+    return of_values ? of_values : args.mask(inputs - 1);
   }
 
   AttentionDropout dropout(const LayerArguments& args) const {
@@ -285,6 +294,10 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     add("attention_output", {shape.heads, shape.value_dim, features}, {features});
     return specs;
   }
+
+  /// Queries do not see masked values. The output has the mask of the queries.
+  MaskRule mask_rule() const override { return MaskRule::read; }
+  bool masks_output(size_t) const override { return true; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedMultiHeadAttention>(request, shape(request.inputs), options_);

@@ -79,6 +79,8 @@ class PositionEmbedding : public LayerWith<PositionEmbeddingOptions> {
     return {{"embeddings", {options_.sequence_length, inputs[0].shape[1]}, options_.initializer, {}}};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPositionEmbedding>(request, options_.sequence_length);
   }
@@ -133,6 +135,8 @@ class SinusoidalPositionEncoding : public LayerWith<SinusoidalOptions> {
                                 const ReportError& report_error) const override {
     return same_as(sequence_input(inputs, report_error));
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedSinusoidal>(request, options_.max_wavelength);
