@@ -66,7 +66,7 @@ double mean_words(const FileListing& files) {
   int64_t words = 0, texts = 0;
   for (size_t i = 0; i < files.files.size(); i += step, ++texts) {
     const TextFile file(path_in(files.folder, files.files[i].path));
-    for_each_word(file.text(), Standardize::none, [&](std::string_view) { ++words; });
+    for_each_word(file.text(), TextStandardization::none, [&](std::string_view) { ++words; });
   }
   return static_cast<double>(words) / static_cast<double>(std::max<int64_t>(texts, 1));
 }

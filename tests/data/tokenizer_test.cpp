@@ -21,7 +21,8 @@ namespace {
 using Ids = std::vector<int32_t>;
 using Texts = std::vector<std::string>;
 
-TokenOptions options(TokenKind kind, int64_t vocabulary, std::optional<Standardize> standardize = {}) {
+TokenOptions options(TokenKind kind, int64_t vocabulary,
+                     std::optional<TextStandardization> standardize = {}) {
   return {kind, vocabulary, standardize};
 }
 
@@ -31,7 +32,7 @@ std::shared_ptr<const Tokenizer> learn(const TokenOptions& options, const Texts&
   return make_tokenizer(counts.learn("text"));
 }
 
-Texts words_of(std::string_view text, Standardize standardize) {
+Texts words_of(std::string_view text, TextStandardization standardize) {
   Texts words;
   for_each_word(text, standardize, [&](std::string_view word) { words.emplace_back(word); });
   return words;
@@ -72,12 +73,14 @@ TEST_CASE("bytes: ids are the bytes") {
 
 TEST_CASE("words: standardized as in Keras") {
   const std::string text = "It's \t fine,\nISN'T - it? \xc3\x84";
-  CHECK(words_of(text, Standardize::lower_and_strip_punctuation) ==
+  CHECK(words_of(text, TextStandardization::lower_and_strip_punctuation) ==
         Texts{"its", "fine", "isnt", "it", "\xc3\x84"});
-  CHECK(words_of(text, Standardize::lower) == Texts{"it's", "fine,", "isn't", "-", "it?", "\xc3\x84"});
-  CHECK(words_of(text, Standardize::strip_punctuation) == Texts{"Its", "fine", "ISNT", "it", "\xc3\x84"});
-  CHECK(words_of(text, Standardize::none) == Texts{"It's", "fine,", "ISN'T", "-", "it?", "\xc3\x84"});
-  CHECK(words_of(" \r\n", Standardize::none).empty());
+  CHECK(words_of(text, TextStandardization::lower) ==
+        Texts{"it's", "fine,", "isn't", "-", "it?", "\xc3\x84"});
+  CHECK(words_of(text, TextStandardization::strip_punctuation) ==
+        Texts{"Its", "fine", "ISNT", "it", "\xc3\x84"});
+  CHECK(words_of(text, TextStandardization::none) == Texts{"It's", "fine,", "ISN'T", "-", "it?", "\xc3\x84"});
+  CHECK(words_of(" \r\n", TextStandardization::none).empty());
 }
 
 TEST_CASE("words: the most frequent have the smallest ids") {
@@ -112,7 +115,7 @@ TEST_CASE("bpe: merges of a small table") {
   const std::vector<TokenMerge> merges = learn_merges(counts, 4);
   // u g: 20; u n: 16; h ug: 15; p un: 12
   CHECK(merges == std::vector<TokenMerge>{{'u', 'g'}, {'u', 'n'}, {'h', 256}, {'p', 257}});
-  const auto bpe = make_tokenizer({TokenKind::bpe, Standardize::none, {}, merges});
+  const auto bpe = make_tokenizer({TokenKind::bpe, TextStandardization::none, {}, merges});
   CHECK(bpe->encode("hugs") == Ids{258, 's'});
   CHECK(bpe->encode("pun hug") == Ids{259, ' ', 258});
   CHECK(bpe->piece(258) == "hug");
@@ -226,8 +229,8 @@ TEST_CASE("rows of tokens are cut and padded") {
 
 TEST_CASE("vocabularies are stored as JSON") {
   const Texts texts{"the cat sat on the mat", "the dog"};
-  for (const TokenOptions& one :
-       {TokenOptions{}, options(TokenKind::words, 5, Standardize::lower), options(TokenKind::bpe, 260)}) {
+  for (const TokenOptions& one : {TokenOptions{}, options(TokenKind::words, 5, TextStandardization::lower),
+                                  options(TokenKind::bpe, 260)}) {
     const LearnedTokens learned = learn(one, texts)->learned();
     CHECK(LearnedTokens::from_json(Json::parse(learned.to_json().dump())) == learned);
     DataFacts facts;

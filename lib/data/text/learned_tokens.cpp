@@ -29,7 +29,7 @@ LearnedTokens LearnedTokens::from_json(const Json& json) {
   LearnedTokens learned;
   learned.kind = enum_from<TokenKind>(json.at("tokens"));
   if (learned.kind == TokenKind::words) {
-    learned.standardize = enum_from<Standardize>(json.at("standardize"));
+    learned.standardize = enum_from<TextStandardization>(json.at("standardize"));
     for (const Json& word : json.at("words").items()) learned.words.push_back(word.as_string());
   }
   if (learned.kind != TokenKind::bpe) return learned;

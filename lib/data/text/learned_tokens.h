@@ -16,9 +16,9 @@ using TokenMerge = std::pair<int32_t, int32_t>;
 
 struct LearnedTokens {
   TokenKind kind = TokenKind::bytes;
-  Standardize standardize = Standardize::none;  // of words
-  std::vector<std::string> words;               // from id kFirstWord, the most frequent first
-  std::vector<TokenMerge> merges;               // the token of merge i has the id 256 + i
+  TextStandardization standardize = TextStandardization::none;  // of words
+  std::vector<std::string> words;                               // from id kFirstWord, the most frequent first
+  std::vector<TokenMerge> merges;                               // the token of merge i has the id 256 + i
 
   /// Returns the number of ids.
   int64_t size() const;

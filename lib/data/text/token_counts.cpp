@@ -33,7 +33,7 @@ void TokenCounts::merge(const TokenCounts& other) {
 }
 
 LearnedTokens TokenCounts::learn(const std::string& where) const {
-  LearnedTokens learned{options_.tokens, Standardize::none, {}, {}};
+  LearnedTokens learned{options_.tokens, TextStandardization::none, {}, {}};
   if (options_.tokens == TokenKind::bpe) learned.merges = learn_merges(counts_, options_.ids() - kByteTokens);
   if (options_.tokens != TokenKind::words) return learned;
   if (counts_.empty()) throw UserError(fmt::format("{}: expected words, found none", where));

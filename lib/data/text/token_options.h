@@ -18,13 +18,13 @@ inline const EnumNames<TokenKind> names_of<TokenKind> = {
 
 /// Changes to text before it is split into words, as those of Keras's TextVectorization: capitals A to Z
 /// become small letters, ASCII punctuation is removed.
-enum class Standardize { lower_and_strip_punctuation, lower, strip_punctuation, none };
+enum class TextStandardization { lower_and_strip_punctuation, lower, strip_punctuation, none };
 template <>
-inline const EnumNames<Standardize> names_of<Standardize> = {
-    {Standardize::lower_and_strip_punctuation, "lower_and_strip_punctuation"},
-    {Standardize::lower, "lower"},
-    {Standardize::strip_punctuation, "strip_punctuation"},
-    {Standardize::none, "none"}};
+inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
+    {TextStandardization::lower_and_strip_punctuation, "lower_and_strip_punctuation"},
+    {TextStandardization::lower, "lower"},
+    {TextStandardization::strip_punctuation, "strip_punctuation"},
+    {TextStandardization::none, "none"}};
 
 /// Ids that have the same meaning in all vocabularies of words.
 inline constexpr int32_t kPaddingToken = 0, kUnknownWord = 1, kFirstWord = 2;
@@ -35,12 +35,12 @@ struct TokenOptions {
   TokenKind tokens = TokenKind::bytes;
   /// Most ids, including padding and unknown words, or including the 256 bytes. Unset for bytes.
   std::optional<int64_t> vocabulary;
-  std::optional<Standardize> standardize;  // of words; unset: lower_and_strip_punctuation
+  std::optional<TextStandardization> standardize;  // of words; unset: lower_and_strip_punctuation
 
   /// Returns the number of ids that a model must accept.
   int64_t ids() const { return vocabulary.value_or(kByteTokens); }
-  Standardize standardize_words() const {
-    return standardize.value_or(Standardize::lower_and_strip_punctuation);
+  TextStandardization standardize_words() const {
+    return standardize.value_or(TextStandardization::lower_and_strip_punctuation);
   }
 };
 
@@ -58,7 +58,8 @@ void add_token_fields(Schema<Options>& schema) {
                 "the number of different tokens of words and bpe: the most frequent words, where id 0 is "
                 "padding and id 1 any other word; or the 256 bytes and the sequences learned by bpe",
                 between<std::optional<int64_t>>(1, INT32_MAX))
-      .optional("standardize", static_cast<std::optional<Standardize> Options::*>(&Options::standardize),
+      .optional("standardize",
+                static_cast<std::optional<TextStandardization> Options::*>(&Options::standardize),
                 "changes to the text before it is divided into words: lower_and_strip_punctuation, lower, "
                 "strip_punctuation or none, for ASCII characters as in Keras's TextVectorization. Default: "
                 "lower_and_strip_punctuation")

@@ -42,11 +42,11 @@ class WordTokenizer final : public Tokenizer {
 
 }  // namespace
 
-void for_each_word(std::string_view text, Standardize standardize,
+void for_each_word(std::string_view text, TextStandardization standardize,
                    const std::function<void(std::string_view word)>& visit) {
-  const bool both = standardize == Standardize::lower_and_strip_punctuation;
-  const bool lowers = both || standardize == Standardize::lower;
-  const bool strips = both || standardize == Standardize::strip_punctuation;
+  const bool both = standardize == TextStandardization::lower_and_strip_punctuation;
+  const bool lowers = both || standardize == TextStandardization::lower;
+  const bool strips = both || standardize == TextStandardization::strip_punctuation;
   std::string word;
   const auto finish = [&] {
     if (!word.empty()) visit(word);
