@@ -40,7 +40,7 @@ struct CheckOptions {
   std::optional<int64_t> devices;
 };
 
-/// What the command shows of a run.
+/// The properties of a run that the command shows.
 struct CheckedRun {
   std::vector<CheckedSplit> splits;  // without data
   int64_t steps_per_epoch = 0;

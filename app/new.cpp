@@ -1,4 +1,5 @@
-// dtrain new: analyzes a CSV file or a folder of images and writes a commented configuration.
+// dtrain new: analyzes a CSV file, a text file or a folder of images or texts, and writes a commented
+// configuration.
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "data/files/input_file.h"
 #include "data/pictures/tar_index.h"
 #include "profile/new_config.h"
+#include "profile/new_text.h"
 #include "run/run_config_parser.h"
 
 namespace dtrain {
@@ -38,6 +40,14 @@ bool is_tar_archive(const std::string& path) {
   return is_tar_file(start);
 }
 
+constexpr const char* kDataOfNew = "a CSV file, a text file (.txt), or a folder of images or texts";
+
+NewConfig config_for(const NewOptions& options, FileType type) {
+  if (type == FileType::directory)
+    return is_folder_of_texts(options.data) ? text_folder_config(options) : picture_config(options);
+  return options.target.empty() && is_prose(options.data) ? prose_config(options) : table_config(options);
+}
+
 /// Prints notes and the table of columns as results, and warnings.
 void say(const NewConfig& config, const OutputOptions& output) {
   if (output.text()) {
@@ -51,19 +61,17 @@ void make_new(NewOptions options, const OutputOptions& output) {
   const FileType type = file_type(options.data);
   if (type != FileType::file && type != FileType::directory)
     throw UserError(fmt::format(
-        "{}: expected a CSV file or a folder of images, {}", options.data,
+        "{}: expected {}, {}", options.data, kDataOfNew,
         type == FileType::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
   if (type == FileType::file && is_configuration(options.data))
-    throw UserError(
-        fmt::format("{0}: expected a CSV file or a folder of images, found a configuration; train with: "
-                    "dtrain fit {0}",
-                    options.data));
+    throw UserError(fmt::format("{0}: expected {1}, found a configuration; train with: dtrain fit {0}",
+                                options.data, kDataOfNew));
   if (type == FileType::file && is_tar_archive(options.data))
     throw UserError(
-        fmt::format("{0}: expected a CSV file or a folder of images, found a tar archive, which is not "
+        fmt::format("{0}: expected {1}, found a tar archive, which is not "
                     "supported; write a configuration for a folder of such images, and give its split "
                     "'train' the reader for archives: {{webdataset: {{files: {0}, resize: crop}}}}",
-                    options.data));
+                    options.data, kDataOfNew));
   if (type == FileType::directory && !options.target.empty())
     throw UserError(fmt::format(
         "--target: names a column of a CSV file, but {} is a folder, whose subfolders are the classes",
@@ -80,7 +88,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
     throw UserError(fmt::format("{}: already exists; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   if (!to_standard_output) options.schema = "dtrain.schema.json";
-  const NewConfig config = type == FileType::file ? table_config(options) : picture_config(options);
+  const NewConfig config = config_for(options, type);
   if (to_standard_output) {
     print_text(config.text);
     for (const std::string& warning : config.warnings) print_warning(one_line(warning));
@@ -109,12 +117,14 @@ void make_new(NewOptions options, const OutputOptions& output) {
 }  // namespace
 
 void add_new(CommandLine& line) {
-  Command command =
-      line.add_command("new", "Write a commented configuration for a CSV file or a folder of images");
+  Command command = line.add_command(
+      "new", "Write a commented configuration for a CSV file, a text file, or a folder of images or texts");
   const auto options = std::make_shared<NewOptions>();
   const auto output = std::make_shared<OutputOptions>();
   command
-      .add_option("DATA", options->data, "A CSV file, or a folder with a subfolder of images for each class")
+      .add_option(
+          "DATA", options->data,
+          "A CSV file, a text file (.txt), or a folder with a subfolder of images or texts for each class")
       .required();
   command
       .add_option("--output,-o", options->file,

@@ -76,7 +76,7 @@ class Predictions {
       if (are_of_layers_) {
         TensorSpec spec = config.graph.spec(config.graph.outputs[i]);
         spec.name = config.graph.value_name(config.graph.outputs[i]);
-        outputs_.push_back({spec, spec.name});
+        outputs_.push_back({spec, {spec.name}});
         continue;
       }
       outputs_.push_back(predicted_output(config, i));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on an #include that violates the architecture (docs/architecture.md): of a folder that is not on a lower floor, or
+"""Fails on an #include that violates the architecture (docs/architecture.md): of a folder that is not on a lower level, or
 of an outside library's header in a folder that may not use it; on include cycles; and on a header without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
@@ -11,8 +11,8 @@ import re
 import sys
 import tempfile
 
-# From the bottom up. A folder may include itself and every folder on a lower floor, but not its neighbors.
-FLOORS = [
+# From the bottom up. A folder may include itself and every folder on a lower level, but not its neighbors.
+LEVELS = [
     {"base"},
     {"config", "hdf5", "image"},
     {"device"},
@@ -28,8 +28,8 @@ FLOORS = [
 ]
 
 # Outside libraries: the prefixes of their headers, and the folders that may include them.
-CAGES = [
-    ("fmt", r"fmt/", set().union(*FLOORS)),
+LIBRARY_FOLDERS = [
+    ("fmt", r"fmt/", set().union(*LEVELS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
     ("HDF5", r"(hdf5|H5)", {"hdf5", "checkpoint", "data", "interop"}),
     ("ISA-L", r"isa-l/", {"hdf5", "data", "interop"}),
@@ -51,8 +51,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}
 
 
-def floor_of(folder):
-    return next((number for number, floor in enumerate(FLOORS) if folder in floor), None)
+def level_of(folder):
+    return next((number for number, level in enumerate(LEVELS) if folder in level), None)
 
 
 def mistake_in_quoted(root, folder, header):
@@ -60,21 +60,23 @@ def mistake_in_quoted(root, folder, header):
     if folder == "app" and (root / "app" / header).is_file():
         return None
     target = header.split("/")[0]
-    if "/" not in header or floor_of(target) is None or not (root / "lib" / header).is_file():
+    if "/" not in header or level_of(target) is None or not (root / "lib" / header).is_file():
         return f'"{header}" is no file under lib/ (includes are relative to lib/; outside libraries stand in <>)'
-    if target != folder and floor_of(target) >= floor_of(folder):
-        return f'{folder} must not include {target} ("{header}"): it is not on a floor below'
+    if target != folder and level_of(target) >= level_of(folder):
+        return f'{folder} must not include {target} ("{header}"): it is not on a level below'
     return None
 
 
 def mistake_in_angled(folder, header):
-    for library, names, cage in CAGES:
+    for library, names, folders in LIBRARY_FOLDERS:
         if re.match(names, header):
-            if folder in cage:
+            if folder in folders:
                 return None
-            where = " and ".join(sorted(cage)) or "tests"
+            where = " and ".join(sorted(folders)) or "tests"
             return f"{folder} must not include <{header}>: {library} stays in {where}"
-    return None if SYSTEM.match(header) else f"<{header}> is of no outside library that CAGES (tests/check_includes.py) names"
+    if SYSTEM.match(header):
+        return None
+    return f"<{header}> belongs to no library of LIBRARY_FOLDERS (tests/check_includes.py)"
 
 
 def mistakes_of(root, path, folder):
@@ -138,8 +140,8 @@ def check(root):
         files += 1
         relative = path.relative_to(root)
         folder = relative.parts[1] if relative.parts[0] == "lib" else "app"
-        if floor_of(folder) is None:
-            mistakes.append(f"{relative}:1: lib/{folder} has no floor in FLOORS (tests/check_includes.py)")
+        if level_of(folder) is None:
+            mistakes.append(f"{relative}:1: lib/{folder} has no level in LEVELS (tests/check_includes.py)")
             continue
         mistakes += [f"{relative}:{line}: {mistake}" for line, mistake in mistakes_of(root, path, folder)]
     mistakes += ["circle of includes: " + " -> ".join([*circle, circle[0]]) for circle in circles(root, paths)]
@@ -166,7 +168,7 @@ def self_test():
         "lib/ops/relative.cpp": '#include "good.h"\n',
         "lib/data/app.cpp": '#include "app/local.h"\n',
         "lib/nn/once.h": "#include <vector>\n",
-        "lib/cellar/floor.cpp": "",
+        "lib/cellar/level.cpp": "",
         # Cycles: between headers, and through a source file, which forms a unit with its header. Including its own
         # header is not a cycle.
         "lib/train/one.h": '#pragma once\n#include "train/two.h"\n',
@@ -178,7 +180,7 @@ def self_test():
     }
     expected = [
         "lib/base/up.h:3: base must not include ops",
-        "lib/cellar/floor.cpp:1: lib/cellar has no floor",
+        "lib/cellar/level.cpp:1: lib/cellar has no level",
         "lib/collective/cage.cpp:1: collective must not include <cublasLt.h>: cuBLASLt stays in device and ops",
         'lib/data/app.cpp:1: "app/local.h" is no file under lib/',
         "lib/nn/cage.cu:1: nn must not include <cuda_runtime.h>: CUDA stays in collective and device and ops",
@@ -187,7 +189,7 @@ def self_test():
         "lib/ops/neighbour.cpp:1: ops must not include collective",
         'lib/ops/relative.cpp:1: "good.h" is no file under lib/',
         "lib/ops/tests.cpp:1: ops must not include <doctest/doctest.h>: doctest stays in tests",
-        "lib/ops/unknown.cpp:1: <boost/any.hpp> is of no outside library",
+        "lib/ops/unknown.cpp:1: <boost/any.hpp> belongs to no library",
         "circle of includes: lib/optim/part -> lib/optim/whole -> lib/optim/part",
         "circle of includes: lib/train/one -> lib/train/two -> lib/train/three -> lib/train/one",
     ]

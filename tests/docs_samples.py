@@ -23,6 +23,10 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 model: {inputs: {x: auto}, layers: [{dense: {units: auto}}]}
 train: {loss: mean_squared_error, optimizer: adam}
 """,
+    "series": """
+model: {inputs: {x: auto}, layers: [{lstm: {units: 8}}, {dense: {units: auto}}]}
+train: {loss: mean_squared_error, optimizer: adam}
+""",
     "pixels": """
 model: {inputs: {pixels: [64]}, layers: [{dense: 10}]}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
@@ -31,6 +35,16 @@ train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer:
 model:
   inputs: {image: auto}
   layers: [{conv2d: {filters: 4, kernel_size: 3, strides: 2}}, global_average_pooling2d, {dense: {units: auto}}]
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
+""",
+    "language": """
+model: {inputs: {tokens: {shape: [32], dtype: int32}}, layers: [{embedding: {input_dim: 300, output_dim: 8}}, {dense: 300}]}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
+""",
+    "reviews": """
+model:
+  inputs: {tokens: {shape: auto, dtype: int32}}
+  layers: [{embedding: {input_dim: 300, output_dim: 8}}, global_average_pooling1d, {dense: {units: auto}}]
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam, batch_size: 8}
 """,
     "photos": "base: base-images.yaml\ndataset: {train: {images: {directory: photos, size: [32, 32]}}}\n",
@@ -131,6 +145,13 @@ def write_tables(folder):
         (folder / name).write_text("".join(",".join(str(draw.randrange(17)) for _ in range(64)) + f",{i % 10}\n" for i in range(100)))
 
 
+def write_series(folder):
+    draw = random.Random(2)
+    rows = [[meter, f"2026-01-{1 + hour // 24:02d} {hour % 24:02d}:00", f"{5 + hour % 24 / 4 + draw.random():.2f}", draw.randrange(20)]
+            for hour in range(480) for meter in ("north", "south")]
+    write_csv(folder / "power.csv", ["meter", "time", "load", "temperature"], rows)
+
+
 def write_images(folder):
     for k, species in enumerate(["daisy", "rose"]):
         for part in ("birds/train", "birds/validation"):
@@ -150,13 +171,28 @@ def write_images(folder):
     write_csv(folder / "labels.csv", ["filename", "species"], [[f"{i}.png", ["daisy", "rose"][i % 2]] for i in range(12)])
 
 
+def write_texts(folder):
+    draw = random.Random(2)
+    words = "the a cat dog house tree sees finds likes old new green".split()
+    sentence = lambda: " ".join(draw.choice(words) for _ in range(9)) + ".\n"
+    (folder / "corpus.txt").write_text("".join(sentence() for _ in range(200)))
+    for kind, word in (("bad", "awful"), ("good", "great")):
+        (folder / "reviews" / kind).mkdir(parents=True)
+        for i in range(12):
+            (folder / "reviews" / kind / f"{i}.txt").write_text(f"{word} {sentence()}")
+    write_csv(folder / "reviews.csv", ["review", "label"],
+              [[f"{'great' if i % 2 else 'awful'} {sentence()}", "good" if i % 2 else "bad"] for i in range(24)])
+
+
 def sample_folder(name):
     """Creates a folder with the shipped configurations and data, and the files that the pages use."""
     folder = pathlib.Path(name)
     shutil.copytree(ROOT / "configs", folder / "configs")
     (folder / "datasets").symlink_to(ROOT / "datasets")
     write_tables(folder)
+    write_series(folder)
     write_images(folder)
+    write_texts(folder)
     for base, text in BASES.items():
         (folder / f"base-{base}.yaml").write_text(text, encoding="utf-8")
     return folder

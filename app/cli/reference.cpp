@@ -269,21 +269,35 @@ class Reference {
         "## Layers\n\n{}\n\nIn addition to its own options, every layer has these keys:\n\n{}{}",
         formats_of_layers(), key_table(layer_keys), registry_section(definitions_.at("layer"), common));
     text += registry("Activations", "activation", "Values of a layer's `activation`.");
-    return text + registry("Initializers", "initializer",
-                           "Initial values of parameters, drawn from the seed and the parameter's name.");
+    text += registry("Initializers", "initializer",
+                     "Initial values of parameters, drawn from the seed and the parameter's name.");
+    text +=
+        registry("Regularizers", "regularizer",
+                 "Penalties on weights, such as a layer's `kernel_regularizer`: part of the loss and of the "
+                 "gradient. Weights that are not trained have none.");
+    return text + registry("Constraints", "constraint",
+                           "Limits of weights after each update, such as a layer's `kernel_constraint`.");
   }
 
   std::string dataset() const {
     const Json& keys = part("dataset");
     std::string text =
         fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
-    text += registry("Readers", "reader", kReaders + drawn_split());
+    text += registry("Readers", "reader", kReaders + drawn_split() + windows());
     text += registry("Transforms", "transform",
                      "Operations on samples, applied in the order in which they are listed.");
     text += registry("Augmentations", "augmentation",
                      "Values of the dataset's `augment`: random changes to the training images, before the "
                      "transforms, drawn again for every image in every epoch.");
     return text + registry("Caches", "cache", "Values of the dataset's `cache`.");
+  }
+
+  /// Returns the keys of `windows`.
+  std::string windows() const {
+    std::string text = "\n\nKeys of `windows`, next to the reader (csv, npy, hdf5), for time series:\n\n" +
+                       key_table(*mapping_in(definitions_.at("windows")));
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
   }
 
   /// Returns the keys of a split that takes samples from another one.

@@ -41,6 +41,8 @@ std::string reference_text(const std::string& target) {
   std::string noun = target.substr(target.rfind('/') + 1);
   for (const auto& [name, text] : {std::pair{"activation", "[activation](#activations)"},
                                    {"initializer", "[initializer](#initializers)"},
+                                   {"regularizer", "[regularizer](#regularizers)"},
+                                   {"constraint", "[constraint](#constraints)"},
                                    {"learning_rate_schedule", "number or [schedule](#learning-rates)"},
                                    {"optimizer", "[optimizer](#optimizers)"},
                                    {"metric", "[metric](#metrics)"},

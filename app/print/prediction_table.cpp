@@ -55,18 +55,21 @@ struct Titles {
 /// Makes unique titles.
 class TitleMaker {
  public:
-  explicit TitleMaker(std::string first) : taken_{std::move(first)} {}
+  /// `taken`: the titles of other columns.
+  explicit TitleMaker(std::set<std::string> taken) : taken_(std::move(taken)) {}
 
   /// `output` is the output's name if there are several outputs, else "".
   Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
     const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
-    const std::string& name = predicted.target.empty() ? output : predicted.target;
+    const std::vector<std::string>& targets = predicted.targets;
+    const std::string& name = targets.size() == 1 ? targets.front() : output;
     Titles titles;
     titles.base = name.empty() ? "output" : name;
     const bool has_names = with_classes ? !predicted.classes.empty() : predicted.classes.size() == elements;
     if (with_classes && has_names) titles.label = unique(name.empty() ? "class" : name, "predicted");
-    if (has_names) {
-      for (const std::string& one : predicted.classes)
+    if (has_names || (elements > 1 && targets.size() == elements)) {
+      titles.is_array = !has_names;
+      for (const std::string& one : has_names ? predicted.classes : targets)
         titles.numbers.push_back(unique((output.empty() ? "" : output + ".") + one, titles.base));
     } else {
       titles.base = unique(titles.base, "predicted");
@@ -93,7 +96,12 @@ class PredictionTable final : public ArrayWriter {
   PredictionTable(std::unique_ptr<TextSink> sink, TextFormat format, std::vector<PredictedOutput> outputs,
                   bool with_classes, const Dataset& inputs)
       : sink_(std::move(sink)), format_(format), outputs_(std::move(outputs)), inputs_(inputs) {
-    TitleMaker maker(inputs.id_title());
+    steps_ = steps_of_lines();
+    if (steps_ > 0)
+      for (PredictedOutput& output : outputs_) output.spec.shape = shape_of_step(output.spec.shape);
+    std::set<std::string> taken{inputs.id_title()};
+    if (steps_ > 0) taken.insert("step");
+    TitleMaker maker(std::move(taken));
     for (const PredictedOutput& output : outputs_)
       titles_.push_back(maker.of(output, outputs_.size() > 1 ? output.spec.name : "", with_classes));
     if (format_ == TextFormat::csv) sink_->write(header());
@@ -101,8 +109,10 @@ class PredictionTable final : public ArrayWriter {
 
   void append(std::span<const View> arrays) override {
     fmt::memory_buffer text;
-    for (int64_t row = 0; row < arrays[0].shape[0]; ++row, ++row_) {
-      begin_line(text);
+    const int64_t lines = std::max<int64_t>(1, steps_);  // for each sample
+    for (int64_t row = 0; row < arrays[0].shape[0] * lines; ++row, ++line_) {
+      begin_line(text, line_ / lines);
+      if (steps_ > 0) write_field(text, "step", std::to_string(line_ % lines + 1));
       for (size_t i = 0; i < outputs_.size(); ++i) {
         const int64_t elements = outputs_[i].spec.shape.elements();
         std::vector<double> numbers;
@@ -119,6 +129,7 @@ class PredictionTable final : public ArrayWriter {
  private:
   std::string header() const {
     std::string line = quoted(inputs_.id_title());
+    if (steps_ > 0) line += ",step";
     for (const Titles& titles : titles_) {
       if (!titles.label.empty()) line += "," + quoted(titles.label);
       for (const std::string& title : titles.numbers) line += "," + quoted(title);
@@ -126,8 +137,22 @@ class PredictionTable final : public ArrayWriter {
     return line + "\n";
   }
 
-  void begin_line(fmt::memory_buffer& text) const {
-    const std::string id = inputs_.sample_id(row_);
+  /// Returns the number of steps if each step of a forecast has its own line: in CSV, if all outputs have one
+  /// row for each step. Returns 0 if each sample has one line.
+  int64_t steps_of_lines() const {
+    const int64_t steps = inputs_.forecast_steps();
+    const bool have_steps = std::all_of(outputs_.begin(), outputs_.end(), [&](const PredictedOutput& output) {
+      const Shape& shape = output.spec.shape;
+      return output.classes.empty() && shape.rank() > 0 && shape[0] == steps;
+    });
+    return format_ == TextFormat::csv && have_steps ? steps : 0;
+  }
+  static Shape shape_of_step(const Shape& shape) {
+    return Shape(std::vector<int64_t>(shape.begin() + 1, shape.end()));
+  }
+
+  void begin_line(fmt::memory_buffer& text, int64_t sample) const {
+    const std::string id = inputs_.sample_id(sample);
     if (format_ == TextFormat::csv)
       fmt::format_to(std::back_inserter(text), "{}", quoted(id));
     else
@@ -183,7 +208,8 @@ class PredictionTable final : public ArrayWriter {
   std::vector<PredictedOutput> outputs_;
   std::vector<Titles> titles_;  // by output
   const Dataset& inputs_;
-  int64_t row_ = 0;
+  int64_t steps_ = 0;  // lines for each sample that are the steps of a forecast; 0: one line
+  int64_t line_ = 0;
 };
 
 }  // namespace
@@ -198,7 +224,7 @@ std::unique_ptr<TextSink> open_standard_output() {
 
 PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   const Head& head = config.heads[index];
-  PredictedOutput output{config.graph.spec(head.output), target_column(config, index)};
+  PredictedOutput output{config.graph.spec(head.output), target_columns(config, index)};
   output.spec.name = config.graph.layer_name(head.output.node);
   const Shape& shape = output.spec.shape;
   const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;

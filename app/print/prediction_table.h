@@ -30,8 +30,8 @@ std::unique_ptr<TextSink> open_standard_output();
 
 /// One of the model's outputs, for display.
 struct PredictedOutput {
-  TensorSpec spec;          // of one sample; has the layer's name
-  std::string target = {};  // name of its column in the training file; "" if none
+  TensorSpec spec;                        // of one sample; has the layer's name
+  std::vector<std::string> targets = {};  // names of its columns in the training file; empty if none
   std::vector<std::string> classes =
       {};          // by column; a single column may have two classes: its number belongs to the second
   double sum = 1;  // sum of the two classes' numbers, for an output with a single column
@@ -51,7 +51,8 @@ enum class TextFormat { csv, json_lines };
 /// Opens a table with one line per sample: its id (or row number), then for each output the class and the
 /// number of each class, or the numbers under the target's name. JSON lines use the CSV column titles as
 /// keys, and an array for an output with several numbers. Without `with_classes`, writes only the numbers.
-/// `inputs` must outlive the table.
+/// Forecasts (Dataset::forecast_steps) have one CSV line per step, with the columns id, "step" (from 1) and
+/// those of the outputs. `inputs` must outlive the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

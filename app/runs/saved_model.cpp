@@ -68,9 +68,14 @@ std::string checkpoint_as_text(const SavedRun& run) {
 
 std::string in_units_of_targets(const RunConfig& config) {
   std::vector<std::string> names;
+  bool has_names = true;
   for (size_t head = 0; head < config.heads.size(); ++head)
-    if (TargetScale(config, head).is_scaled()) names.push_back(target_column(config, head));
-  const bool has_names = !names.empty() && std::find(names.begin(), names.end(), "") == names.end();
+    if (TargetScale(config, head).is_scaled()) {
+      const std::vector<std::string> columns = target_columns(config, head);
+      has_names = has_names && !columns.empty();
+      names.insert(names.end(), columns.begin(), columns.end());
+    }
+  has_names = has_names && !names.empty();
   return "in the units of " + (has_names ? list_some(names, 10) : "the data");
 }
 

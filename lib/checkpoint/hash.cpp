@@ -19,7 +19,7 @@ uint64_t step(uint64_t lane, uint64_t word) {
   return std::rotl(x * kOdd, 29);
 }
 
-/// `blocks` must be a whole number of blocks.
+/// Hashes bytes into the lanes. `blocks`: a multiple of kBlock bytes.
 void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
   Lanes lanes = shared;  // in registers
   for (size_t at = 0; at < blocks.size(); at += kBlock) {

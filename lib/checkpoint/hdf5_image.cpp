@@ -38,7 +38,7 @@ Hdf5Image::Hdf5Image(SparseFile& target) : target_(target) {
   checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set a fill time");
   // Assigns each dataset its file offset at creation; the array itself never goes through libhdf5.
   checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set when to allocate");
-  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "create a property list");
   target.install(access);
   // Attributes may exceed 64 KiB since format 1.8, and every later library version can read it.
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose a format");

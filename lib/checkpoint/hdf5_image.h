@@ -42,9 +42,9 @@ class Hdf5Image {
   void write_dataset(const std::string& path, hid_t type, hid_t space, std::span<const std::byte> bytes);
 
   Hdf5Session session_;
-  Hdf5Handle file_list_{H5Pcreate(H5P_FILE_CREATE), "make a property list"};
-  Hdf5Handle group_list_{H5Pcreate(H5P_GROUP_CREATE), "make a property list"};
-  Hdf5Handle dataset_list_{H5Pcreate(H5P_DATASET_CREATE), "make a property list"};
+  Hdf5Handle file_list_{H5Pcreate(H5P_FILE_CREATE), "create a property list"};
+  Hdf5Handle group_list_{H5Pcreate(H5P_GROUP_CREATE), "create a property list"};
+  Hdf5Handle dataset_list_{H5Pcreate(H5P_DATASET_CREATE), "create a property list"};
   Hdf5Handle file_;
   SparseFile& target_;
   std::unordered_set<std::string> groups_;

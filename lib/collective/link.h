@@ -14,7 +14,7 @@ namespace dtrain {
 /// A one-way FIFO channel between two contexts, which may run on different threads or on the same one.
 class Link {
  public:
-  /// What happens to a sent array until it is received. `lent`: it must not change before wait_received().
+  /// Storage of a sent array until it is received. `lent`: it must not change before wait_received().
   /// `copied`: the link copies it, and the sender continues.
   enum class Keeping { lent, copied };
 

@@ -99,7 +99,7 @@ class NcclGroup {
   template <class Call>
   void run(int rank, const char* what, const Call& call) {
     const Inside inside(inside_);
-    check();  // must follow `inside`, which keeps the communicator from being freed
+    check();  // only after `inside`, which keeps the communicator from being freed
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
     check();  // if another member failed first, its error is the one to show

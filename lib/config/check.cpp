@@ -1,8 +1,10 @@
 #include "config/check.h"
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -86,5 +88,14 @@ DTRAIN_NUMBER_CHECKS(std::optional<int>);
 DTRAIN_NUMBER_CHECKS(std::optional<int64_t>);
 DTRAIN_NUMBER_CHECKS(std::optional<double>);
 #undef DTRAIN_NUMBER_CHECKS
+
+Check<std::vector<std::string>> distinct_names() {
+  return {"different names that are not empty",
+          [](const std::vector<std::string>& names) {
+            return std::set(names.begin(), names.end()).size() == names.size() &&
+                   std::find(names.begin(), names.end(), "") == names.end();
+          },
+          Json::object().set("uniqueItems", true)};
+}
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -28,5 +29,8 @@ Check<V> between(V low, V high);
 /// low <= value < high, e.g. for dropout's rate.
 template <class V>
 Check<V> between_excluding_high(V low, V high);
+
+/// Names that are all different and not empty.
+Check<std::vector<std::string>> distinct_names();
 
 }  // namespace dtrain

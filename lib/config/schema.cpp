@@ -93,7 +93,10 @@ bool SchemaBase::has_required() const {
 }
 
 bool SchemaBase::is_detail(std::string_view name) const {
-  return details_ && std::find(details_->begin(), details_->end(), name) != details_->end();
+  if (!details_) return false;
+  const SchemaField* const field = find(name);
+  return (field && field->is_of_part()) ||
+         std::find(details_->begin(), details_->end(), name) != details_->end();
 }
 
 /// Returns true if an unknown key does not look like a field outside details().
@@ -162,7 +165,11 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
 
 ConfigNode SchemaBase::write_fields(const void* object) const {
   std::vector<ConfigNode::Entry> entries;
-  for (const auto& field : fields_) entries.push_back(ConfigNode::entry(field->name(), field->write(object)));
+  for (const auto& field : fields_) {
+    ConfigNode value = field->write(object);
+    if (value.is_null() && field->is_of_part()) continue;
+    entries.push_back(ConfigNode::entry(field->name(), std::move(value)));
+  }
   return ConfigNode::mapping(std::move(entries));
 }
 

@@ -42,6 +42,8 @@ class SchemaField {
                      Diagnostics& diagnostics) const = 0;
   virtual ConfigNode write(const void* object) const = 0;
   virtual Json json_schema() const = 0;
+  /// Returns whether the field is one of a part (Schema::part).
+  virtual bool is_of_part() const { return false; }
 
  private:
   const std::string name_;
@@ -68,6 +70,7 @@ class SchemaBase {
   ~SchemaBase() = default;
 
   void add_field(std::shared_ptr<const SchemaField> field) { fields_.push_back(std::move(field)); }
+  const std::vector<std::shared_ptr<const SchemaField>>& fields() const { return fields_; }
   void add_rule(Rule rule) { rules_.push_back(std::move(rule)); }
   void set_positional(std::string name);
   void set_details(std::vector<std::string> names);
@@ -100,6 +103,9 @@ class SchemaBase {
 template <class T>
 class Schema : public SchemaBase {
  public:
+  template <class Whole>
+  friend class Schema;
+
   explicit Schema(std::string doc) : SchemaBase(std::move(doc)) {}
 
   /// Adds a required field. Its value in `T{}` is not used.
@@ -108,6 +114,10 @@ class Schema : public SchemaBase {
   /// Adds a field that defaults to its value in `T{}`.
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
+  /// Adds the fields of a member, which `schema` describes, with `prefix` before their names. They are
+  /// details(), and write() leaves out those that are null.
+  template <class V>
+  Schema& part(const std::string& prefix, V T::*member, const Schema<V>& schema);
   /// Makes this the field of options that are not a mapping of fields: `images: flowers`, `activation:
   /// {leaky_relu: {negative_slope: 0.1}}` (a mapping with one key that is not a field). Without this call, a
   /// scalar or list sets the required field if there is exactly one: `dense: 2`, `rescale: 1/255`.

@@ -48,6 +48,30 @@ class MemberField final : public FieldOf<V> {
   V T::*member_;
 };
 
+/// A field of the member `member` of T; see Schema::part.
+template <class T, class V>
+class PartField final : public SchemaField {
+ public:
+  PartField(const std::string& prefix, V T::*member, std::shared_ptr<const SchemaField> field)
+      : SchemaField(prefix + field->name(), field->doc(), field->required()),
+        member_(member),
+        field_(std::move(field)) {}
+
+  bool parse(const ConfigNode& node, const std::string& where, void* object,
+             Diagnostics& diagnostics) const override {
+    return field_->parse(node, where, &(static_cast<T*>(object)->*member_), diagnostics);
+  }
+  ConfigNode write(const void* object) const override {
+    return field_->write(&(static_cast<const T*>(object)->*member_));
+  }
+  Json json_schema() const override { return field_->json_schema(); }
+  bool is_of_part() const override { return true; }
+
+ private:
+  V T::*member_;
+  std::shared_ptr<const SchemaField> field_;
+};
+
 // The most common types are compiled once, in schema.cpp.
 extern template class FieldOf<bool>;
 extern template class FieldOf<int64_t>;
@@ -69,6 +93,14 @@ template <class V>
 Schema<T>& Schema<T>::optional(std::string name, V T::*member, std::string doc, Check<V> check) {
   add_field(std::shared_ptr<const SchemaField>(
       new MemberField<T, V>(std::move(name), std::move(doc), false, std::move(check), member)));
+  return *this;
+}
+
+template <class T>
+template <class V>
+Schema<T>& Schema<T>::part(const std::string& prefix, V T::*member, const Schema<V>& schema) {
+  for (const auto& field : schema.fields())
+    add_field(std::shared_ptr<const SchemaField>(new PartField<T, V>(prefix, member, field)));
   return *this;
 }
 

@@ -38,7 +38,10 @@ class ChainedDataset final : public Dataset {
   }
   DataFacts facts() const override { return parts_[0]->facts(); }
   bool has_ids() const override { return has_ids_; }
-  std::string id_title() const override { return has_ids_ ? parts_[0]->id_title() : "row"; }
+  std::string id_title() const override {
+    return has_ids_ || forecast_steps() > 0 ? parts_[0]->id_title() : "row";
+  }
+  int64_t forecast_steps() const override { return parts_[0]->forecast_steps(); }
   std::string sample_id(int64_t index) const override {
     const size_t part = part_of(index);
     return has_ids_ ? parts_[part]->sample_id(index - begin_of(part)) : std::to_string(index);

@@ -83,7 +83,7 @@ FieldNames FieldNames::from_json(const Json& json) {
 
 bool SourceFacts::empty() const {
   return fields == FieldNames() && class_names.empty() && categories.empty() && fills.empty() &&
-         readings.empty();
+         readings.empty() && tokens.empty();
 }
 
 Json SourceFacts::to_json() const {
@@ -97,6 +97,11 @@ Json SourceFacts::to_json() const {
     for (const auto& [column, reading] : readings) all.set(column, reading.to_json());
     json.set("readings", std::move(all));
   }
+  if (!tokens.empty()) {
+    Json all = Json::object();
+    for (const auto& [column, learned] : tokens) all.set(column, learned.to_json());
+    json.set("tokens", std::move(all));
+  }
   return json;
 }
 
@@ -109,6 +114,9 @@ SourceFacts SourceFacts::from_json(const Json& json) {
   if (const Json* readings = json.find("readings"))
     for (const auto& [column, reading] : readings->entries())
       facts.readings[column] = ColumnReading::from_json(reading);
+  if (const Json* tokens = json.find("tokens"))
+    for (const auto& [column, learned] : tokens->entries())
+      facts.tokens[column] = LearnedTokens::from_json(learned);
   return facts;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "data/columns/column_reading.h"
+#include "data/text/learned_tokens.h"
 
 namespace dtrain {
 
@@ -30,7 +31,7 @@ struct FieldNames {
   static FieldNames from_json(const Json& json);
 };
 
-/// What a reader learns from the training split's files and uses to read other files.
+/// Facts that a reader finds in the training split's files and uses to read other files.
 struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 
@@ -43,6 +44,8 @@ struct SourceFacts {
   Names fills;
   /// By table column: dates, amounts and missing-value indicators.
   std::map<std::string, ColumnReading> readings = {};
+  /// Vocabularies of text, by table column; for the text reader, by input.
+  std::map<std::string, LearnedTokens> tokens = {};
 
   bool empty() const;
   bool operator==(const SourceFacts&) const = default;

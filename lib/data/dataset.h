@@ -57,6 +57,9 @@ class Dataset {
   /// Title of sample_id(): the name of the id column, "path" for images, "row" if there are no ids.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
+  /// Returns how many future rows of its series are to be predicted for each sample; 0 if samples are not the
+  /// last windows of series.
+  virtual int64_t forecast_steps() const { return 0; }
   /// Warnings about the samples, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
   /// The sample's name in messages: its id, or "row 17" (row number in the file, from 0).

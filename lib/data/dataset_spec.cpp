@@ -30,6 +30,12 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
     if (!other || other->drawn)
       diagnostics.error(split->mark,
                         fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
+    else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
+      diagnostics.error(
+          split->mark,
+          fmt::format("split: the samples of '{}' are parts of one text, so '{}' is taken from its "
+                      "end; expected neither 'stratify' nor 'seed'",
+                      of, name));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
       diagnostics.error(
           split->mark,
@@ -43,13 +49,44 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   }
 }
 
-/// Copies the reader, rows and input targets of the source split to each drawn split.
+/// Reports options of drawn splits that have no meaning for windows, which are split by time; splits whose
+/// windows have another length or horizon; and augmentations of windows.
+void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
+  const SplitSpec* first = nullptr;
+  bool has_windows = false;
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split) continue;
+    const SplitSpec* source = split->drawn ? spec.find(split->drawn->of) : split;
+    if (split->drawn && source && source->windows && (split->drawn->stratify || split->drawn->seed))
+      diagnostics.error(split->mark, fmt::format("split: windows are split by time; remove '{}'",
+                                                 split->drawn->stratify ? "stratify" : "seed"));
+    if (split->drawn) continue;
+    has_windows = has_windows || split->windows;
+    if (!first) first = split;
+    const auto form = [](const SplitSpec& one) {
+      return one.windows ? fmt::format("length {}, horizon {}", one.windows->length, one.windows->horizon)
+                         : "no windows";
+    };
+    if (form(*first) != form(*split))
+      diagnostics.error(split->mark,
+                        fmt::format("windows: expected the same length and horizon in all splits, "
+                                    "found {} and {}",
+                                    form(*first), form(*split)));
+  }
+  if (has_windows && !spec.augment.empty())
+    diagnostics.error(spec.augment.front().resolved.mark(),
+                      "augment: changes images, and the samples are windows of rows; remove it");
+}
+
+/// Copies the reader, rows, windows and input targets of the source split to each drawn split.
 void complete_draws(DatasetSpec& spec) {
   for (auto* split : {&spec.train, &spec.validation, &spec.test}) {
     if (!*split || !(*split)->drawn) continue;
     const SplitSpec& other = *spec.find((*split)->drawn->of);
     (*split)->reader = other.reader;
     (*split)->rows = other.rows;
+    (*split)->windows = other.windows;
     (*split)->input_targets = other.input_targets;
   }
 }
@@ -81,8 +118,8 @@ Schema<DatasetSpec> make_schema() {
       .optional("root", &DatasetSpec::root,
                 "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")
       .optional("train", &DatasetSpec::train,
-                "the samples to train on: a reader, optionally rows: [from, to); or split: {of: train, "
-                "fraction: 0.15, stratify: true}, drawn by the seed")
+                "the samples to train on: a reader, optionally rows: [from, to) and windows: {length: 96, "
+                "horizon: 24}; or split: {of: train, fraction: 0.15, stratify: true}, drawn by the seed")
       .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
       .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
       .optional(
@@ -104,6 +141,7 @@ Schema<DatasetSpec> make_schema() {
         if (!spec.train && !spec.validation && !spec.test)
           diagnostics.error(node, "dataset: give at least one of train, validation and test");
         check_draws(spec, diagnostics);
+        check_split_windows(spec, diagnostics);
       });
   return schema;
 }
@@ -172,6 +210,12 @@ const SplitSpec* DatasetSpec::find(const std::string& split) const {
   for (const auto& [name, found] : {std::pair{"train", &train}, {"validation", &validation}, {"test", &test}})
     if (split == name) return found->has_value() ? &**found : nullptr;
   return nullptr;
+}
+
+std::string DatasetSpec::name_of(const SplitSpec& split) const {
+  for (const char* name : kSplitNames)
+    if (find(name) == &split) return name;
+  return "";
 }
 
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& written, Diagnostics& diagnostics) {

@@ -35,6 +35,8 @@ struct DatasetSpec {
 
   /// Returns the split named "train", "validation" or "test"; null if it is not configured.
   const SplitSpec* find(const std::string& split) const;
+  /// Returns the name of a split of this data set; "" for any other.
+  std::string name_of(const SplitSpec& split) const;
 };
 
 /// Reports every error. Returns nullopt if there are any.
@@ -56,6 +58,10 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
 /// Reports `target: {input: ...}` entries whose target or input the model does not have.
 void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                          const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
+
+/// Reports inputs and targets of the model that do not have the shapes of the splits' windows.
+void check_windows(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
+                   const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
 /// Returns the paths of the files of all splits that exist now.
 std::vector<std::string> data_files(const DatasetSpec& spec);

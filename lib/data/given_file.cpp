@@ -63,15 +63,7 @@ FileFormat format_of(const std::string& path, const std::string& start) {
 
 std::string text_of_file(const std::string& path) {
   InputStream stream(path);
-  std::string text;
-  constexpr size_t kBlock = size_t{1} << 20;
-  for (size_t got = kBlock; got == kBlock;) {
-    const size_t before = text.size();
-    text.resize(before + kBlock);
-    got = stream.read(text.data() + before, kBlock);
-    text.resize(before + got);
-  }
-  return text;
+  return read_rest(stream);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "data/readers/arrays/array_file.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
+#include "data/splits/time_split.h"
 
 namespace dtrain {
 
@@ -154,8 +155,13 @@ Opened open_as_run(const Group& group, const Wanted& wanted) {
     const SplitSpec* split = spec.find(name);
     if (!split) continue;
     if (!first) first = split;
+    request.windows = split->windows ? &*split->windows : nullptr;
+    request.inputs =
+        before_transforms(rows_of_windows(split->windows, wanted.inputs, false), false, spec.transforms);
     if (wanted.targets)
-      request.targets = before_transforms(split->targets_to_read(*wanted.targets), true, spec.transforms);
+      request.targets =
+          before_transforms(rows_of_windows(split->windows, split->targets_to_read(*wanted.targets), true),
+                            true, spec.transforms);
     if (!file.arrays().empty()) break;
     if (auto source = split->reader->open_other(file.path(), file.format(), text, request))
       return {*std::move(source), split};
@@ -184,10 +190,18 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
                         group.file.path(), held->total, column->size()));
   });
   DataSource source{"", {group.file.path()}, wanted.spec.facts, 0, held->total};
+  const auto windows = split ? split->windows : std::nullopt;
+  const std::vector<TensorSpec> inputs = rows_of_windows(windows, wanted.inputs, false);
+  if (windows)
+    group.file.with_names([&] {
+      source.windows =
+          windows_of_file(*windows, *held, group.file.path(), inputs.size(),
+                          wanted.targets ? wanted.targets->size() : 0, wanted.targets != nullptr);
+    });
   ColumnPlanner planner(wanted.spec, *held, source, {}, Purpose::prediction);
-  planner.add_inputs(wanted.inputs);
+  planner.add_inputs(inputs);
   if (wanted.targets) {
-    planner.add_targets(*wanted.targets, *split, wanted.inputs);
+    planner.add_targets(rows_of_windows(windows, *wanted.targets, true), *split, inputs);
     if (held->weights) planner.add_weights();
   }
   return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source), MixPlan(),

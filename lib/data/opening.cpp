@@ -22,8 +22,8 @@ FitRows ColumnPlanner::fit_rows(const Column& column) const {
 }
 
 bool ColumnPlanner::add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels) {
-  if (held_rows_.empty() && !source_.rows.empty()) {
-    held_rows_ = source_.rows;
+  if (held_rows_.empty() && !source_.rows_to_fit().empty()) {
+    held_rows_ = source_.rows_to_fit();
     for (int64_t& row : held_rows_) row -= held_.first;
   }
   const auto column = held_.columns[next_++];
@@ -90,6 +90,19 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
 void ColumnPlanner::add_weights() {
   columns.push_back(held_.weights);
   plans.emplace_back(columns.back()->spec());
+}
+
+void check_windows(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
+                   const std::vector<TensorSpec>& targets, Diagnostics& diagnostics) {
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split || split->drawn || !split->windows) continue;
+    for (const auto* columns : {&inputs, &targets})
+      for (const TensorSpec& column : *columns)
+        if (const std::string why = why_no_windows_fit(*split->windows, column, columns == &targets);
+            !why.empty())
+          diagnostics.error(split->windows->mark, why);
+  }
 }
 
 void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,

@@ -17,11 +17,11 @@
 
 namespace dtrain {
 
-/// Returns what readers should provide so that the transforms produce `wanted`.
+/// Returns the types and shapes from which the transforms produce `wanted`.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
                                           const std::vector<TransformSpec>& transforms);
 
-/// What samples are used for. Only training samples are augmented; nothing is fitted on prediction samples.
+/// The purpose of samples. Only training samples are augmented; nothing is fitted on prediction samples.
 enum class Purpose { training, evaluation, prediction };
 
 /// Makes a plan for each column of a data set. Keeps references to its arguments, and adds fitted facts to
@@ -33,7 +33,8 @@ class ColumnPlanner {
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
-  /// Adds all inputs of the model. Throws UserError if an augmentation needs images and no input is one.
+  /// Adds all inputs of the model, each as it is in one row of the source. Throws UserError if an
+  /// augmentation needs images and no input is one.
   void add_inputs(const std::vector<TensorSpec>& inputs);
   /// Adds the targets: those that the split's reader has read, and those that are inputs. All inputs must
   /// have been added.
@@ -60,7 +61,7 @@ class ColumnPlanner {
   Mark place_;
   Purpose purpose_;
   std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, without targets that are inputs
-  std::vector<int64_t> held_rows_;            // rows of a drawn split, as indices into the held columns
+  std::vector<int64_t> held_rows_;            // DataSource::rows_to_fit, as indices into the held columns
   size_t next_ = 0;                           // index of the next held column
 };
 

@@ -170,7 +170,7 @@ std::vector<int> cores_near(const std::string& pci, const std::string& root = ""
 /// Host memory available to this process, in bytes.
 struct HostMemory {
   uint64_t total = 0;      // physical memory of the machine
-  uint64_t available = 0;  // can be allocated now without swapping
+  uint64_t available = 0;  // memory that can be allocated now without swapping
   uint64_t limit = 0;      // most that this process may use, including swap
   std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
   uint64_t used = 0;       // used by this process, counted against the limit

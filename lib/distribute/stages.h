@@ -12,7 +12,7 @@ namespace dtrain {
 /// run of nodes.
 struct StageNode {
   bool is_input = false;         // model input: no layer, no cost, on the stage of its first reader
-  bool stays = false;            // must be on the stage of the previous node
+  bool stays = false;            // whether the node must be on the stage of the previous node
   int parameters_of = -1;        // the node whose parameters this node shares; -1: none
   int64_t parameter_bytes = 0;   // with gradients and optimizer state; counted once per stage that uses them
   int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch

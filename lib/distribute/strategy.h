@@ -29,8 +29,8 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
-/// What is sharded among the replicas; each level includes the previous ones (Rajbhandari et al., "ZeRO:
-/// Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
+/// The arrays that are sharded among the replicas; each level includes the previous ones (Rajbhandari et al.,
+/// "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
 enum class ShardLevel { none, optimizer, gradients, parameters };
 template <>
 inline const EnumNames<ShardLevel> names_of<ShardLevel> = {{ShardLevel::optimizer, "optimizer"},

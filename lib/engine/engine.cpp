@@ -23,12 +23,11 @@ bool has_gpu(const Placement& placement) {
 
 Update::Options update_options_of(const RunConfig& config) {
   const TrainOptions& train = config.train;
-  const auto& weights = config.heads[0].weights;
   Update::Options options;
-  options.gradient_rule = {
-      .clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
-      .dynamic_scaling = train.precision == Precision::mixed_float16,
-      .weights_per_sample = weights ? static_cast<float>(weights->shape.elements()) : 0.0f};
+  options.gradient_rule = {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
+                           .dynamic_scaling = train.precision == Precision::mixed_float16,
+                           .weights_per_sample = static_cast<float>(config.heads[0].weights_per_sample()),
+                           .skips_unweighted = config.heads[0].mask.has_value()};
   options.clip_value = static_cast<float>(train.clip_value.value_or(INFINITY));
   for (const Configured<Callback>& callback : train.callbacks)
     if (const auto decay = callback->average_decay()) options.average_decay = static_cast<float>(*decay);
@@ -107,7 +106,7 @@ Engine::Engine(const RunPlan& plan)
       give_up(error.what());
     }
   });
-  totals_.sums.resize(count_totals(config_.heads));
+  totals_.sums.resize(count_totals(config_.graph, config_.heads));
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
@@ -272,6 +271,7 @@ const BatchTotals& Engine::collect(int64_t samples, int back) try {
   if (watchdog_) watchdog_->check();
   for (const auto& slot : slots_) slot->reducer().check();
   world_.all_reduce(totals_.sums);
+  if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {
   intact_ = false;

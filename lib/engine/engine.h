@@ -27,7 +27,8 @@
 
 namespace dtrain {
 
-/// Sums over a global batch: the accumulators of all heads (count_totals), and the number of samples.
+/// Sums over a global batch: the accumulators of all heads, then the penalties of regularizers times the
+/// number of samples, if there are any (count_totals); and the number of samples.
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;

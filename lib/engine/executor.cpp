@@ -27,11 +27,12 @@ Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& sta
       everyone_(everyone),
       shards_(state.reducer().shards_of(worker)),
       feed_(worker.ops()),
-      buffers_(worker, std::max<size_t>(count_totals(plans.heads()), 1)),
+      buffers_(worker, std::max<size_t>(count_totals(plans.graph(), plans.heads()), 1)),
+      has_penalties_(plans.graph().has_penalties()),
       frames_(plans, slot, worker.context()),
       captured_(worker.context()) {
   const std::span<const Head> heads = plans.heads();
-  if (!heads.empty() && heads[0].weights)
+  if (!heads.empty() && heads[0].is_weighted())
     worker_.set_row_weights(buffers_.device_totals() + heads[0].count_totals() - 1);
 }
 
@@ -98,6 +99,11 @@ void Executor::gather(const Batch& batch, Range samples, const Frame* frame) {
   if (frame) feed_.gather(batch, samples, *frame, &worker_.state()->now.first);
 }
 
+void Executor::fetch_totals() {
+  if (has_penalties_) state_.add_penalties(worker_, buffers_.device_totals() + buffers_.count() - 1);
+  buffers_.fetch_totals();
+}
+
 void Executor::update_on_device() {
   const Stopwatch stopwatch(step_seconds_.updating);
   state_.run(state_.program(worker_.rank()).on_device, worker_);
@@ -162,7 +168,7 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
     if (index == 0) buffers_.send_numbers();
     gather(request.batch, samples, frame);
     compute(frame, info, accumulates);
-    if (last) buffers_.fetch_totals();
+    if (last) fetch_totals();
   };
   if (mode == StepMode::eager) {
     compute_gradients();
@@ -202,7 +208,7 @@ void Executor::train_by_schedule(const StepRequest& request, const Microbatches&
         train_backward(microbatches[index], index);
     }
   frames_.release_all();
-  buffers_.fetch_totals();
+  fetch_totals();
   synchronize_slots();
   worker_.context().synchronize();
   state_.run(state_.program(worker_.rank()).reduction, worker_);
@@ -242,7 +248,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches) {
       if (index == 0) buffers_.clear_totals();
       gather(batch, samples, frame);
       forward(frame, {0, static_cast<uint64_t>(samples.begin), batch.size()}, Plan::Purpose::evaluation);
-      if (index == microbatches.count() - 1) buffers_.fetch_totals();
+      if (index == microbatches.count() - 1) fetch_totals();
     };
     if (mode == StepMode::eager) {
       work();

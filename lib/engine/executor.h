@@ -97,6 +97,9 @@ class Executor {
   /// Gathers samples that are kept on the device into the frame, unless it is null. Part of the captured
   /// graph.
   void gather(const Batch& batch, Range samples, const Frame* frame);
+  /// Adds the penalties of regularizers to the totals, and copies them to the host. Part of the captured
+  /// graph.
+  void fetch_totals();
   void update_on_device();
   void update_on_host();
   /// Returns a frame with all pointers bound and with the batch's samples in this slot's columns; null for an
@@ -128,6 +131,7 @@ class Executor {
   StateShards* const shards_;
   Feed feed_;
   StepBuffers buffers_;
+  const bool has_penalties_;  // whether the last total is that of the penalties
   FramePool frames_;
   CapturedSteps captured_;
   Buffer wide_;                  // staging for an output converted to float32 on its way to the host

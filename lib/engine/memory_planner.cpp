@@ -87,7 +87,7 @@ HostNeeds MemoryPlanner::host_needs(Plan::Purpose purpose, int64_t batch_size) c
   HostNeeds needs{.data = data_.on_host, .read_ahead = data_.read_ahead.bytes(limited(batch_size))};
   // Sums over a batch, over the epoch and, when training with validation, over the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
-  needs.metrics = sums * count_totals(config_.heads) * sizeof(double);
+  needs.metrics = sums * count_totals(config_.graph, config_.heads) * sizeof(double);
   if (training) needs.metrics += table_bytes(config_).memory;
   if (training) needs.copies = copy_bytes();
   for (const auto& replica : replicas_)

@@ -20,7 +20,7 @@
 
 namespace dtrain {
 
-/// What is known about the samples of a run when its memory is planned.
+/// Memory and batches of the samples of a run, as known when its memory is planned.
 struct DataMemory {
   size_t on_gpu = 0;   // bytes of samples that each GPU replica keeps (cache: device)
   size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet
@@ -35,7 +35,8 @@ class MemoryPlanner {
   /// Returns the microbatches of a replica for batches of this size.
   using MicrobatchesOf = std::function<Microbatches(int rank, Plan::Purpose purpose, int64_t batch_size)>;
 
-  /// Keeps references to all arguments.
+  /// `ranks`: of this process's replicas. Keeps references to the plan, the threads, the replicas and the
+  /// state.
   MemoryPlanner(const RunPlan& plan, const World::LocalRanks& ranks, SlotThreads& threads,
                 std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
                 ModelState::RunOnSlots run, MicrobatchesOf microbatches);

@@ -33,6 +33,7 @@ class ReplicaPlans {
 
   int slots() const { return static_cast<int>(ops_.size()); }
   const ModelLayout& layout() const { return layout_; }
+  const Graph& graph() const { return graph_; }
   std::span<const Head> heads() const { return heads_; }
   PipelineSchedule schedule() const { return placement_.schedule; }
   /// Maximum number of microbatches in one run of the schedule.

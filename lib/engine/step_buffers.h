@@ -28,7 +28,7 @@ class StepBuffers {
   /// for each.
   size_t& turn() { return turn_; }
 
-  // Enqueued on the device, and part of a captured graph:
+  // The following calls enqueue work on the device, which becomes part of a captured graph.
 
   void send_numbers();
   void clear_totals();

@@ -29,7 +29,8 @@ std::string_view name_of_unread_format(std::string_view start) {
   if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP") return "a WebP image";
   if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
     return "a TIFF";
-  // The number of images is not 0. An IDX file cannot match: its third byte is its type, at least 8.
+  // The header of an icon ends in its number of images, which is not 0. No IDX file matches, because the
+  // third byte of an IDX file is at least 8.
   if (start.size() >= 6 && start.starts_with(std::string_view("\0\0\1\0", 4)) && (start[4] | start[5]) != 0)
     return "an icon (.ico)";
   // The first byte (0) belongs to the length of a box; no text file starts with it.

@@ -29,7 +29,7 @@ bool kind_has_weights(std::string_view kind) {
   if (kind == "rms_normalization") return true;  // as in Keras, its scale has no initializer option
   const std::vector<std::string> fields = registry<Layer>().fields(std::string(kind));
   return std::any_of(fields.begin(), fields.end(),
-                     [](const std::string& field) { return field.ends_with("_initializer"); });
+                     [](const std::string& field) { return field.ends_with("initializer"); });
 }
 
 ConfigNode options_of(const Configured<Layer>& layer) {

@@ -15,12 +15,15 @@ namespace dtrain {
 class KerasLayerReader;  // interop/keras/import/layer_reader.h
 class OnnxLayer;         // interop/onnx/builder.h
 class TorchLayer;        // interop/torch/builder.h
+struct GraphNode;        // nn/graph.h
 
 /// A layer as Keras serializes it. `config` lacks the keys that all layers have: name, trainable and dtype.
 struct KerasLayerConfig {
   std::string class_name;
   Json config;
   bool has_trainable = true;  ///< false: Keras 3 rejects the key `trainable` in the config of this class
+  /// What Keras lacks ("rotary embeddings"): Keras rejects the config. Empty: nothing.
+  std::string missing = {};
 };
 
 /// One row: the conversions of a kind of layer. The functions take the layer's own options with all defaults
@@ -37,11 +40,16 @@ struct LayerFormats {
   std::function<void(TorchLayer& layer)> torch = nullptr;
   /// Further Keras classes of the kind, besides the one whose name matches the kind ("Conv2D").
   std::vector<std::string> keras_classes = {};
-  /// The part of the Keras layer that has the weights ("cell"); empty: the layer itself.
-  std::string keras_part = {};
+  /// Returns the part of the Keras layer that has a parameter ("cell"); null: the layer itself.
+  std::function<std::string(const Json& keras_config, const std::string& parameter)> keras_part = nullptr;
   /// The keyword argument of the Keras layer's call for a list of all inputs but the first; empty: the inputs
   /// are one argument.
   std::string keras_further_inputs = {};
+  /// Completes the config with options that follow from the layer's inputs; null: there are none.
+  std::function<void(const GraphNode& node, Json& config)> complete_keras = nullptr;
+  /// Returns the arguments of the Keras layer's call, {args, kwargs} in the form of Keras 3; null: the inputs
+  /// are one argument, or keras_further_inputs. Only that form can express such calls.
+  std::function<Json(const ConfigNode& options, const std::vector<Json>& inputs)> keras_call = nullptr;
 };
 
 /// Returns the rows of all kinds, in the order of docs/reference.md.

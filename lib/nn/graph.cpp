@@ -37,6 +37,15 @@ bool Graph::is_synchronized() const {
   });
 }
 
+bool Graph::has_penalties() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    return node.shared_with < 0 &&
+           std::any_of(node.parameters.begin(), node.parameters.end(), [&](const ParameterSpec& parameter) {
+             return node.trains(parameter) && parameter.penalty;
+           });
+  });
+}
+
 int64_t Graph::count_parameters(bool trainable) const {
   int64_t count = 0;
   for (const GraphNode& node : nodes) {
@@ -98,6 +107,16 @@ bool ModelEnds::is_open() const {
                      [](const auto& one) { return !one.open_shape.is_null(); }) ||
          std::any_of(outputs.begin(), outputs.end(),
                      [](const auto& one) { return !one.open_units.is_null(); });
+}
+
+const GraphNode* Graph::reader_of_indices(int input) const {
+  const GraphNode* reader = nullptr;
+  for (const GraphNode& node : nodes) {
+    const bool reads = node.layer && !node.inputs.empty() && node.inputs[0] == ValueRef{input};
+    if (!reads || !node.layer->indices()) continue;
+    if (!reader || *node.layer->indices() < *reader->layer->indices()) reader = &node;
+  }
+  return reader;
 }
 
 ConfigNode write_model(const Graph& graph) {

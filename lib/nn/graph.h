@@ -34,6 +34,10 @@ struct GraphNode {
   Configured<Layer> layer;          // empty for an input
   std::vector<ValueRef> inputs;     // outputs of nodes with smaller indices
   std::vector<TensorSpec> outputs;  // at least one; further ones are named "lstm:1"
+  /// Masks of the inputs, by input (none: not masked); empty if the layer reads no masks.
+  std::vector<ValueRef> masks;
+  /// Masks of the outputs, by output; empty if no output has one.
+  std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
   bool is_frozen = false;  // not trainable only because it matches Graph::freeze
@@ -49,6 +53,12 @@ struct GraphNode {
   bool is_activation_of_previous = false;
   Mark mark;
 
+  /// Returns the mask of an output; none if it has no mask.
+  ValueRef mask_of_output(int output) const {
+    return output_masks.empty() ? ValueRef() : output_masks[static_cast<size_t>(output)];
+  }
+  /// Returns the number of outputs that layers can read: all but a mask.
+  size_t readable_outputs() const { return outputs.size() - (layer && layer->creates_mask() ? 1 : 0); }
   /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
   /// Returns whether gradients update this parameter of the node.
@@ -71,6 +81,10 @@ struct Graph {
   const TensorSpec& spec(ValueRef value) const {
     return nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
   }
+  /// Returns the value's mask; none if it has no mask.
+  ValueRef mask_of(ValueRef value) const {
+    return nodes[static_cast<size_t>(value.node)].mask_of_output(value.output);
+  }
   /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
   /// option.
   const std::string& layer_name(int node) const;
@@ -82,9 +96,14 @@ struct Graph {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
+  /// Returns the layer that reads the model input `input` (a node) as indices; of several, the one with the
+  /// smallest limit (Layer::indices). Null if there is none.
+  const GraphNode* reader_of_indices(int input) const;
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).
   bool is_synchronized() const;
+  /// Returns whether penalties on trained parameters are part of the loss.
+  bool has_penalties() const;
   /// Returns the number of elements of the trained parameters or, if `trainable` is false, of all others.
   /// Shared parameters count once.
   int64_t count_parameters(bool trainable) const;

@@ -138,7 +138,7 @@ ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const
       const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
       misunderstood(name.mark(),
                     fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what, node.name,
-                                node.outputs.size(), node.outputs.size() == 1 ? "" : "s"));
+                                node.readable_outputs(), node.readable_outputs() == 1 ? "" : "s"));
       return kUnknown;
     }
     std::vector<std::string> names;
@@ -221,7 +221,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
-  for (size_t k = 1; k < nodes_[first].outputs.size(); ++k)
+  for (size_t k = 1; k < nodes_[first].readable_outputs(); ++k)
     scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
   scope.flow = value;
 }
@@ -262,7 +262,13 @@ bool GraphBuilder::infer(GraphNode& node) {
   for (const ParameterSpec& parameter : node.parameters)
     check_size(parameter.name, parameter.shape,
                node.layer->indices() ? kMostTableElements : kMostArrayElements);
+  for (const ParameterSpec& parameter : node.parameters)
+    if (parameter.constraint)
+      if (const std::string mistake = parameter.constraint->mistake_for(parameter.shape); !mistake.empty())
+        report_error(fmt::format("the axis of the constraint of its {} of {}: {}", parameter.name,
+                                 parameter.shape.str(), mistake));
   check_shared_shapes(node, report_error);
+  pass_masks(node, report_error);
   return diagnostics_.count() == before;
 }
 

@@ -89,6 +89,8 @@ class GraphBuilder {
   ConfigNode open_units_behind(ValueRef value) const;
   ValueRef add(GraphNode node);
   bool infer(GraphNode& node);
+  void pass_masks(GraphNode& node, const ReportError& report_error) const;
+  ValueRef common_mask(const std::vector<ValueRef>& masks, const ReportError& report_error) const;
   bool count_one(const Mark& mark);
   void misunderstood(const Mark& mark, std::string message);
   std::string hint(const std::string& word, const std::vector<std::string>& candidates) const;

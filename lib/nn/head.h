@@ -26,6 +26,12 @@ struct HeadMetric {
   ConfigNode configured = {};  // {kind: options} with all defaults; null for a metric that is not configured
 };
 
+/// The mask of an output (LayerRequest::masked).
+struct HeadMask {
+  ValueRef value;
+  Shape shape;
+};
+
 /// The loss and metrics of one of the model's outputs.
 struct Head {
   ValueRef output;                   // the prediction
@@ -35,17 +41,26 @@ struct Head {
   /// The column of row weights, which all heads share; nullopt if all rows have the same weight. A sample has
   /// one weight for all of its rows, or one for each row.
   std::optional<TensorSpec> weights = {};
+  /// The output's mask, which all heads share; nullopt if the output has none. Masked positions have weight
+  /// 0.
+  std::optional<HeadMask> mask = {};
 
   ConfigNode configured_loss = {};  // {kind: options} with all defaults; null without a loss
 
   /// Returns how the loss interprets the output's numbers.
   Scores scores() const { return loss ? loss->takes() : Scores::any; }
-  /// Returns the number of totals: the loss's sum, the metrics' sums and, if there are row weights, their
-  /// sum.
+  /// Returns whether rows have weights, from the data or from a mask.
+  bool is_weighted() const { return weights || mask; }
+  /// Returns the number of row weights of a sample; 0 if rows have no weights.
+  int64_t weights_per_sample() const;
+  /// Returns the number of totals: the loss's sum, the metrics' sums, the number of positions that are not
+  /// masked if samples have weights and the output has a mask, and, if rows have weights, their sum.
   int64_t count_totals() const;
 };
 
 /// Returns the number of totals of all heads, which are stored head by head.
 size_t count_totals(std::span<const Head> heads);
+/// Returns the number of totals of a step: those of the heads, then that of the penalties if there are any.
+size_t count_totals(const Graph& graph, std::span<const Head> heads);
 
 }  // namespace dtrain

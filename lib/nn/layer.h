@@ -13,6 +13,7 @@
 #include "base/view.h"
 #include "collective/collective.h"
 #include "config/registry.h"
+#include "nn/constraint.h"
 #include "nn/initializer.h"
 #include "ops/ops.h"
 
@@ -36,6 +37,16 @@ struct ParameterSpec {
   /// replica's share of the global batch, as the parameter's "gradient".
   std::optional<float> moving_average;
   ParameterTraining training = {};
+  PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
+  std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
+};
+
+/// How a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of a value:
+/// uint8 with the value's leading extents, such as [steps]; 1 for a valid position, 0 for padding.
+enum class MaskRule : uint8_t {
+  refused,  // the layer cannot take padding into account: a mask is an error
+  passed,   // computes each position by itself: the outputs have the mask of the inputs
+  read,     // the prepared layer reads the masks (LayerArguments::masks)
 };
 
 /// The arguments of Layer::prepare().
@@ -50,14 +61,16 @@ struct LayerRequest {
   bool adds = false;  // forward adds args.addend to the first output before the activation (fused residual
                       // add; the add layer's node handles the gradient); only if can_add() is true
   std::vector<bool> input_needs_gradient;
-  uint32_t stream = 0;    // random stream of this node
+  std::vector<bool> masked = {};  // by input: whether the layer gets a mask; empty: no input has one
+  uint32_t stream = 0;            // random stream of this node
   bool trainable = true;  // false: parameters are constant, batch normalization uses its moving statistics
   Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
 
   const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
+  bool is_masked(size_t input) const { return input < masked.size() && masked[input]; }
 };
 
-/// What the plan needs to know about a prepared layer.
+/// A prepared layer's properties that the plan needs.
 struct LayerRequirements {
   /// Layouts that the layer reads and writes; empty: all plain. The plan reorders inputs in other layouts.
   std::vector<Layout> input_layouts, output_layouts;
@@ -106,6 +119,7 @@ struct LayerArguments {
   std::vector<void*> diff_inputs;       // null if the gradient is not needed
   std::vector<float*> diff_parameters;  // overwritten; null if the layer is not trainable. Moving averages:
                                         // see PreparedLayer; biases: see LayerRequirements
+  std::vector<const uint8_t*> masks;    // by input, null without a mask; empty: no input has one
   const void* addend = nullptr;         // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
@@ -115,10 +129,11 @@ struct LayerArguments {
   uint64_t first_sample = 0;       // index of this replica's first sample in the global batch
   float share = 1;                 // this replica's fraction of the global batch
 
-  // For layers with one input or one output.
+  // The arrays of layers with one input or one output.
   const void* input() const { return inputs[0]; }
   void* output() const { return outputs[0]; }
   const void* diff_output() const { return diff_outputs[0]; }
+  const uint8_t* mask(size_t input = 0) const { return input < masks.size() ? masks[input] : nullptr; }
 };
 
 /// Returns the shape [n, height, width, channels] of a batch of images, as Ops::reorder expects it. Sequences
@@ -180,6 +195,11 @@ class Layer {
   /// Returns whether training needs collectives within forward and backward, because statistics are computed
   /// over the rows of all replicas.
   virtual bool is_synchronized() const { return false; }
+  virtual MaskRule mask_rule() const { return MaskRule::refused; }
+  /// For MaskRule::read: returns whether an output has the mask of the first input.
+  virtual bool masks_output(size_t /*output*/) const { return false; }
+  /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
+  virtual bool creates_mask() const { return false; }
   /// Returns the number of valid indices (0 to n - 1) if the layer's input holds indices; else nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
 };

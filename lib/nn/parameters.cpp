@@ -5,8 +5,6 @@
 namespace dtrain {
 
 namespace {
-constexpr int64_t kAlignment = 16;
-
 enum class Region { trained, statistics, frozen };
 
 Region region_of(const GraphNode& node, const ParameterSpec& spec) {
@@ -28,7 +26,7 @@ ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots,
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
-                         spec.moving_average, spec.training});
+                         spec.moving_average, spec.training, spec.penalty, spec.constraint});
       regions.push_back(region_of(n, spec));
     }
   }
@@ -43,6 +41,15 @@ ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots,
   trained_ = lay(Region::trained);
   with_gradient_ = lay(Region::statistics);
   lay(Region::frozen);
+}
+
+std::vector<const ParameterSlice*> ParameterLayout::by_offset(Range range) const {
+  std::vector<const ParameterSlice*> found;
+  for (const ParameterSlice& slice : slices_)
+    if (slice.offset >= range.begin && slice.offset < range.end) found.push_back(&slice);
+  std::sort(found.begin(), found.end(),
+            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  return found;
 }
 
 const ParameterSlice& ParameterLayout::slice(int node, int index) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ struct ParameterSlice {
   int64_t offset = 0;
   std::optional<float> moving_average;
   ParameterTraining training;
+  PenaltySpec penalty;
+  std::shared_ptr<const Constraint> constraint;  // null: none
   int64_t elements() const { return shape.elements(); }
   /// Returns the full name, such as "dense_1/kernel".
   std::string path() const { return layer + "/" + name; }
@@ -33,12 +36,16 @@ struct ParameterSlice {
 /// first come first, so that a prefix can be reduced early, and the optimizer is one call over [0, trained).
 class ParameterLayout {
  public:
+  static constexpr int64_t kAlignment = 16;  // floats
+
   explicit ParameterLayout(const Graph& graph) : ParameterLayout(graph, {}, 0) {}
   /// Lays out the parameters of one slot. `slots` is the slot of each graph node; empty: all are on slot 0.
   ParameterLayout(const Graph& graph, std::span<const int> slots, int slot);
 
   /// Returns the slices in graph order: by node, then in the order of the layer's declaration.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
+  /// Returns the slices that begin in `range`, sorted by offset.
+  std::vector<const ParameterSlice*> by_offset(Range range) const;
   /// Returns the slice of a node's parameter. For a node with shared parameters, that is the owner's slice.
   const ParameterSlice& slice(int node, int index) const;
   /// Returns how many nodes use this node's parameters, including itself.

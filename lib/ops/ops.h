@@ -17,10 +17,12 @@
 #include "base/philox.h"
 #include "base/view.h"
 #include "device/device.h"
+#include "ops/attention.h"
 #include "ops/math/inverse_norm.h"
 #include "ops/math/noise.h"
 #include "ops/math/optimizers.h"
 #include "ops/merging.h"
+#include "ops/positions.h"
 #include "ops/prelu.h"
 #include "ops/recurrence.h"
 #include "ops/specs.h"
@@ -150,7 +152,7 @@ class SynchronizedBatchNormalization {
   /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
   /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
-  /// `mine`, diff_gamma and diff_beta of its own rows, and its part of diff_mean and diff_variance.
+  /// `mine`, diff_gamma and diff_beta of its rows, and its part of diff_mean and diff_variance.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
   /// `all`: every replica's sums, by rank. Writes diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;
@@ -237,6 +239,22 @@ struct PreluBackwardArguments {
   float* diff_slopes;  ///< [spec.slopes()]; null if not needed
 };
 
+/// Row weights that take a mask into account: dst[i] is 0 if mask[i / per_mask] is 0, else weights[i /
+/// per_weight].
+struct MaskWeightsArguments {
+  const float* weights = nullptr;  ///< null: 1
+  int64_t per_weight = 1;
+  const uint8_t* mask = nullptr;
+  int64_t per_mask = 1;
+  float* dst = nullptr;
+  int64_t n = 0;  ///< elements of dst
+};
+
+/// The mean over the steps of a sequence that are not masked.
+struct MaskedAverageSpec {
+  int64_t samples = 0, steps = 0, features = 0;
+};
+
 /// Arrays that a loss reads and writes, over [rows, columns] predictions.
 struct LossArguments {
   const void* prediction = nullptr;
@@ -266,6 +284,16 @@ struct UpdateArguments {
   const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
   std::span<float* const> slots;  ///< in the order of the rule's functor
   void* weights_copy = nullptr;   ///< written, in the compute type; null if that is float32
+  int64_t n;
+};
+
+/// The arrays of the gradient of a penalty, over n elements.
+struct PenaltyArguments {
+  const GradientRule& rule;
+  const double* row_weights;  ///< device memory; the sum of the weights of all rows; null: rows have none
+  const StepState* state;     ///< device memory
+  const float* weights;
+  float* gradient;  ///< added to
   int64_t n;
 };
 

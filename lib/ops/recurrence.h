@@ -21,6 +21,7 @@ struct RecurrenceSpec {
   bool go_backwards = false;      ///< the last element of a sequence is processed first
   bool return_sequences = false;  ///< dst holds the state after every step, in the order of processing
   bool training = true;           ///< there will be backward calls
+  bool masked = false;            ///< calls have a mask
 
   /// Number of blocks of `units` columns in the kernels.
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
@@ -43,6 +44,7 @@ class Recurrence {
     const float* bias;             ///< [bias_rows, gates * units]; null if the spec has none
     /// [batch, inputs]: factors of the inputs of every step; null: 1.
     const void* input_factors = nullptr;
+    const uint8_t* mask = nullptr;  ///< [batch, steps]: 0 for steps that keep the state (math::StepMask)
     const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; null: 0
     void* dst = nullptr;  ///< [batch, steps, units], or [batch, units] of the last step
     void *last_state = nullptr, *last_cell = nullptr;  ///< [batch, units]; null if not needed
@@ -52,6 +54,7 @@ class Recurrence {
 
   struct BackwardArguments {
     const void *src, *kernel, *recurrent_kernel, *input_factors = nullptr;  ///< as in the forward call
+    const uint8_t* mask = nullptr;                                          ///< as in the forward call
     const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
     void *diff_src = nullptr, *diff_initial_state = nullptr,
          *diff_initial_cell = nullptr;  ///< null if not needed

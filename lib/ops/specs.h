@@ -39,7 +39,7 @@ struct ActivationSpec {
   float alpha = 0;
   bool approximate = false;                                ///< gelu: uses tanh instead of erf
   float maximum = std::numeric_limits<float>::infinity();  ///< clipped_relu's max_value; above the threshold
-  float threshold = 0;                                     ///< clipped_relu's; not negative
+  float threshold = 0;                                     ///< of clipped_relu; not negative
   bool operator==(const ActivationSpec&) const = default;
 };
 
@@ -311,12 +311,29 @@ struct ParameterPart {
   float learning_rate_factor;
 };
 
+/// The penalty of a regularizer: the sum over a weight's elements x of l1 * |x| + l2 * x^2.
+struct PenaltySpec {
+  float l1 = 0, l2 = 0;
+  bool operator==(const PenaltySpec&) const = default;
+  explicit operator bool() const { return l1 != 0 || l2 != 0; }
+};
+
+/// A limit for an array of [outer, extent, inner] elements: for each element's sign, or for the Euclidean
+/// norms over the extent.
+struct ConstraintSpec {
+  bool non_negative = false;  ///< negative elements become 0, and the members below are not used
+  /// Elements are multiplied by (rate * (their norm, limited to [min, max]) + (1 - rate) * norm) / norm.
+  float min = 0, max = 0, rate = 1;
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
 /// Gradient scale factors. Each step updates them on the device, for itself and for the next step.
 struct GradientScale {
   float loss_scale = 1;      ///< factor of the losses' gradients, so that float16 can represent them
   float gradient_scale = 1;  ///< factor of the summed gradient before use: 1 / loss_scale, clipping, weights
   int32_t good_steps = 0;    ///< number of finite steps since loss_scale changed
-  int32_t skip = 0;          ///< not 0: the gradient was not finite, and the step updates nothing
+  int32_t skip = 0;          ///< not 0: the step updates nothing, because the gradient is not finite or
+                             ///< all row weights are 0
 };
 
 /// Kept in device memory, so that a captured step can be replayed.
@@ -339,6 +356,7 @@ struct GradientRule {
                                  ///< kGrowthSteps finite steps
   float weights_per_sample =
       0;  ///< number of weights per sample if the gradient is that of a weighted mean; else 0
+  bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
   static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };

@@ -32,7 +32,7 @@ void add_adadelta(Registry<Optimizer>& table) {
           .example("{learning_rate: 1}")
           .optional("rho", &Options::rho, "decay of the running means of squared gradients and steps",
                     between_excluding_high(0.0, 1.0))
-          .optional("epsilon", &Options::epsilon, "keeps the first steps from 0", greater_than(0.0)));
+          .optional("epsilon", &Options::epsilon, "prevents steps of 0 at the start", greater_than(0.0)));
 }
 
 }  // namespace dtrain

@@ -49,10 +49,10 @@ void add_cosine_decay(Registry<Schedule>& table) {
           "* initial over `steps` steps, not counting the warm-up; constant afterwards.")
           .example("{initial: 0.1, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
-          .optional(
-              "steps", &Options::steps,
-              "length of the cosine, without the warm-up; or '5 epochs'; auto: to the end of the training",
-              or_auto(some_time()))
+          .optional("steps", &Options::steps,
+                    "length of the cosine in steps, or '5 epochs', without the warm-up; auto: to the end of "
+                    "the training",
+                    or_auto(some_time()))
           .optional("alpha", &Options::alpha, "the final rate as a fraction of initial", between(0.0, 1.0))
           .optional("warmup_steps", &Options::warmup_steps,
                     "length of the warm-up before the cosine, in steps, or '1 epoch'")

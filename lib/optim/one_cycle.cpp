@@ -52,7 +52,7 @@ void add_one_cycle(Registry<Schedule>& table) {
           .example("{max: 0.1}")
           .required("max", &Options::max, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "length of the whole cycle; or '30 epochs'; auto: to the end of the training",
+                    "length of the whole cycle in steps, or '30 epochs'; auto: to the end of the training",
                     or_auto(some_time()))
           .optional("warmup", &Options::warmup, "the fraction of the cycle in which the rate increases",
                     between(0.0, 1.0))

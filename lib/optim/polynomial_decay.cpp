@@ -42,7 +42,7 @@ void add_polynomial_decay(Registry<Schedule>& table) {
           .example("{initial: 0.1, end: 0.001, power: 2}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "until the rate is `end`; or '5 epochs'; auto: to the end of the training",
+                    "length of the decay in steps, or '5 epochs'; auto: to the end of the training",
                     or_auto(some_time()))
           .optional("end", &Options::end, "the final rate", at_least(0.0))
           .optional("power", &Options::power, "1 is linear", at_least(0.0))

@@ -1,4 +1,4 @@
-// Generates the configuration files of `dtrain new`: one template for tables, one for images.
+// Generates the configuration files of `dtrain new`: templates for tables, images and text (new_text.h).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct NamedPictures;  // picture_look.h
 
 /// Options of `dtrain new`. Paths are as given by the user.
 struct NewOptions {
-  std::string data;    // a CSV file or a folder
+  std::string data;    // a CSV file, a text file or a folder
   std::string target;  // the column to predict; "" to guess it
   std::string file;    // the configuration to write
   std::string schema;  // the JSON schema file next to it; "" if the configuration goes to standard output

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "profile/new_config.h"
 #include "profile/new_recipe.h"
+#include "profile/new_text.h"
 #include "profile/picture_look.h"
 #include "profile/table_plan.h"
 
@@ -27,7 +28,9 @@ std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& c
 bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   const std::vector<size_t> features = plan.places(Use::feature);
   return std::any_of(features.begin(), features.end(), [&](size_t i) {
-    return plan.columns[i].meaning != ColumnMeaning::categories && table.columns[i].missing > 0;
+    const ColumnMeaning meaning = plan.columns[i].meaning;
+    return meaning != ColumnMeaning::categories && meaning != ColumnMeaning::free_text &&
+           table.columns[i].missing > 0;
   });
 }
 
@@ -85,6 +88,9 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
                     yaml_column(table, id));
   if (const auto drop = plan.places(Use::left_out); !drop.empty())
     text += fmt::format("      drop: {}\n", yaml_columns(table, drop));
+  if (const auto words = plan.text())
+    text += fmt::format("      text: {{{}: {{tokens: words, vocabulary: {}}}}}\n", yaml_column(table, *words),
+                        kNewVocabulary);
   std::vector<size_t> categories = plan.features(ColumnMeaning::categories);
   const bool has_categories = !categories.empty();
   if (plan.target.names_are_numbers) categories.push_back(target);
@@ -107,30 +113,79 @@ std::string described(const TableProfile& table, const TargetPlan& plan) {
                                      : "one of " + describe_classes(target.values, target.counts));
 }
 
-std::string model_text(const TargetPlan& target) {
+/// Returns the part of the split that makes windows of rows.
+std::string windows_text(const TableProfile& table, const TableSeries& series) {
+  std::string keys;
+  if (series.by) keys = fmt::format(", by: {}", yaml_column(table, *series.by));
+  return fmt::format(
+      "    # A sample has {} rows as inputs, with past values of the target; the targets are those of the "
+      "next "
+      "{}.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
+      series.length, series.horizon, series.length, series.horizon, keys, yaml_column(table, series.time));
+}
+
+std::string described(const TableProfile& table, const TableSeries& series) {
+  return fmt::format(
+      "The rows are {} in time, one row every {}. A sample predicts {} from the {} before them: "
+      "see 'windows'",
+      series.by ? fmt::format("{} series ({})", format_count(series.series), called(table, *series.by))
+                : "one series",
+      describe_interval(series.days), format_plural(series.horizon, "row"),
+      format_plural(series.length, "row"));
+}
+
+std::string series_model_text(const TableSeries& series) {
+  return fmt::format(
+      "model:\n  inputs: {{features: auto}}              # [rows of a window, columns in the dataset below]\n"
+      "  layers:\n    - lstm: {{units: 64}}\n    - dropout: {{rate: 0.2}}\n"
+      "    - dense: {{units: auto}}              # {}\n\n",
+      series.horizon == 1 ? "the next value" : fmt::format("the next {} values", series.horizon));
+}
+
+std::string model_text(const TableProfile& table, const TablePlan& plan) {
+  const std::string last = fmt::format("    - dense: {{units: auto}}              # {}\n",
+                                       plan.target.regression ? "the number" : "a score for each class");
+  if (const auto words = plan.text()) return text_model(length_for_words(table.columns[*words].words), last);
   std::string text =
       "model:\n  inputs: {features: auto}              # the number of features in the dataset below\n"
       "  layers:\n";
   for (int layer = 0; layer < 2; ++layer)
     text += "    - dense: {units: 128, activation: relu}\n    - dropout: {rate: 0.3}\n";
-  return text + fmt::format("    - dense: {{units: auto}}              # {}\n\n",
-                            target.regression ? "the number" : "a score for each class");
+  return text + last + "\n";
+}
+
+std::string transforms_text(const TablePlan& plan) {
+  if (plan.target.regression)
+    return fmt::format(
+        "  transforms:\n"
+        "    # All columns get mean 0 and deviation 1. Predictions are in the target's original unit.\n"
+        "    - standardize: {{of: [{}target]}}\n",
+        plan.text() ? "" : "features, ");
+  if (plan.text()) return "";
+  return "  transforms:\n    - standardize                   # every feature gets mean 0 and deviation 1\n";
+}
+
+std::string series_dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
+         windows_text(table, *plan.series) +
+         "  # The last rows of each series in time: first train, then validation, then test.\n"
+         "  validation: {split: {of: train, fraction: 0.15}}\n"
+         "  test:       {split: {of: train, fraction: 0.15}}\n"
+         "  transforms:\n"
+         "    # All columns get mean 0 and deviation 1. Predictions are in the target's original unit.\n"
+         "    - standardize: {of: [features, target]}\n"
+         "  cache: memory\n\n";
 }
 
 std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  if (plan.series) return series_dataset_text(options, table, plan);
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
              "  # Disjoint splits, drawn with their own seed, so that runs with other seeds use the same.\n"
              "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
-             "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
-             "  transforms:\n",
+             "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n",
              plan.target.stratify ? ", stratify: true" : "") +
-         (plan.target.regression
-              ? "    # All columns get mean 0 and deviation 1. Predictions are in the target's original "
-                "unit.\n"
-                "    - standardize: {of: [features, target]}\n"
-              : "    - standardize                   # every feature gets mean 0 and deviation 1\n") +
-         "  cache: memory\n\n";
+         transforms_text(plan) + "  cache: memory\n\n";
 }
 
 /// Returns the lines of the loss and the metrics for a numeric target.
@@ -165,16 +220,18 @@ NewConfig table_config(const NewOptions& options) {
   const TableProfile table = profile_csv(options.data);
   if (const auto pictures = find_named_pictures(table, options.data))
     return picture_table_config(options, table, *pictures);
-  const TablePlan plan = plan_table(table, options.target);
+  const TablePlan plan = plan_table(table, options.data, options.target);
   NewConfig config;
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   config.notes = {described(table, plan.target)};
   if (!plan.target.note.empty()) config.notes.push_back(plan.target.note);
+  if (plan.series) config.notes.push_back(described(table, *plan.series));
   config.table = table_of_columns(table, plan);
   config.columns = json_of_columns(table, plan);
-  config.text = config_head(options, config) + model_text(plan.target) + dataset_text(options, table, plan) +
-                train_text(table, plan.target);
+  config.text = config_head(options, config) +
+                (plan.series ? series_model_text(*plan.series) : model_text(table, plan)) +
+                dataset_text(options, table, plan) + train_text(table, plan.target);
   return config;
 }
 

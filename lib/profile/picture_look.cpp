@@ -18,15 +18,13 @@
 
 namespace dtrain {
 
-namespace {
-
-/// Returns the subfolder with one of these names, if it has subfolders itself, as a split has one per class;
-/// else "".
 std::string split_called(const std::string& folder, std::span<const std::string_view> names) {
   for (const std::string_view name : names)
     if (std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
   return "";
 }
+
+namespace {
 
 /// Returns true if a folder has split folders with images but without class folders.
 bool has_flat_splits(const std::string& folder) {

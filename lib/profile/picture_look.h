@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/table_profile.h"
@@ -46,6 +48,10 @@ struct InspectedPictures {
   std::vector<int64_t> counts;       // images of each class in `train`; files if only a sample was read
   std::string warning;               // suspected problems with the classes; "" if none
 };
+
+/// Returns the path of the subfolder with one of these names, if it has subfolders itself, as a split has one
+/// per class; else "".
+std::string split_called(const std::string& folder, std::span<const std::string_view> names);
 
 /// Lists the files and reads their headers. Throws UserError if the folder does not have at least two class
 /// folders with images (JPEG, PNG, BMP), or if a class has no images.

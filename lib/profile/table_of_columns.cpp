@@ -37,12 +37,16 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
              (column.missing > 0 ? "; rows without it are left out" : "");
     case Use::id:
       return "id: written with predictions";
+    case Use::time:
+      return "time of the rows";
+    case Use::series:
+      return fmt::format("name of one of {} time series", format_count(plan.series->series));
     case Use::left_out:
       return "left out: " + planned.why;
     case Use::feature:
       if (planned.meaning == ColumnMeaning::categories)
         return format_plural(static_cast<int64_t>(column.values.size()), "feature") + " of 0 and 1";
-      return feature_of(plan, table, place);
+      return planned.meaning == ColumnMeaning::free_text ? "its words" : feature_of(plan, table, place);
   }
   return "";
 }

@@ -34,6 +34,32 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
+/// Proposes windows if the target is a number and the rows are time series. Samples then have no ids.
+void choose_series(const TableProfile& table, const std::string& path, TablePlan& plan) {
+  if (!plan.target.regression) return;
+  std::vector<size_t> times = plan.features(ColumnMeaning::date), by;
+  std::erase_if(times, [&](size_t i) { return table.columns[i].missing > 0; });
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    const bool is_name = column.kind == ColumnProfile::Kind::text ||
+                         (column.kind == ColumnProfile::Kind::number && column.whole);
+    if (is_name && i != plan.target.column && !column.many_values && column.values.size() > 1 &&
+        column.missing == 0)
+      by.push_back(i);
+  }
+  plan.series = find_series(table, path, times, by);
+  if (!plan.series) return;
+  plan.columns[plan.series->time].use = Use::time;
+  if (plan.series->by) {
+    plan.columns[*plan.series->by].use = Use::series;
+    plan.columns[*plan.series->by].why = "";
+  }
+  for (const size_t id : plan.places(Use::id)) {
+    plan.columns[id].use = Use::left_out;
+    plan.columns[id].why = "it identifies the rows";
+  }
+}
+
 /// Warns about columns that would be numeric except for a few texts.
 void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
   for (size_t i = 0; i < plan.columns.size(); ++i) {
@@ -92,19 +118,32 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
     }
     plan.warnings.push_back(
-        fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
-                    "value of the other; to train on it anyway, remove it from 'drop'",
+        fmt::format("left out: {}, the target, {}, under another name: every value of one corresponds to a "
+                    "single value of the other; to train on it anyway, remove it from 'drop'",
                     list_of(table, same), name));
   }
   if (!determining.empty())
     plan.warnings.push_back(fmt::format(
-        "{} alone determines the target, {}: each value goes with a single value of the target; {}",
+        "{} alone determines the target, {}: each value corresponds to a single value of the target; {}",
         list_of(table, determining), name, kAdvice));
   if (!determined.empty())
     plan.warnings.push_back(
-        fmt::format("the target, {}, alone determines {}: each value of the target goes with a single value "
-                    "there; {}",
+        fmt::format("the target, {}, alone determines {}: each value of the target corresponds to a "
+                    "single value there; {}",
                     name, list_of(table, determined), kAdvice));
+}
+
+/// Makes the column of free text with the most words the only feature.
+void choose_text(const TableProfile& table, TablePlan& plan) {
+  std::optional<size_t> longest;
+  for (size_t i = 0; i < plan.columns.size(); ++i) {
+    const ColumnRole& column = plan.columns[i];
+    if (column.use != Use::left_out || column.meaning != ColumnMeaning::free_text) continue;
+    if (!longest || table.columns[i].words > table.columns[*longest].words) longest = i;
+  }
+  if (!longest) return;
+  plan.columns[*longest].use = Use::feature;
+  plan.columns[*longest].why = "";
 }
 
 void check_rows(const TableProfile& table) {
@@ -142,6 +181,11 @@ std::vector<size_t> TablePlan::features(ColumnMeaning meaning) const {
   return found;
 }
 
+std::optional<size_t> TablePlan::text() const {
+  const std::vector<size_t> texts = features(ColumnMeaning::free_text);
+  return texts.empty() ? std::nullopt : std::optional(texts.front());
+}
+
 std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
   constexpr int64_t kShare = 20;
   std::vector<size_t> found = places(Use::feature);
@@ -153,7 +197,7 @@ std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
   return found;
 }
 
-TablePlan plan_table(const TableProfile& table, const std::string& wanted_target) {
+TablePlan plan_table(const TableProfile& table, const std::string& path, const std::string& wanted_target) {
   TablePlan plan;
   check_rows(table);
   plan.target = choose_target(table, wanted_target);
@@ -162,8 +206,11 @@ TablePlan plan_table(const TableProfile& table, const std::string& wanted_target
   for (size_t i = 0; i < table.columns.size(); ++i) plan.columns.push_back(role_of_column(table, i));
   plan.columns[plan.target.column].use = Use::target;
   choose_id(table, plan);
+  choose_series(table, path, plan);
   warn_of_odd_numbers(table, plan);
+  if (plan.series) return plan;  // the past of the target is a feature
   settle_giveaways(table, plan);
+  if (plan.places(Use::feature).empty()) choose_text(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;
   throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +
                   table_of_columns(table, plan));

@@ -7,12 +7,13 @@
 
 #include "base/json.h"
 #include "profile/column_meaning.h"
+#include "profile/table_series.h"
 #include "profile/table_target.h"
 
 namespace dtrain {
 
 struct ColumnRole {
-  enum class Use { target, id, feature, left_out };
+  enum class Use { target, id, feature, time, series, left_out };
   ColumnMeaning meaning = ColumnMeaning::empty;
   Use use = Use::left_out;
   std::string why;  // why it is left out; "" for other uses
@@ -22,17 +23,20 @@ struct TablePlan {
   TargetPlan target;
   std::vector<ColumnRole> columns;    // in the order of the table's columns
   std::vector<std::string> warnings;  // problems in the data
+  std::optional<TableSeries> series;  // if windows of time series are proposed
 
   std::vector<size_t> places(ColumnRole::Use use) const;
   /// Returns the features with this meaning.
   std::vector<size_t> features(ColumnMeaning meaning) const;
+  /// Returns the column of free text, if it is the only feature.
+  std::optional<size_t> text() const;
   /// Returns the numeric features with missing values in at least a twentieth of the rows. An additional
   /// indicator feature marks these rows.
   std::vector<size_t> indicators(const TableProfile& table) const;
 };
 
-/// Throws UserError if the table has no possible target or no features.
-TablePlan plan_table(const TableProfile& table, const std::string& wanted_target);
+/// `path` is the table's file. Throws UserError if the table has no possible target or no features.
+TablePlan plan_table(const TableProfile& table, const std::string& path, const std::string& wanted_target);
 
 /// Returns the plan as a text table: kind, missing values, distinct values and use of each column.
 std::string table_of_columns(const TableProfile& table, const TablePlan& plan);

@@ -23,7 +23,7 @@ struct LossPoint {
   std::shared_ptr<const Loss> loss;
 };
 
-/// What passes found out about a node of the graph.
+/// The findings of passes about a node of the graph.
 struct NodeState {
   ActivationSpec activation;  // computed by the node's layer after its first output
   int fused_into = -1;        // of an activation: the node that computes it

@@ -49,11 +49,19 @@ class Execution {
                          .rows = work.rows,
                          .columns = work.columns};
     for (const HeadMetric& metric : head(work.head).metrics) {
-      args.weights = {};
-      if (metric.weighted) args.weights = {frame_.floats(work.weights), work.rows_per_weight};
+      args.weights = {frame_.floats(metric.weighted ? work.weights : work.unweighted), work.rows_per_weight};
       metric.metric->run(ops_, args);
       args.sums += metric.sums;
     }
+  }
+
+  void operator()(const MaskWeights& work) const {
+    ops_.mask_weights({.weights = frame_.floats(work.weights),
+                       .per_weight = work.per_weight,
+                       .mask = static_cast<const uint8_t*>(frame_.at(work.mask)),
+                       .per_mask = work.per_mask,
+                       .dst = static_cast<float*>(frame_.at(work.to)),
+                       .n = work.elements});
   }
 
   void operator()(const SumWeights& work) const {

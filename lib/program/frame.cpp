@@ -45,6 +45,7 @@ void Frame::bind_call(CallId id) {
   args = {};
   for (const ValueId value : call.inputs) args.inputs.push_back(at(value));
   for (const ValueId value : call.outputs) args.outputs.push_back(at(value));
+  for (const ValueId value : call.masks) args.masks.push_back(static_cast<const uint8_t*>(at(value)));
   for (const ValueId value : call.diff_outputs) args.diff_outputs.push_back(at(value));
   for (const ValueId value : call.diff_inputs) args.diff_inputs.push_back(at(value));
   for (const ParameterPlace& place : call.parameters) {

@@ -39,6 +39,7 @@ struct LayerCall {
   NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
   std::vector<ValueId> inputs, outputs;  // in backward: none if the layer does not read them
+  std::vector<ValueId> masks;            // of the inputs; empty if no input has one
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;
   std::vector<ParameterPlace> parameters;
@@ -72,12 +73,21 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics; `total` is the first of them.
+/// Adds to the totals of a head's metrics; `total` is the first of them. `unweighted` has the weights of
+/// metrics that the weights of samples do not apply to: none, or 0 for masked rows.
 struct ComputeMetrics {
   size_t head = 0;
-  ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none;
+  ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none,
+          unweighted = ValueId::none;
   int64_t rows = 0, columns = 0, rows_per_weight = 1;
   size_t total = 0;
+};
+
+/// Writes row weights that take a mask into account: `to` has `elements` numbers, `per_weight` for each one
+/// of `weights` (none: 1) and `per_mask` for each one of the mask.
+struct MaskWeights {
+  ValueId weights = ValueId::none, mask = ValueId::none, to = ValueId::none;
+  int64_t elements = 0, per_weight = 1, per_mask = 1;
 };
 
 struct SumWeights {
@@ -182,6 +192,10 @@ struct GradientsReady {
 // The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
 // gradient of the whole step.
 
+/// Where the sum of the weights of all rows is. none: all rows count the same; own: all rows are those of
+/// this replica.
+enum class RowWeightSum : uint8_t { none, own, summed };
+
 /// Starts an all-reduce of the gradients in a range, on the devices.
 struct AllReduceGradients {
   Range range;
@@ -199,6 +213,12 @@ struct ReduceScatterGradients {
   Range share;
 };
 
+/// Adds the gradients of the penalties on the parameters in a range to the summed gradient.
+struct AddPenaltyGradients {
+  Range range;
+  RowWeightSum weights = RowWeightSum::none;
+};
+
 /// Sums the squares of the gradient on the replica's device.
 struct SumSquares {
   Range range;
@@ -210,13 +230,12 @@ struct AllReduceSquares {
   Range range;
 };
 
-/// Sums the weights of all rows over all slots and replicas. Waits for the device.
-struct GatherRowWeights {};
+/// Sums the weights of all rows over all slots and replicas, through host memory. Waits for the device.
+struct AllReduceRowWeightsOnHost {};
 
 /// Computes the factor that scales the gradient, from its norm and the weights of the rows.
 struct ScaleGradient {
-  enum class RowWeights : uint8_t { none, own, summed };
-  RowWeights weights = RowWeights::none;  // none: all rows count the same; own: those of this replica
+  RowWeightSum weights = RowWeightSum::none;
 };
 
 /// For optimizers that use norms of whole parameters: replaces the gradient by the direction of the step, and
@@ -235,19 +254,29 @@ struct UpdateParameters {
   Range range;
 };
 
+/// Waits until all replicas are here.
+struct SynchronizeReplicas {};
+
+/// Applies the constraints of parameters in a range (WeightRules::constrain).
+struct ConstrainParameters {
+  Range range;
+};
+
 /// Waits until the device has finished.
 struct SynchronizeDevice {};
 
 /// Copies the updated parameters of the other replicas' shards to this replica.
 struct GatherUpdated {};
 
-using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, SumWeights,
-                          ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
-                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
-                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady,
-                          AllReduceGradients, AllReduceRowWeights, JoinReductions, ReduceScatterGradients,
-                          SumSquares, AllReduceSquares, GatherRowWeights, ScaleGradient, FindDirections,
-                          AllReduceDirections, UpdateParameters, SynchronizeDevice, GatherUpdated>;
+using Work =
+    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, MaskWeights, SumWeights,
+                 ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters,
+                 JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient,
+                 ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients,
+                 AllReduceRowWeights, JoinReductions, ReduceScatterGradients, AddPenaltyGradients, SumSquares,
+                 AllReduceSquares, AllReduceRowWeightsOnHost, ScaleGradient, FindDirections,
+                 AllReduceDirections, UpdateParameters, SynchronizeReplicas, ConstrainParameters,
+                 SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

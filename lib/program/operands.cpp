@@ -15,6 +15,7 @@ class OperandFinder {
   void operator()(LayerForward& work) {
     LayerCall& call = program_.calls[work.call];
     read_all(call.inputs);
+    read_all(call.masks);
     read(call.addend);
     read_parameters(call);
     write_all(call.outputs);
@@ -27,6 +28,7 @@ class OperandFinder {
     read(call.saved);
     read_all(call.outputs);
     read_all(call.inputs);
+    read_all(call.masks);
     read_parameters(call);
     write_all(call.diff_inputs);
     for (GradientPlace& place : call.gradients) write(place.value);
@@ -46,6 +48,12 @@ class OperandFinder {
     read(work.prediction);
     read(work.target);
     read(work.weights);
+    read(work.unweighted);
+  }
+  void operator()(MaskWeights& work) {
+    read(work.weights);
+    read(work.mask);
+    write(work.to);
   }
   void operator()(SumWeights& work) { read(work.weights); }
   void operator()(ReorderValue& work) {

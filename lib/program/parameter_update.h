@@ -15,13 +15,16 @@ class ParameterUpdate {
   virtual void run(const AllReduceRowWeights& work) = 0;
   virtual void run(const JoinReductions& work) = 0;
   virtual void run(const ReduceScatterGradients& work) = 0;
+  virtual void run(const AddPenaltyGradients& work) = 0;
   virtual void run(const SumSquares& work) = 0;
   virtual void run(const AllReduceSquares& work) = 0;
-  virtual void run(const GatherRowWeights& work) = 0;
+  virtual void run(const AllReduceRowWeightsOnHost& work) = 0;
   virtual void run(const ScaleGradient& work) = 0;
   virtual void run(const FindDirections& work) = 0;
   virtual void run(const AllReduceDirections& work) = 0;
   virtual void run(const UpdateParameters& work) = 0;
+  virtual void run(const SynchronizeReplicas& work) = 0;
+  virtual void run(const ConstrainParameters& work) = 0;
   virtual void run(const SynchronizeDevice& work) = 0;
   virtual void run(const GatherUpdated& work) = 0;
 };

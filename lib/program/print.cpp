@@ -34,6 +34,10 @@ std::string list(const Program& program, const std::vector<ValueId>& values) {
   return text;
 }
 
+std::string text_of(Range range) {
+  return range.size() == 0 ? "none" : fmt::format("[{}, {})", range.begin, range.end);
+}
+
 }  // namespace
 
 const char* name_of(Phase phase) {
@@ -57,14 +61,6 @@ std::string label_of(const Program& program, ValueId id) {
   const std::string label = fmt::format("{}%{}", value.name, static_cast<int>(id));
   return value.layout == Layout::plain ? label : fmt::format("{}:{}", label, name_of(value.layout));
 }
-
-namespace {
-
-std::string text_of(Range range) {
-  return range.size() == 0 ? "none" : fmt::format("[{}, {})", range.begin, range.end);
-}
-
-}  // namespace
 
 std::string range_of(const Instruction& instruction) {
   return std::visit(

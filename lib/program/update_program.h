@@ -18,21 +18,24 @@ enum class GradientReduction {
   in_backward,     // by instructions of the backward pass (sharded gradients)
 };
 
-/// What the update of one slot in one replica depends on. Ranges refer to the slot's layout.
+/// Everything that determines the update of one slot in one replica. Ranges refer to the slot's layout.
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
-  bool has_other_slots = false;     // whose gradients are part of the norm
-  int64_t gradients = 0;            // floats that have a gradient: the trained parameters, then statistics
-  int64_t trained = 0;              // floats of trained parameters
-  Range share;                      // the range that this replica updates
-  bool counts_share = true;         // in the norm; false if another replica has the same sum
-  int64_t bucket = 1;               // floats per bucket of an all-reduce
-  bool needs_norm = false;          // of the gradient
-  bool has_row_weights = false;     // the gradient is divided by the sum of the weights of all rows
-  bool needs_directions = false;    // the optimizer uses norms of whole parameters
-  bool shares_memory = false;       // the other replicas read this replica's updated share in its memory
-  bool gathers_parameters = false;  // the other replicas need copies of the updated share
+  bool has_other_slots = false;      // whose gradients are part of the norm
+  int64_t gradients = 0;             // floats that have a gradient: the trained parameters, then statistics
+  int64_t trained = 0;               // floats of trained parameters
+  Range share;                       // the range that this replica updates
+  bool counts_share = true;          // in the norm; false if another replica has the same sum
+  int64_t bucket = 1;                // floats per bucket of an all-reduce
+  bool needs_norm = false;           // of the gradient
+  bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
+  bool needs_directions = false;     // the optimizer uses norms of whole parameters
+  bool has_penalties = false;        // of regularizers
+  bool has_constraints = false;      // on parameters
+  bool updates_common_copy = false;  // the replicas update parts of one copy of the parameters
+  bool shares_memory = false;        // the other replicas read this replica's updated share in its memory
+  bool gathers_parameters = false;   // the other replicas need copies of the updated share
 };
 
 /// The instructions of one slot in one replica after the gradients of the last microbatch were computed.

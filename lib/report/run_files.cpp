@@ -289,7 +289,7 @@ std::optional<Outcome> RunFiles::outcome() const {
 std::string RunFiles::how() const {
   if (running) return "";
   const Json *end = last_event("end"), *begin = last_begin();
-  if (begin && (!end || end < begin)) return "killed, or its machine went down";
+  if (begin && (!end || end < begin)) return "killed, or the machine stopped";
   const Json* words = end ? end->find("how") : nullptr;
   return words && words->is_string() ? words->as_string() : "";
 }

@@ -129,8 +129,8 @@ const Registry<Callback>& registry<Callback>() {
                                    "epoch's metrics, which are always written.")
             .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
-                      "how often the loss of a batch, the learning rate and the speed are written: `epoch` "
-                      "for never, `batch` for every step, or a number of steps")
+                      "how often the loss of a batch, the learning rate and the speed are written: in no "
+                      "step (`epoch`), in every step (`batch`), or once in this number of steps")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
                       "epochs between histograms of every weight; 0: none", at_least<int64_t>(0))
             .optional("write_grads", &TensorboardOptions::write_grads,

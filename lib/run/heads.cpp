@@ -272,7 +272,7 @@ class HeadBuilder {
 
   int64_t sums_of(const Metric& metric, const ReportError& report_error) const {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
-    const auto kept = static_cast<int64_t>(count_totals(config_.heads)) + head_.count_totals();
+    const auto kept = static_cast<int64_t>(count_totals(config_.graph, config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
       report_error(
           fmt::format("keeps {} counts for an output of shape {}; all metrics of a run may keep at most {}",
@@ -287,6 +287,27 @@ class HeadBuilder {
   std::optional<TensorSpec> target_;
   Head head_;
 };
+
+/// Sets the masks of the heads. Reports outputs with different masks: the sum of their losses would have
+/// several numbers of positions to divide by.
+void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
+  const Graph& graph = config.graph;
+  for (Head& head : config.heads) {
+    const ValueRef value = graph.mask_of(head.output);
+    if (value == ValueRef()) continue;
+    head.mask = HeadMask{value, graph.spec(value).shape};
+  }
+  const auto& first = config.heads[0].mask;
+  const auto differs = [&](const Head& head) {
+    return head.mask.has_value() != first.has_value() || (first && head.mask->value != first->value);
+  };
+  const auto other = std::find_if(config.heads.begin(), config.heads.end(), differs);
+  if (other == config.heads.end()) return;
+  diagnostics.error(
+      mark, fmt::format("the outputs '{}' and '{}' have different masks (of padding in their inputs); "
+                        "all outputs of a model must have the same mask, or none",
+                        graph.layer_name(config.heads[0].output.node), graph.layer_name(other->output.node)));
+}
 
 }  // namespace
 
@@ -313,6 +334,7 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
     resolved.push_back(ConfigNode::entry(outputs[i].name, losses[i].resolved));
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
+  if (!config.graph.nodes.empty()) set_masks(config, place_in(train, {"loss"}), diagnostics);
   check_validation_names(config.total_names, place_in(train, {"loss"}), diagnostics);
   if (!resolved.empty())
     heads.losses = outputs.size() > 1 ? ConfigNode::mapping(std::move(resolved)) : resolved[0].second;

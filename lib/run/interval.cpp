@@ -15,7 +15,7 @@ namespace {
 using Unit = Interval::Unit;
 
 constexpr std::string_view kAutomatic = "auto";
-// In the order of Interval::Unit.
+// Names and lengths of the units, in the order of Interval::Unit.
 constexpr std::array<std::string_view, 6> kUnits{"epoch", "step", "second", "minute", "hour", "day"};
 constexpr std::array<double, 6> kSeconds{0, 0, 1, 60, 3600, 86400};
 

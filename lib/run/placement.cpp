@@ -84,6 +84,21 @@ std::vector<std::string> placement_warnings(const RunConfig& config) {
   return diagnostics.warnings();
 }
 
+void check_constraints(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics) {
+  if (placement.sharded != ShardLevel::parameters) return;
+  for (const GraphNode& node : config.graph.nodes) {
+    if (node.shared_with >= 0) continue;
+    for (const ParameterSpec& parameter : node.parameters)
+      if (node.trains(parameter) && parameter.constraint && !parameter.constraint->is_elementwise())
+        diagnostics.error(
+            node.mark,
+            fmt::format(
+                "{} '{}': the constraint of its {} needs the whole weight, which no replica stores with "
+                "sharded's level 'parameters'; use level 'gradients' or 'optimizer'",
+                node.kind, node.name, parameter.name));
+  }
+}
+
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.train)
     diagnostics.error(config.place({"dataset"}), "the data set has no 'train' split to train on");

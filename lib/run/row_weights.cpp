@@ -159,19 +159,26 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
   return warnings;
 }
 
-std::string target_column(const RunConfig& config, size_t head) {
-  const auto is_input = [&](const Head& one) {
-    return config.dataset.train && config.dataset.train->find_input_target(one.target.name);
-  };
-  if (is_input(config.heads[head])) return "";
-  const auto begin = config.heads.begin();
-  const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(head),
-                                    [&](const Head& one) { return !is_input(one); });
+std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
+  const auto& train = config.dataset.train;
   const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
-  const auto targets =
-      std::count_if(begin, config.heads.end(), [&](const Head& one) { return !is_input(one); });
-  if (static_cast<ptrdiff_t>(names.size()) > targets) return "";  // a column for each label
-  return static_cast<size_t>(before) < names.size() ? names[static_cast<size_t>(before)] : "";
+  std::vector<int64_t> columns;  // of each head: 0 if its target is an input
+  for (const Head& one : config.heads)
+    if (!train || !one.loss)
+      columns.push_back(1);
+    else if (train->find_input_target(one.target.name))
+      columns.push_back(0);
+    else
+      columns.push_back(rows_of_windows(train->windows, {one.target}, true).front().shape.elements());
+  // Otherwise each target was made of one column, for example by one_hot.
+  if (std::accumulate(columns.begin(), columns.end(), int64_t{0}) != static_cast<int64_t>(names.size()))
+    for (int64_t& count : columns) count = std::min<int64_t>(count, 1);
+  const auto before = static_cast<size_t>(
+      std::accumulate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(head), int64_t{0}));
+  std::vector<std::string> found;
+  for (size_t i = before; i < before + static_cast<size_t>(columns[head]) && i < names.size(); ++i)
+    found.push_back(names[i]);
+  return found;
 }
 
 void set_row_weights(RunConfig& config, Diagnostics& diagnostics) {

@@ -15,9 +15,9 @@ std::vector<std::string> class_names(const RunConfig& config, const DataFacts& f
 /// Returns a warning for each output whose target has only one named class, and for each output with a
 /// classification loss and more units than named classes.
 std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts& facts);
-/// Returns the name of the training file's column that is an output's target; "" if there is none, as for a
-/// target that is one of the inputs.
-std::string target_column(const RunConfig& config, size_t head);
+/// Returns the names of the training file's columns that are an output's target; empty if there are none, as
+/// for a target that is one of the inputs.
+std::vector<std::string> target_columns(const RunConfig& config, size_t head);
 
 /// Parses `class_weight:`, and sets Head::weights if rows have weights, by class or from the data set. Skips
 /// parts of the run that failed to parse.

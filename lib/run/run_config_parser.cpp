@@ -126,9 +126,10 @@ const Schema<TrainOptions>& train_schema() {
                     "number of microbatches into which each replica's share of a batch is divided: the same "
                     "gradient in less memory",
                     between<int64_t>(1, 2147483647))
-          .optional("max_time", &TrainOptions::max_time,
-                    "time limit of the run, such as '8 hours': it saves and ends in time; a resumed run has "
-                    "the full time again")
+          .optional(
+              "max_time", &TrainOptions::max_time,
+              "time limit of the run, such as '8 hours': the run saves a checkpoint and ends within this "
+              "time; a resumed run has the full time again")
           .optional("step_timeout", &TrainOptions::step_timeout,
                     "how long GPUs may make no progress in a step before the run ends with an error, such as "
                     "'10 minutes'; reading samples and preparing kernels do not count")
@@ -217,14 +218,33 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
-/// Checks that transforms and input targets match the model's inputs and targets, if all of these are known.
+/// Checks that transforms, input targets, windows and masks match the model's inputs and targets, if all of
+/// these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
-  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
-    check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
-  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
-    check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
+  if (!std::all_of(config.heads.begin(), config.heads.end(), has_loss)) return;
+  const std::vector<TensorSpec> inputs = config.graph.input_specs(), targets = config.targets();
+  check_transforms(config.dataset.transforms, inputs, targets, diagnostics);
+  check_input_targets(config.dataset, inputs, targets, diagnostics);
+  check_windows(config.dataset, inputs, targets, diagnostics);
   check_mask_classes(config, diagnostics);
+}
+
+/// Reports splits with text that has more tokens than a layer of the model has vectors.
+void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = config.dataset.find(name);
+    if (!split || split->drawn) continue;
+    const auto ids = split->reader->token_ids(config.graph.input_specs());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const GraphNode* const layer = config.graph.reader_of_indices(config.graph.inputs[i]);
+      if (!ids[i] || !layer || *layer->layer->indices() >= *ids[i]) continue;
+      diagnostics.error(split->mark,
+                        fmt::format("{}: its text has up to {} different tokens, but '{}' takes {}; set its "
+                                    "input_dim to {}, or a smaller vocabulary",
+                                    name, *ids[i], layer->name, *layer->layer->indices(), *ids[i]));
+    }
+  }
 }
 
 /// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
@@ -257,6 +277,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.dataset.seed = static_cast<uint64_t>(config.seed);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+  if (dataset_known && graph) check_token_ids(config, diagnostics);
   set_row_weights(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
@@ -264,7 +285,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   check_monitors(config, validation, heads.complete, diagnostics);
   if (use == ConfigUse::training) {
     if (dataset_known) check_train_split(config, diagnostics);
-    if (config.strategy) place_replicas(config, diagnostics);
+    if (config.strategy) check_constraints(config, place_replicas(config, diagnostics), diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
   std::vector<ConfigNode::Entry> parts{

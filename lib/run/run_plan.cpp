@@ -57,6 +57,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   set_nccl_environment(config.train.deterministic);
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics);
+  check_constraints(config, placement, diagnostics);
   check_train_split(config, diagnostics);
   diagnostics.throw_if_errors();
   // Measured times differ from run to run, so deterministic runs use estimates.

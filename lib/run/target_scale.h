@@ -15,8 +15,8 @@ namespace dtrain {
 /// Classes have no unit.
 class TargetScale {
  public:
-  /// For config.heads[head], with the facts of the run's training split. Throws UserError if these lack the
-  /// numbers of a fitted transform.
+  /// Collects the transforms of the target of config.heads[head]. Throws UserError if the facts of the
+  /// training split lack the numbers of a fitted transform.
   TargetScale(const RunConfig& config, size_t head);
 
   /// Whether the targets' unit differs from the data's.

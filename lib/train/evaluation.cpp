@@ -24,17 +24,25 @@ void for_each_head(const RunConfig& config, std::span<const double> sums, int64_
   }
 }
 
+/// Returns the number of a head's rows for each of its row weights.
+double rows_per_weight(const RunConfig& config, const Head& head) {
+  return static_cast<double>(config.graph.spec(head.output).shape.positions() / head.weights_per_sample());
+}
+
 /// Returns the sum of a head's row weights; the number of rows if it has no weights.
 double weight_of(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
-  if (!head.weights) return rows;
-  const int64_t positions = config.graph.spec(head.output).shape.positions();
-  const int64_t positions_of_a_weight = positions / head.weights->shape.elements();
-  return totals.back() * static_cast<double>(positions_of_a_weight);
+  return head.is_weighted() ? totals.back() * rows_per_weight(config, head) : rows;
+}
+
+/// Returns the number of a head's rows that are not masked.
+double unmasked_rows(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
+  if (!head.mask) return rows;
+  return totals[totals.size() - (head.weights ? 2 : 1)] * rows_per_weight(config, head);
 }
 
 /// The mean loss; 0 if all rows have weight 0.
 double mean_loss(const Head& head, double weight, std::span<const double> totals) {
-  return head.weights && weight == 0 ? 0 : totals[0] / weight;
+  return head.is_weighted() && weight == 0 ? 0 : totals[0] / weight;
 }
 
 /// The accumulators of one loss or metric of a head.
@@ -43,7 +51,7 @@ struct Total {
   const HeadMetric* metric;  // null for the loss
   const TensorSpec& output;
   std::span<const double> sums;
-  double rows, weight;  // number of rows, and sum of their weights
+  double rows, weight;  // number of rows that are not masked, and sum of the weights
 
   bool is_number() const { return !metric || metric->metric->is_number(output); }
   Json value() const {
@@ -58,13 +66,14 @@ void for_each_total(const RunConfig& config, std::span<const double> sums, int64
   size_t name = 0;
   for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
     const double weight = weight_of(config, head, rows, totals);
+    const double counted = unmasked_rows(config, head, rows, totals);
     const TensorSpec& output = config.graph.spec(head.output);
-    visit(config.total_names[name++], Total{head, nullptr, output, totals.first(1), rows, weight});
+    visit(config.total_names[name++], Total{head, nullptr, output, totals.first(1), counted, weight});
     size_t first = 1;
     for (const HeadMetric& metric : head.metrics) {
       const auto count = static_cast<size_t>(metric.sums);
       visit(config.total_names[name++],
-            Total{head, &metric, output, totals.subspan(first, count), rows, weight});
+            Total{head, &metric, output, totals.subspan(first, count), counted, weight});
       first += count;
     }
   });
@@ -120,6 +129,7 @@ double loss_of(const RunConfig& config, std::span<const double> sums, int64_t sa
   for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
     loss += head.loss->weight() * mean_loss(head, weight_of(config, head, rows, totals), totals);
   });
+  if (config.graph.has_penalties()) loss += sums.back() / static_cast<double>(samples);
   return loss;
 }
 
@@ -167,7 +177,7 @@ std::vector<std::string> clear_outdated(const RunConfig& config, std::span<doubl
 
 std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, Loader& loader,
                                        const std::function<bool()>& should_stop) {
-  std::vector<double> sums(count_totals(config.heads), 0.0);
+  std::vector<double> sums(count_totals(config.graph, config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
     if (should_stop && should_stop()) return std::nullopt;

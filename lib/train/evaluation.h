@@ -38,8 +38,8 @@ struct Measures {
   };
   static constexpr double kStatedAccuracy = 0.005;
 
-  /// "loss" (the weighted sum if there are several heads), then the entries of RunConfig::total_names that
-  /// are numbers.
+  /// "loss" (the weighted sum if there are several heads, plus the penalties of regularizers), then the
+  /// entries of RunConfig::total_names that are numbers.
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::pair<std::string, Json>> tables;  // metrics that are arrays
   std::vector<std::pair<std::string, Json>> curves;  // Metric::curve() of the metrics that have one

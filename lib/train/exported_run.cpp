@@ -26,16 +26,6 @@ ExportedScale exported_scale(const TargetScale& scale, bool are_logits) {
   return {scale.scale(), scale.offset()};
 }
 
-/// Returns how many indices, from 0, are valid for an input: the smallest limit of the layers that read it;
-/// nullopt if the input does not take indices.
-std::optional<int64_t> indices_of(const Graph& graph, int input) {
-  std::optional<int64_t> fewest;
-  for (const GraphNode& node : graph.nodes)
-    if (node.layer && !node.inputs.empty() && node.inputs[0].node == input)
-      if (const auto indices = node.layer->indices()) fewest = std::min(fewest.value_or(*indices), *indices);
-  return fewest;
-}
-
 /// The probes as a batch of the model's inputs.
 class ProbeBatch : public Batch {
  public:
@@ -65,7 +55,8 @@ class ProbeBatch : public Batch {
 std::vector<float> draw_probe(const Graph& graph, size_t input) {
   const TensorSpec& spec = graph.spec({graph.inputs[input]});
   const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"
-  const auto indices = indices_of(graph, graph.inputs[input]);
+  const GraphNode* const reader = graph.reader_of_indices(graph.inputs[input]);
+  const auto indices = reader ? reader->layer->indices() : std::nullopt;
   std::vector<float> values(static_cast<size_t>(kProbes * spec.shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) {
     const float drawn = uniform01(draw(input, i).v[0]);

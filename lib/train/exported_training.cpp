@@ -105,7 +105,7 @@ std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
   const RunConfig& config = run.config;
   if (!config.has_training()) return "the model was not trained by dtrain";
   if (!config.train.groups.empty()) return "train.groups sets different options for some weights";
-  if (!state.slots_since.empty()) return "the optimizer state of some weights is younger than the run";
+  if (!state.slots_since.empty()) return "the optimizer state of some weights began later than the run";
   for (const OptimizerSlot& slot : run.checkpoint.content().slots)
     if (slot.name == "unaveraged") return "the file's weights are averages";
   return !keras_outputs(config).is_null() ? "" : "Keras averages this loss differently, or does not have it";

@@ -38,7 +38,7 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     std::string advice;
     if (const auto number = static_cast<int64_t>(*wrong); consumer.is_unit_a_class && number > 0)
       advice = fmt::format(
-          "; class {} takes an output of at least {} units, and it has {} (`units: auto`: one for each "
+          "; class {} needs an output of at least {} units, but it has {} (`units: auto`: one for each "
           "class)",
           number, number + 1, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
@@ -51,14 +51,9 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
 
 /// Returns the layer that takes this input as indices with the smallest limit; nullopt if no layer does.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
-  std::optional<Consumer> consumer;
-  for (const GraphNode& node : graph.nodes) {
-    const std::optional<int64_t> indices = node.layer ? node.layer->indices() : std::nullopt;
-    if (!indices || node.inputs[0] != ValueRef{input}) continue;
-    const auto most = static_cast<double>(*indices - 1);
-    if (!consumer || most < consumer->bounds.most) consumer = Consumer{node.name, {0, most}};
-  }
-  return consumer;
+  const GraphNode* const reader = graph.reader_of_indices(input);
+  if (!reader) return std::nullopt;
+  return Consumer{reader->name, {0, static_cast<double>(*reader->layer->indices() - 1)}};
 }
 
 /// Returns the consumer of a column; nullopt if it accepts any value.

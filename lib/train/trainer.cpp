@@ -51,7 +51,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     observer_.on_warning(advice);
   for (const std::string& warning : engine_->memory().training_plan(config_.train.batch_size).warnings())
     observer_.on_warning(warning);
-  state_.sums.assign(count_totals(config_.heads), 0.0);
+  state_.sums.assign(count_totals(config_.graph, config_.heads), 0.0);
   state_.data = data_;
   take_callbacks({});
 }

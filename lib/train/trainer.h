@@ -76,7 +76,7 @@ class Trainer {
   /// Waits for running steps, except the last `most_pending`.
   void finish_steps(int most_pending);
   void finish_step();
-  /// What the schedule and the callbacks decided at the end of an epoch.
+  /// Decisions of the schedule and the callbacks at the end of an epoch.
   struct EpochDecisions {
     Json schedule;  // the schedule's state
     std::vector<TrainingState::OfCallback> callbacks;

@@ -98,10 +98,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     engine_->state().set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
-    state_.sums.assign(count_totals(config_.heads), 0.0);  // the saved ones may belong to other metrics
-  if (state_.sums.size() != count_totals(config_.heads))
+    state_.sums.assign(count_totals(config_.graph, config_.heads),
+                       0.0);  // the saved ones may belong to other metrics
+  if (state_.sums.size() != count_totals(config_.graph, config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
-                                count_totals(config_.heads), state_.sums.size()));
+                                count_totals(config_.graph, config_.heads), state_.sums.size()));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)
       observer_.on_warning(

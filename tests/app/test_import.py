@@ -235,8 +235,8 @@ class Training(Import):
         config["compile_config"]["optimizer"]["config"]["momentum"] = 0.5  # the file has no momentum arrays
         report = self.json("import", self.rewrite(config_json=config), "--output", "imported", "--with-optimizer")
         self.assertEqual(report["left_out"],
-                         ["the metric mine: dtrain has none of this name",
-                          "the metric SpecificityAtSensitivity: dtrain has none of this name",
+                         ["the metric mine: dtrain has no metric of this name",
+                          "the metric SpecificityAtSensitivity: dtrain has no metric of this name",
                           "the optimizer's state: its 2 arrays do not match sgd for 2 weights"])
         self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
 
@@ -354,10 +354,10 @@ class Refusals(Import):
     def test_unsupported_options_are_errors_if_they_change_the_model_else_omitted(self):
         config = self.config()
         dense = config["config"]["layers"][1]["config"]
-        dense["kernel_regularizer"] = {"class_name": "L2", "config": {"l2": 0.01}}
+        dense["activity_regularizer"] = {"class_name": "L2", "config": {"l2": 0.01}}
         self.rewrite(config_json=config)
         self.assertEqual(self.json("import", "model.keras", "--output", "regular")["left_out"][-1],
-                         "dense: kernel_regularizer: L2")
+                         "dense: activity_regularizer: L2")
         dense["groups"] = 2
         self.assertIn("dense (Dense): has groups: 2", self.refused(self.rewrite(config_json=config)))
 

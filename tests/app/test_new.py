@@ -285,7 +285,7 @@ kind      categories        0         2  target: 2 classes
 
     def test_files_that_are_not_tables_are_errors(self):
         for name, content, message in (
-                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of images, found a configuration"),
+                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file, a text file (.txt), or a folder of images or texts, found a configuration"),
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),

@@ -97,7 +97,7 @@ class NewColumns(NewCase):
     def test_a_feature_that_determines_the_target_is_reported(self):
         found = self.columns("age,city,country", lambda i: (i * 7 % 59, f"city {i % 9}", "ABC"[i % 9 // 3]), rows=90)
         self.assertEqual(found["city"], "categories: 9 features of 0 and 1")
-        self.assert_warns("'city' alone determines the target, 'country': each value goes with a single value of the target")
+        self.assert_warns("'city' alone determines the target, 'country': each value corresponds to a single value of the target")
         found = self.columns("age,country,city", lambda i: (i * 7 % 59, "ABC"[i % 9 // 3], f"city {i % 9}"), rows=90)
         self.assert_warns("the target, 'city', alone determines 'country'")
         self.columns("age,logarithm,price", lambda i: (i * 7 % 13, (i * 11 % 53) ** 0.3, i * 11 % 53))

@@ -36,6 +36,23 @@ class NewRawTables(NewCase):
         config, found = self.made(self.table("2026-02-03,5,a", lambda i: (f"2026-0{i % 9 + 1}-03", i * 7 % 59, "ab"[i % 3 > 0])))
         self.assertIn("dates: {0: [month, weekday, days]}", config)
 
+    def test_rows_in_time_become_windows(self):
+        hour = lambda i: f"2026-03-{i // 24 + 1:02} {i % 24:02}:00"
+        row = lambda i: (hour(i // 2), "ab"[i % 2], f"{i * 7 % 59}.5", f"{(i // 2) % 24 + i % 2 * 30}.25")
+        config, found = self.made(self.table("when,site,heat,load", row, rows=400))
+        self.assertIn("windows: {length: 25, horizon: 12, by: site, time: when}", config)
+        self.assertEqual((found["when"], found["heat"], found["load"]), ("date: time of the rows", "number: feature", "number: target: a number"))
+        self.assertTrue(found["site"].endswith("name of one of 2 time series"))
+        self.assertIn("The rows are 2 series ('site') in time, one row every hour.", " ".join(self.output["notes"]))
+        # One series, without other columns.
+        config, found = self.made(self.table("day,load", lambda i: (f"2026-{i // 28 + 1:02}-{i % 28 + 1:02}", f"{i * 7 % 59}.5"), rows=100))
+        self.assertIn("windows: {length: 12, horizon: 6, time: day}", config)
+        # Classes, uneven times and few rows are for other networks.
+        for text in (self.table("when,heat,kind", lambda i: (hour(i), i * 7 % 59, "ab"[i % 3 > 0]), rows=200),
+                     self.table("when,heat,load", lambda i: (hour(i * i % 541), i * 7 % 59, f"{i * 11 % 97}.5"), rows=100),
+                     self.table("when,heat,load", lambda i: (hour(i), i * 7 % 59, f"{i * 11 % 97}.5"), rows=60)):
+            self.assertNotIn("windows", self.made(text)[0])
+
     def test_amounts_become_numbers(self):
         config, found = self.made(self.table("rate,size,price", lambda i: (
             f"{i % 9}.{i % 7}%", i * 7 % 59, f'"${i * 13 % 60},{i * 37 % 900 + 100}"')))

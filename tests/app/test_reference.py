@@ -42,6 +42,8 @@ PLACES = {
     "Callbacks": lambda example: {"callback": braced(example)},
     "Activations": lambda example: {"layer": f"dense: {{units: 10, activation: {braced(example)}}}"},
     "Initializers": lambda example: {"layer": f"dense: {{units: 10, kernel_initializer: {braced(example)}}}"},
+    "Regularizers": lambda example: {"layer": f"dense: {{units: 10, kernel_regularizer: {braced(example)}}}"},
+    "Constraints": lambda example: {"layer": f"dense: {{units: 10, kernel_constraint: {braced(example)}}}"},
 }
 # Every layer accepts one of these inputs, or two of them.
 INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "{shape: [5], dtype: int32}"]

@@ -146,7 +146,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", after=STEPS_PER_EPOCH * 3)
         self.dtrain("report", "run", "--output", "killed.html")
         killed = self.only_run("killed.html")
-        self.assertEqual((killed["state"], killed["how"], killed["time"]), ("stopped", "killed, or its machine went down", None))
+        self.assertEqual((killed["state"], killed["how"], killed["time"]), ("stopped", "killed, or the machine stopped", None))
         self.dtrain("resume", "run", "--epochs", 6)
         run = self.only_run()
         self.assertEqual((run["state"], run["series"]["loss"]["epochs"]), ("finished", [1, 2, 3, 4, 5, 6]))

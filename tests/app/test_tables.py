@@ -196,7 +196,7 @@ class Tables(Case):
         self.assertIn(warning, self.dtrain("check", "config.yaml").err)
         self.assertEqual(self.dtrain("fit", "config.yaml", "--output", "run").err.count(warning), 1)
         self.write("config.yaml", CONFIG.replace("units: 3", "units: 2"))
-        self.assertIn("; class 2 takes an output of at least 3 units", self.dtrain("fit", "config.yaml", "--output", "two", expect=2).err)
+        self.assertIn("; class 2 needs an output of at least 3 units", self.dtrain("fit", "config.yaml", "--output", "two", expect=2).err)
         self.write("config.yaml", CONFIG)
         self.assertNotIn("classes (", self.dtrain("check", "config.yaml").err)
         self.table("flowers.csv", [dict(row, species="iris") for row in self.rows], list(self.rows[0]))

@@ -164,7 +164,7 @@ TEST_CASE("a configuration is merged into its base") {
   CHECK(place({"model", "inputs", "x"}) == file + ":2:21");
   CHECK(place({"train", "optimizer", "adam", "epsilon"}) == folder / "base/deep.yaml:3:48");
 
-  // A named file replaces the base's value; null removes it.
+  // The path of a file as a value replaces the base's value; null removes it.
   folder.write("n.yaml", "layers: [dense]\n");
   const Loaded other = load(folder.write("c.yaml", "base: base/a.yaml\nmodel: n.yaml\ntrain:\n"));
   CHECK(equal(other.node, yaml("{seed: 2, model: {layers: [dense]}, train: null}")));

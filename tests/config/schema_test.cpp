@@ -103,6 +103,36 @@ TEST_CASE("an object with errors only in details can still be used") {
   CHECK_THROWS_AS(Schema<TestConv>("").details({"nothing"}), std::logic_error);
 }
 
+TEST_CASE("the fields of a part have a prefix, are details, and are left out if they are null") {
+  struct Part {
+    int64_t size = 1;
+    std::optional<double> limit;
+  };
+  struct Whole {
+    int64_t units = 0;
+    Part kernel;
+  };
+  const auto schema = Schema<Whole>("a test")
+                          .required("units", &Whole::units, "units")
+                          .part("kernel_", &Whole::kernel,
+                                Schema<Part>("a part")
+                                    .optional("size", &Part::size, "size", at_least<int64_t>(1))
+                                    .optional("limit", &Part::limit, "limit"))
+                          .details({});
+  const auto reading = [&](std::string_view text, Whole& out) {
+    Diagnostics diagnostics;
+    return schema.read(yaml(text), "whole", out, diagnostics);
+  };
+  Whole out;
+  CHECK(reading("{units: 3, kernel_size: 2, kernel_limit: 0.5}", out) == Reading::good);
+  CHECK(out.kernel.size == 2);
+  CHECK(out.kernel.limit == 0.5);
+  CHECK(schema.write(out).to_yaml() == "units: 3\nkernel_size: 2\nkernel_limit: 0.5\n");
+  CHECK(schema.write(Whole{}).to_yaml() == "units: 0\nkernel_size: 1\n");
+  CHECK(reading("{units: 3, kernel_size: 0}", out) == Reading::in_details);
+  CHECK(reading("{units: x}", out) == Reading::wrong);
+}
+
 TEST_CASE("rules run only if all fields are valid") {
   CHECK(errors<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");

@@ -96,7 +96,7 @@ TEST_CASE("samples of several archives are numbered in order and read in any ord
   CHECK(data->identity().files.size() == 2);
   CHECK(firsts(*open(folder, "files: '*-0[01].tar'")) == std::vector<double>{10, 20, 30});
   CHECK(firsts(*open(folder, "files: 'a-{01,00}.tar'")) == std::vector<double>{30, 10, 20});
-  // For prediction: one archive, regardless of its classes.
+  // Prediction reads one archive, regardless of its classes.
   const DatasetSpec spec = parse(folder, "train: {webdataset: 'a-*.tar'}");
   CHECK(open_inputs(given(folder / "a-00.tar"), spec, kInput, {})->size() == 2);
 }

@@ -1,4 +1,4 @@
-// Which memory limit applies, read from directory trees that imitate /proc and /sys.
+// The memory limit that applies, read from directory trees that imitate /proc and /sys.
 #include <map>
 #include <string>
 

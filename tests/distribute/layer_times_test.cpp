@@ -99,7 +99,7 @@ layers:
   const Seconds seconds = measure(graph, 32, 0.1);
   const auto of = [&](const std::string& name) { return seconds[node_named(graph, name)]; };
   CHECK(of("second") == of("third"));
-  CHECK(of("first") != of("second"));  // its input needs no gradient
+  CHECK(of("first") != of("second"));  // the input of `first` needs no gradient
   CHECK(of("other") != of("second"));
 }
 

@@ -66,7 +66,7 @@ model:
     - activation: {hard_sigmoid: {slope: 0.2}}
     - global_average_pooling2d: {keepdims: false}
     - dropout: {rate: 0.25}
-    - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}
+    - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}, kernel_regularizer: {l1_l2: {l1: 0.001, l2: 0.01}}, kernel_constraint: {max_norm: {max_value: 3, axis: 0}}, bias_constraint: non_neg}
     - reshape: [2, 3]
     - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
     - spatial_dropout1d: {rate: 0.25}
@@ -104,6 +104,9 @@ model:
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
+    - position_embedding: {sequence_length: 4}
+    - sinusoidal_position_encoding: {max_wavelength: 100}
+    - multi_head_attention: {num_heads: 2, key_dim: 2, num_key_value_heads: 1, causal: true, dropout: 0.1, rotary: {base: 100}}
     - flatten: {name: flat}
     - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
     - multiply: {name: product, inputs: [flat, numbers]}
@@ -502,7 +505,8 @@ ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noi
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
                 "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
-SEQUENCE_LAYERS = ["conv1d", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
+SEQUENCE_LAYERS = ["conv1d", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d",
+                   "multi_head_attention", "position_embedding", "sinusoidal_position_encoding"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
@@ -570,6 +574,10 @@ def generate(draw, schema):
             options["units"] = draw.choice([1, 2, 5, 16, 33])
         if name in ("lstm", "gru", "simple_rnn"):
             options |= {"units": draw.choice([1, 2, 5, 16]), "return_sequences": True, "return_state": False}
+        if name == "multi_head_attention":
+            options |= {"num_heads": draw.choice([1, 2, 4]), "key_dim": draw.choice([2, 8]), "num_key_value_heads": draw.choice([None, 1])}
+        if name == "position_embedding":
+            options["sequence_length"] = 64
         if draw.random() < 0.1:
             options["trainable"] = False
         if draw.random() < 0.1:

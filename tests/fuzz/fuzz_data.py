@@ -31,7 +31,7 @@ LOSS_FAILS = ("the loss is ", "are not finite")  # valid but extreme numbers may
 
 CONFIG = """\
 seed: 1
-model: {{inputs: {{x: {shape}}}, layers: [{{flatten: {{}}}}, {{dense: {{units: {units}}}}}]}}
+model: {{inputs: {{x: {shape}}}, layers: [{before}{{flatten: {{}}}}, {{dense: {{units: {units}}}}}]}}
 dataset: {{train: {{{reader}}}{more}}}
 strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: {loss}, optimizer: {{sgd: {{learning_rate: 1.0e-6}}}}}}
@@ -146,9 +146,9 @@ def with_sums(data):
 class Format:
     """Files by name, the mutated one first, and the configuration that reads them. `mend` repairs the mutated file."""
 
-    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", text=False, mend=bytes):
+    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", before="", text=False, mend=bytes):
         self.name, self.files, self.text, self.mend = name, files, text, mend
-        self.config = CONFIG.format(shape=shape, units=units, loss=loss, reader=reader, more=more)
+        self.config = CONFIG.format(shape=shape, units=units, loss=loss, reader=reader, more=more, before=before)
         self.target = next(iter(files))
 
 
@@ -162,6 +162,9 @@ def formats(program, folder):
     unpack = lambda text: zlib.decompress(base64.b85decode(text))
     squares = dict(units=3, loss=SQUARES)
     pictures = dict(shape="[3, 4, 3]")
+    tokens = dict(shape="{shape: [3], dtype: int32}", before="{embedding: {input_dim: 300, output_dim: 2}}, ", text=True)
+    prose = "".join(f"It's good, row {i % 7}; caf\u00e9.\n" for i in range(40)).encode()
+    reviews = b"review,label\n" + b"".join(b'"%s",%d\n' % (line, i % 3) for i, line in enumerate(prose.splitlines()))
     npy_y = npy("|u1", "(40,)", labels)
     all_ = [
         Format("csv", {"a.csv": plain}, "csv: {file: a.csv, target: -1}", text=True),
@@ -174,7 +177,21 @@ def formats(program, folder):
         Format("csv of blanks", {"a.csv": blanks},
                "csv: {file: a.csv, target: label, header: true, delimiter: whitespace, comment: '#', dates: {day: [days]}, "
                "amounts: price, indicators: true, fill: 0}", text=True),
+        Format("csv of time series", {"a.csv": b"day,site,load\n" + b"".join(
+                   b"2026-01-%02d,%s,%d\n" % (i // 2 + 1, b"ab"[i % 2:i % 2 + 1], i * 7 % 11) for i in range(40))},
+               "csv: {file: a.csv, target: load, header: true}, windows: {length: 3, horizon: 2, by: site, time: day}",
+               more=", validation: {split: {of: train, fraction: 0.2}}", shape="[3, 1]", units=2, loss=SQUARES, text=True),
+        Format("npy of time series", {"t.npy": npy("<f4", "(40,)", floats[:160]), "x.npy": npy("<f4", "(40, 3)", floats), "y.npy": npy_y},
+               "npy: {input: x.npy, target: y.npy}, windows: {length: 2, horizon: 3, time: t.npy}", shape="[2, 3]",
+               loss=SQUARES),
         Format("csv.gz", {"a.csv.gz": gzip.compress(plain, mtime=0)}, "csv: {file: a.csv.gz, target: -1}"),
+        Format("csv of text", {"a.csv": reviews},
+               "csv: {file: a.csv, target: label, header: true, text: {review: {tokens: words, vocabulary: 9}}}", **tokens),
+        Format("csv of bpe", {"a.csv": reviews},
+               "csv: {file: a.csv, target: label, header: true, text: {review: {tokens: bpe, vocabulary: 280}}}", **tokens),
+        Format("text of words", {"a.txt": prose}, "text: {file: a.txt, sequence_length: 3, tokens: words, vocabulary: 9}",
+               more=", validation: {split: {of: train, fraction: 0.2}}", text=True, **squares),
+        Format("text of bytes", {"a.txt": prose}, "text: {file: a.txt, sequence_length: 3, stride: 2}", text=True, **squares),
         Format("npy", {"x.npy": npy("<f4", "(40, 3)", floats), "y.npy": npy_y}, "npy: {input: x.npy, target: y.npy}"),
         Format("npy, large integers", {"x.npy": npy("<i8", "(40, 3)", struct.pack("<120q", *bytes_)), "y.npy": npy_y},
                "npy: {input: x.npy, target: y.npy}"),

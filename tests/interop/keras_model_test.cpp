@@ -369,6 +369,13 @@ TEST_CASE("layers have Keras's form") {
         R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"
         R"("kernel_initializer": {"class_name": "RandomNormal", "config": {"mean": 0, "stddev": 0.5}}, )"
         R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(
+      config("embedding: {input_dim: 3, output_dim: 2, embeddings_regularizer: {l1_l2: {l1: 0.5}}, "
+             "embeddings_constraint: {max_norm: {axis: 1}}}") ==
+      R"(Embedding {"input_dim": 3, "output_dim": 2, )"
+      R"("embeddings_initializer": {"class_name": "RandomUniform", "config": {"minval": -0.05, "maxval": 0.05}}, )"
+      R"("embeddings_regularizer": {"class_name": "L1L2", "config": {"l1": 0.5, "l2": 0}}, )"
+      R"("embeddings_constraint": {"class_name": "MaxNorm", "config": {"max_value": 2, "axis": 1}}})");
   CHECK(config("activation: leaky_relu") == R"(Activation {"activation": "leaky_relu"})");
   CHECK(config("activation: {leaky_relu: {negative_slope: 0.5}}") == R"(LeakyReLU {"alpha": 0.5})");
   CHECK(config("activation: {relu: {negative_slope: 0}}") == R"(Activation {"activation": "relu"})");
@@ -432,6 +439,14 @@ TEST_CASE("layers have Keras's form") {
         R"("recurrent_initializer": {"class_name": "Orthogonal", "config": {"gain": 1}}, )"
         R"("bias_initializer": {"class_name": "Zeros", "config": {}}, "unit_forget_bias": true, )"
         R"("return_sequences": false, "return_state": false, "go_backwards": false, "dropout": 0.5})");
+  CHECK(
+      config("multi_head_attention: {num_heads: 2, key_dim: 4}") ==
+      R"(MultiHeadAttention {"num_heads": 2, "key_dim": 4, "value_dim": null, "dropout": 0, "use_bias": true, )"
+      R"("kernel_initializer": {"class_name": "GlorotUniform", "config": {}}, )"
+      R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(config("multi_head_attention: {num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true}")
+            .starts_with(
+                R"(GroupQueryAttention {"num_query_heads": 4, "head_dim": 2, "num_key_value_heads": 2, )"));
   CHECK(config("gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}")
             .find(R"("recurrent_activation": "hard_sigmoid_0.2")") != std::string::npos);
   CHECK(config("gru: {units: 3, reset_after: false}").find(R"("reset_after": false)") != std::string::npos);

@@ -146,8 +146,8 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
     {"fn": "other"}}, "accuracy", "mae", {"class_name": "Precision", "config": {"top_k": 2}}])",
                    "3.5.0") ==
         Pair{"[accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",
-             "the metric my_metric: dtrain has none of this name\n"
-             "the metric other: dtrain has none of this name\n"
+             "the metric my_metric: dtrain has no metric of this name\n"
+             "the metric other: dtrain has no metric of this name\n"
              "the metric accuracy: it occurs twice\n"
              "the metric mae: expected a target of float32 3, found one of int32 scalar\n"
              "the metric Precision: dtrain computes it differently for such an output\n"});
@@ -182,9 +182,10 @@ TEST_CASE("Keras's metrics are read by output and as one list for all outputs") 
                        kSgd);
   CHECK(part(training, "weighted_metrics") == "{kind: [mean_absolute_error], size: [mean_absolute_error]}");
   CHECK(part(training, "metrics") == "none");
-  CHECK(training.left_out == std::vector<std::string>{"size: the metric mine: dtrain has none of this name",
-                                                      R"(sample_weight_mode: "temporal")",
-                                                      "the optimizer's state, which the file does not have"});
+  CHECK(training.left_out ==
+        std::vector<std::string>{"size: the metric mine: dtrain has no metric of this name",
+                                 R"(sample_weight_mode: "temporal")",
+                                 "the optimizer's state, which the file does not have"});
 }
 
 TEST_CASE("Keras's optimizers are read, and default options are omitted") {

@@ -65,6 +65,13 @@ TEST_CASE("recurrent layers are one node, with ONNX's order of gates") {
   CHECK(model.initializers[2].floats == std::vector<float>{bias[0], bias[3], bias[1], bias[2], 0, 0, 0, 0});
 }
 
+TEST_CASE("attention is products and a softmax") {
+  CHECK(
+      ops(onnx_of("{inputs: {x: [5, 4]}, layers: [{multi_head_attention: {num_heads: 2, causal: true}}]}")) ==
+      "MatMul Add Reshape MatMul Add Reshape MatMul Add Reshape Transpose Transpose MatMul Mul Add Softmax "
+      "Transpose MatMul Transpose Reshape MatMul Add");
+}
+
 TEST_CASE("calls of one recurrent layer share its weights") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [5, 3], y: [4, 3]}

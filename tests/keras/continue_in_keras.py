@@ -128,7 +128,7 @@ def check_outputs(program, keras, folder, ending):
                      "size: [mean_absolute_error, root_mean_squared_error]", "size: [mean_squared_error]"):
         if expected not in config:
             raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{config}")
-    for expected in ("size: the metric FalsePositives: ", "size: the metric mine: dtrain has none of this name",
+    for expected in ("size: the metric FalsePositives: ", "size: the metric mine: dtrain has no metric of this name",
                      "" if saves_delta else "the delta of Huber, which this version of Keras does not save"):
         if expected not in report:
             raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{report}")

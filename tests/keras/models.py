@@ -122,6 +122,10 @@ def random_graph(seed):
     return RandomGraph(seed).run()
 
 
+# Layers that Keras does not have.
+NOT_IN_KERAS = {"position_embedding", "sinusoidal_position_encoding"}
+
+
 def every_layer():
     """Every kind of layer, every activation as a layer and as an option, and the options that change the computation.
 
@@ -142,7 +146,8 @@ def every_layer():
                                  "moving_variance_initializer": {"constant": 4.0},
                                  "moving_mean_initializer": {"constant": 0.5}}},
         {"conv2d": {"filters": 6, "kernel_size": 3, "dilation_rate": 2, "padding": "same", "use_bias": False,
-                    "activation": "softmax", "kernel_initializer": {"variance_scaling": {"scale": 3.0}}}},
+                    "activation": "softmax", "kernel_initializer": {"variance_scaling": {"scale": 3.0}},
+                    "kernel_regularizer": {"l1_l2": {"l1": 0.1}}, "kernel_constraint": {"max_norm": {"axis": [0, 1, 2]}}}},
         {"depthwise_conv2d": {"kernel_size": 3, "depth_multiplier": 2, "padding": "same", "activation": "tanh",
                               "bias_initializer": "random_normal", "name": "wide"}},
         {"prelu": {"shared_axes": [1, 2], "alpha_initializer": {"constant": 0.2}}},
@@ -232,10 +237,15 @@ def every_layer():
         {"simple_rnn": {"units": 3, "return_sequences": True, "bias_initializer": "random_normal"}},
         {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
         {"gru": {"units": 3, "inputs": "gru", "use_bias": False, "name": "gru_state"}},
+        # Attention.
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "embedded", "causal": True, "dropout": 0.1, "bias_initializer": "random_normal"}},
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "inputs": ["multi_head_attention", "embedded"], "name": "crossed"}},
+        {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "num_key_value_heads": 2, "use_bias": False, "name": "grouped"}},
+        {"flatten": {"name": "attended"}},
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
         {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state"], "name": "states"}},
         # All branches and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "attended", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):

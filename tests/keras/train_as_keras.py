@@ -42,6 +42,15 @@ RECURRENT = {  # layers before the last
 }
 
 
+RULES = {  # layers before the last, with regularizers and constraints
+    "regularizers": "dense: {units: 16, activation: tanh, kernel_regularizer: {l1_l2: {l1: 0.002, l2: 0.01}}, bias_regularizer: {l2: 0.1}}, "
+                    "layer_normalization: {gamma_regularizer: {l1: 0.01}, beta_regularizer: {l2: 0.1}}, ",
+    "constraints": "dense: {units: 16, activation: tanh, kernel_constraint: {max_norm: {max_value: 0.7}}, bias_constraint: non_neg}, "
+                   "dense: {units: 9, activation: tanh, kernel_constraint: {unit_norm: {axis: 1}}}, "
+                   "dense: {units: 9, activation: tanh, kernel_constraint: {min_max_norm: {min_value: 0.5, max_value: 0.8, rate: 0.3}}}, ",
+}
+
+
 def cases(keras):
     """Returns, by name, lines under `train:` and the Keras optimizer (None if this Keras lacks it)."""
     o, s = keras.optimizers, keras.optimizers.schedules
@@ -126,6 +135,10 @@ def main():
         for name, layers in RECURRENT.items():
             checks[name] = {"train": "optimizer: {sgd: {learning_rate: 0.1}}", "optimizer": keras.optimizers.SGD(0.1),
                             "layers": layers, "shape": (9, 4), "epochs": 13}
+        for name, layers in RULES.items():
+            for clip, more in (("", {}), (", clip_norm", {"global_clipnorm": 0.3})):
+                checks[name + clip] = {"train": f"{'clip_norm: 0.3' if clip else ''}\n  optimizer: {{sgd: {{learning_rate: 0.1}}}}",
+                                       "optimizer": keras.optimizers.SGD(0.1, **more), "layers": layers}
         for name, options in checks.items():
             with tempfile.TemporaryDirectory() as folder:
                 difference = check(program, keras, pathlib.Path(folder), **options)

@@ -35,6 +35,22 @@ TEST_CASE("unsuitable shapes are reported at the layer") {
             .starts_with("m.yaml:3:5: error: max_pooling2d 'pool1': "));
 }
 
+TEST_CASE("the axes of a constraint must suit the weight") {
+  const auto error = [](const std::string& axis) {
+    return model_errors(
+        with_layers("  - conv2d: {filters: 1, kernel_size: 3, kernel_constraint: {max_norm: {axis: " + axis +
+                    "}}}\n  - flatten\n"));
+  };
+  CHECK(error("[0, 1, 2]") == "");
+  CHECK(error("[-2, 1]") == "");
+  CHECK(error("4") ==
+        "m.yaml:3:5: error: conv2d 'conv2d': the axis of the constraint of its kernel of [3, 3, 1, 1]: "
+        "expected "
+        "axes from -4 to 3");
+  CHECK(error("[0, 2]").ends_with("expected different axes that follow one another"));
+  CHECK(error("[]").ends_with("expected at least one axis"));
+}
+
 TEST_CASE("after a layer with an error, options are still checked but shapes are not") {
   const std::string errors =
       model_errors(with_layers("  - max_pooling2d: {pool_size: 29}\n"
@@ -330,7 +346,7 @@ TEST_CASE("arrays larger than any memory are errors") {
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with(
                 "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
-  // An embedding's table is not passed to any library.
+  // The table of an embedding has no such limit, because no library reads it.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }

@@ -290,6 +290,39 @@ outputs: [all, "encoder:2"]
   check_round_trip(graph);
 }
 
+TEST_CASE("a transformer of repeated blocks has causal attention") {
+  const Graph graph = graph_from(R"(
+inputs: {tokens: {shape: [16], dtype: int32}}
+blocks:
+  transformer:
+    parameters: {width: 8, heads: 2}
+    layers:
+      - layer_normalization: {}
+      - multi_head_attention: {num_heads: $heads, causal: true, name: attention}
+      - add: {name: middle, inputs: [attention, input]}
+      - layer_normalization: {}
+      - dense: {units: 32, activation: gelu}
+      - dense: {units: $width, name: mlp}
+      - add: {inputs: [mlp, middle]}
+layers:
+  - embedding: {input_dim: 256, output_dim: 8, name: token}
+  - position_embedding: {sequence_length: 16}
+  - transformer: {repeat: 4}
+  - layer_normalization: {}
+  - dense: {units: 256}
+)");
+  CHECK(graph.spec(graph.outputs[0]).shape == Shape{16, 256});
+  size_t attentions = 0;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.kind != "multi_head_attention") continue;
+    ++attentions;
+    REQUIRE(node.parameters.size() == 8);
+    CHECK(node.parameters[0].shape == Shape{8, 2, 4});
+  }
+  CHECK(attentions == 4);
+  check_round_trip(graph);
+}
+
 TEST_CASE("a layer's device is its own or that of the innermost block with a device") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}

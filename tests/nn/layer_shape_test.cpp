@@ -187,6 +187,42 @@ TEST_CASE("recurrent layers have Keras's parameters") {
         "kernel 3x2 glorot_uniform; recurrent_kernel 2x2 orthogonal; ");
 }
 
+TEST_CASE("attention has Keras's parameters") {
+  const std::vector<TensorSpec> sequence = {{"x", {9, 6}}};
+  CHECK(parameters_of("multi_head_attention: {num_heads: 2}", sequence) ==
+        "query/kernel 6x2x3 glorot_uniform; query/bias 2x3 zeros; key/kernel 6x2x3 glorot_uniform; "
+        "key/bias 2x3 zeros; value/kernel 6x2x3 glorot_uniform; value/bias 2x3 zeros; "
+        "attention_output/kernel 2x3x6 glorot_uniform; attention_output/bias 6 zeros; ");
+  CHECK(
+      parameters_of("multi_head_attention: {num_heads: 4, key_dim: 2, value_dim: 5, num_key_value_heads: 2, "
+                    "use_bias: false}",
+                    {{"q", {9, 6}}, {"v", {4, 3}}, {"k", {4, 7}}}) ==
+      "query/kernel 6x4x2 glorot_uniform; key/kernel 7x2x2 glorot_uniform; "
+      "value/kernel 3x2x5 glorot_uniform; attention_output/kernel 4x5x6 glorot_uniform; ");
+  CHECK(shape_of("multi_head_attention: {num_heads: 2}", {9, 6}) == Shape{9, 6});
+  CHECK(parameters_of("position_embedding: {sequence_length: 9}", sequence) ==
+        "embeddings 9x6 glorot_uniform; ");
+}
+
+TEST_CASE("attention reports heads and inputs that do not fit") {
+  const TensorSpec x{"x", {9, 6}};
+  check_error("multi_head_attention: {num_heads: 4}", {x}, "num_heads 4 does not divide the width 6 of 'x'");
+  check_error("multi_head_attention: {num_heads: 3, num_key_value_heads: 2}", {x},
+              "num_key_value_heads 2 does not divide num_heads 3");
+  check_error("multi_head_attention: {num_heads: 2, rotary: {}}", {x},
+              "rotary needs an even key_dim, found 3");
+  check_error("multi_head_attention: {num_heads: 2}", {{"x", {6}}},
+              "expected sequences of [positions, features], found 'x' of 6");
+  check_error("multi_head_attention: {num_heads: 2}", {x, x, x, x}, "found 4 inputs");
+  check_error("multi_head_attention: {num_heads: 2}", {x, {"v", {4, 6}}, {"k", {5, 6}}},
+              "the value 'v' has 4 positions, the key 'k' has 5");
+  check_error("multi_head_attention: {num_heads: 2, dropout: 1}", {x}, "dropout");
+  check_error("multi_head_attention: {num_heads: 2, rotary: {base: 0}}", {x}, "base");
+  check_error("position_embedding: {sequence_length: 8}", {x},
+              "sequence_length 8 is shorter than the input 'x' of 9 positions");
+  check_error("sinusoidal_position_encoding", {{"x", {6}}}, "expected sequences of [positions, features]");
+}
+
 TEST_CASE("recurrent layers report inputs and activations that they do not take") {
   const TensorSpec sequence{"x", {9, 3}}, state{"h", {2}};
   check_error("lstm: {units: 2}", {{"x", {9}}}, "expected sequences of [steps, features], found 'x' of 9");
@@ -271,6 +307,12 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("dense: {units: 1, activation: rleu}", {image},
               "unknown activation 'rleu'; did you mean 'relu'?");
   check_error("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
+  check_error("dense: {units: 1, kernel_regularizer: {l3: 1}}", {image}, "unknown regularizer 'l3'");
+  check_error("dense: {units: 1, kernel_regularizer: {l2: -1}}", {image},
+              "l2's l2: expected a number of at least 0, found '-1'");
+  check_error("dense: {units: 1, bias_constraint: max_nrom}", {image}, "did you mean 'max_norm'?");
+  check_error("dense: {units: 1, bias_constraint: {min_max_norm: {min_value: 2}}}", {image},
+              "expected a min_value of at most the max_value 1, found 2");
   check_error("dropout: {rate: 1}", {image},
               "dropout's rate: expected a number of at least 0 and less than 1");
   for (const char* kind : {"spatial_dropout2d", "gaussian_dropout"})

@@ -55,7 +55,7 @@ DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipp
   };
   CHECK(worth({}, 4, 1e10, 1) == 2.5f);
   CHECK(worth({}, 4, 1e10, 8) == 2.5f / 8);
-  CHECK(worth({}, 0, 0, 1) == 0);
+  CHECK(worth({}, 0, 0, 1) == 1);  // the gradient of the losses is 0, that of penalties is not scaled
   CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // the norm 0.8 becomes 2
   CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // the norm 4 becomes 10, which is clipped to 2
   CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);

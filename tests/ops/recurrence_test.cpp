@@ -41,6 +41,18 @@ struct RecurrenceCase {
   bool has_initial = false, has_factors = false;
 };
 
+/// Returns the mask of a case: the rows in turn have no masked step, masked steps at the end, at the
+/// beginning, in between, and everywhere.
+std::vector<uint8_t> mask_of(const RecurrenceSpec& spec) {
+  std::vector<uint8_t> mask;
+  for (int64_t b = 0; b < spec.batch; ++b)
+    for (int64_t t = 0; t < spec.steps; ++t) {
+      const bool valid[] = {true, t<spec.steps / 2, t> 1, t % 2 == 1, false};
+      mask.push_back(valid[b % 5]);
+    }
+  return mask;
+}
+
 /// The forward call by Keras's formulas. Returns dst, last_state and last_cell.
 Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
   const RecurrenceSpec& s = c.spec;
@@ -51,17 +63,22 @@ Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
                       *const recurrent_kernel = array("recurrent_kernel"),
                       *const factors = array("input_factors"), *const initial_state = array("initial_state"),
                       *const initial_cell = array("initial_cell");
+  const std::vector<uint8_t> mask = mask_of(s);
   Arrays out;
   const auto f = [&](double x) { return activated(s.activation, x); };
   const auto g = [&](double x) { return activated(s.recurrent_activation, x); };
   for (size_t b = 0; b < static_cast<size_t>(s.batch); ++b) {
-    Doubles h(units), cell(units), all;
+    Doubles h(units), cell(units), output(units), all;
     for (size_t j = 0; c.has_initial && j < units; ++j) {
       h[j] = initial_state[b * units + j];
       if (s.has_cell()) cell[j] = initial_cell[b * units + j];
     }
     for (size_t t = 0; t < steps; ++t) {
       const size_t step = s.go_backwards ? steps - 1 - t : t;
+      if (s.masked && !mask[b * steps + step]) {
+        all.insert(all.end(), output.begin(), output.end());
+        continue;
+      }
       const auto input_sum = [&](size_t column) {
         double sum = bias ? bias[column] : 0;
         for (size_t i = 0; i < inputs; ++i)
@@ -99,14 +116,14 @@ Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
           next[j] = z[j] * h[j] + (1 - z[j]) * f(input_sum(column) + inner);
         }
       }
-      h = next;
+      h = output = next;
       all.insert(all.end(), h.begin(), h.end());
     }
     Doubles& dst = out["dst"];
     if (s.return_sequences) {
       dst.insert(dst.end(), all.begin(), all.end());
     } else {
-      dst.insert(dst.end(), h.begin(), h.end());
+      dst.insert(dst.end(), output.begin(), output.end());
     }
     out["last_state"].insert(out["last_state"].end(), h.begin(), h.end());
     if (s.has_cell()) out["last_cell"].insert(out["last_cell"].end(), cell.begin(), cell.end());
@@ -229,6 +246,19 @@ std::vector<RecurrenceCase> recurrence_cases() {
                                             s.activation = {.kind = Activation::silu};
                                           })},
   };
+  for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple})
+    for (const bool sequences : {false, true})
+      for (const bool backwards : {false, true}) {
+        RecurrenceSpec spec = spec_of(kind, 7, 6, 3, 4);
+        spec.masked = true;
+        spec.return_sequences = sequences;
+        spec.go_backwards = backwards;
+        const std::string name = "masked " + std::to_string(static_cast<int>(kind)) +
+                                 (sequences ? ", sequences" : "") + (backwards ? ", backwards" : "");
+        cases.push_back({name, spec, sequences != backwards});
+        spec.reset_after = false;
+        if (kind == Kind::gru) cases.push_back({name + ", reset before", spec, true});
+      }
   // Large enough that the CPU divides the steps into several parts.
   for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple}) {
     RecurrenceSpec large = spec_of(kind, 67, 17, 9, 20);
@@ -270,6 +300,7 @@ class RecurrenceRun {
       } else {
         typed_[name] = device.typed(values);
       }
+    if (spec.masked) mask_ = device.array(mask_of(spec));
     scratch_ = device.memory(operation_->scratch_bytes());
     saved_ = device.memory(operation_->saved_bytes());
   }
@@ -282,6 +313,7 @@ class RecurrenceRun {
                          .recurrent_kernel = get("recurrent_kernel"),
                          .bias = case_.spec.bias ? bias_.data() : nullptr,
                          .input_factors = get("input_factors"),
+                         .mask = case_.spec.masked ? mask_.data() : nullptr,
                          .initial_state = get("initial_state"),
                          .initial_cell = get("initial_cell"),
                          .dst = out["dst"].data(),
@@ -315,6 +347,7 @@ class RecurrenceRun {
                           .kernel = get("kernel"),
                           .recurrent_kernel = get("recurrent_kernel"),
                           .input_factors = get("input_factors"),
+                          .mask = case_.spec.masked ? mask_.data() : nullptr,
                           .diff_dst = diff_out["dst"].data(),
                           .diff_last_state = diff_out["last_state"].data(),
                           .diff_last_cell = case_.spec.has_cell() ? diff_out["last_cell"].data() : nullptr,
@@ -344,6 +377,7 @@ class RecurrenceRun {
   std::unique_ptr<Recurrence> operation_;
   std::map<std::string, TypedArray> typed_;
   Array<float> bias_, scratch_, saved_;
+  Array<uint8_t> mask_;
 };
 
 void check_recurrence(const RecurrenceCase& c, const Device& device) {

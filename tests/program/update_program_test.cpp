@@ -35,13 +35,16 @@ class RecordedReductions final : public ParameterUpdate {
   void run(const AllReduceRowWeights&) override { ++row_weights; }
   void run(const JoinReductions&) override { FAIL("not in a backward pass"); }
   void run(const ReduceScatterGradients&) override { FAIL("not in a backward pass"); }
+  void run(const AddPenaltyGradients&) override { FAIL("not in a backward pass"); }
   void run(const SumSquares&) override { FAIL("not in a backward pass"); }
   void run(const AllReduceSquares&) override { FAIL("not in a backward pass"); }
-  void run(const GatherRowWeights&) override { FAIL("not in a backward pass"); }
+  void run(const AllReduceRowWeightsOnHost&) override { FAIL("not in a backward pass"); }
   void run(const ScaleGradient&) override { FAIL("not in a backward pass"); }
   void run(const FindDirections&) override { FAIL("not in a backward pass"); }
   void run(const AllReduceDirections&) override { FAIL("not in a backward pass"); }
   void run(const UpdateParameters&) override { FAIL("not in a backward pass"); }
+  void run(const SynchronizeReplicas&) override { FAIL("not in a backward pass"); }
+  void run(const ConstrainParameters&) override { FAIL("not in a backward pass"); }
   void run(const SynchronizeDevice&) override { FAIL("not in a backward pass"); }
   void run(const GatherUpdated&) override { FAIL("not in a backward pass"); }
 
@@ -108,8 +111,8 @@ TEST_CASE(
 slot  phase   call                              floats  runs
 ----  ------  ---------------------------  -----------  -------------
    0  reduce  gradients reduce-scatter     [512, 1024)  with the host
+   0  reduce  row weights all-reduce                    with the host
    0  reduce  gradient squares all-reduce  [512, 1000)  with the host
-   0  reduce  row weights gather                        with the host
    0  update  gradient scale                            with the host
    0  update  directions                   [512, 1024)  with the host
    0  reduce  directions all-reduce        [512, 1024)  with the host
@@ -126,6 +129,45 @@ slot  phase   call                 floats  runs
 ----  ------  -----------------  --------  -------------
    0  update  parameters update  [0, 512)  with the host
    0  update  parameters gather            with the host
+)");
+}
+
+TEST_CASE("the gradients of penalties are part of the norm, and need the sum of the row weights first") {
+  UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
+  request.needs_norm = request.has_row_weights = request.has_penalties = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                              floats  runs
+----  ------  ---------------------------  -----------  -------------
+   0  reduce  gradients reduce-scatter     [512, 1024)  with the host
+   0  reduce  row weights all-reduce                    with the host
+   0  update  penalty gradients            [512, 1000)  with the host
+   0  reduce  gradient squares all-reduce  [512, 1000)  with the host
+   0  update  gradient scale                            with the host
+   0  update  parameters update            [512, 1024)  with the host
+)");
+}
+
+TEST_CASE("constraints follow the update of the whole parameters") {
+  UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
+  request.has_constraints = request.updates_common_copy = request.shares_memory = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                           floats  runs
+----  ------  ------------------------  -----------  -------------
+   0  reduce  gradients reduce-scatter  [512, 1024)  with the host
+   0  update  parameters update         [512, 1024)  with the host
+   0  update  device synchronize                     with the host
+   0  update  replicas synchronize                   with the host
+   0  update  parameters constrain      [512, 1000)  with the host
+   0  update  device synchronize                     with the host
+)");
+  request = request_of(GradientReduction::in_backward, {0, 512});
+  request.has_constraints = request.gathers_parameters = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                     floats  runs
+----  ------  --------------------  ---------  -------------
+   0  update  parameters update      [0, 512)  with the host
+   0  update  parameters gather                with the host
+   0  update  parameters constrain  [0, 1000)  with the host
 )");
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("a report shows the state of a run") {
   CHECK(run.epochs() == 3);
   CHECK(run.epochs_configured() == 1000);
   CHECK(run.state() == "stopped");
-  CHECK(run.how() == "killed, or its machine went down");
+  CHECK(run.how() == "killed, or the machine stopped");
   const auto end = [&](const char* how) {
     run.events.push_back(Json::object().set("event", "end").set("how", how));
   };
@@ -105,7 +105,7 @@ TEST_CASE("a report shows the state of a run") {
   CHECK(run.state() == "finished");
   run.events.push_back(Json::object().set("event", "resume"));
   CHECK(run.state() == "stopped");
-  CHECK(run.how() == "killed, or its machine went down");
+  CHECK(run.how() == "killed, or the machine stopped");
   end("stopped at step 5");
   CHECK(run.how() == "stopped at step 5");
   run.running = true;

@@ -1,4 +1,4 @@
-// model.weights: which weights of a file initialize a model.
+// model.weights: the selection of weights of a file that initialize a model.
 #include <algorithm>
 
 #include <doctest/doctest.h>

@@ -247,7 +247,6 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"freeze", "trainable"},
     {"count", "repeat"},
     {"times", "repeat"},
-    {"kernelregularizer", "use_bias", "weight decay is an option of the optimizer"},
     {"weightinitializer", "kernel_initializer"},
     {"init", "kernel_initializer"},
     {"xavier", "glorot_uniform"},

@@ -39,7 +39,7 @@ class ColumnPlan {
   std::optional<Affine> map() const;
   /// Returns the same map in double, whatever precision it needs.
   std::optional<ExactAffine> exact_map() const;
-  /// True if any stage is.
+  /// These return true if any stage is random, or costly.
   bool is_random() const;
   bool is_costly() const;
   /// Returns the most bytes per row that run() needs besides its input and its result.

@@ -1,26 +1,12 @@
 #include "data/columns/column_reading.h"
 
-#include <string>
+#include <string_view>
 
-#include "base/error.h"
+#include "data/enum_json.h"
 
 namespace dtrain {
 
 namespace {
-
-template <class E>
-const std::string& enum_text(E value) {
-  for (const auto& [known, name] : names_of<E>)
-    if (known == value) return name;
-  throw std::logic_error("an enum's value has no name in names_of");
-}
-
-template <class E>
-E enum_from(const Json& json) {
-  for (const auto& [value, name] : names_of<E>)
-    if (name == json.as_string()) return value;
-  throw UserError("'" + json.as_string() + "' is not known");
-}
 
 bool is_true(const Json& json, std::string_view key) {
   const Json* found = json.find(key);

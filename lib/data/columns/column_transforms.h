@@ -34,7 +34,7 @@ struct Codec<TransformSpec> {
 /// Transforms of one input or target.
 struct ColumnTransforms {
   std::vector<const TransformSpec*> chosen;  // in order; pointers into the list passed in
-  TensorSpec stored;  // what readers should provide so that these transforms produce the wanted column
+  TensorSpec stored;                         // input from which these transforms produce the wanted column
 };
 
 /// Chooses from the last transform to the first, so that each transform sees the column as it is after it.

@@ -12,6 +12,11 @@ namespace dtrain {
 
 namespace {
 
+/// Returns the shape of samples with `rows` rows of this shape.
+Shape of_rows(const Shape& row, const std::optional<int64_t>& rows) {
+  return rows ? row.prepended(*rows) : row;
+}
+
 /// Returns the column to request from the reader. Readers that take the shape from the model need it in the
 /// request.
 TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
@@ -64,16 +69,28 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
     for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader));
     for (const WantedColumn& target : targets)
       wanted_targets.push_back({target.name, target.shape.value_or(Shape()), target.dtype});
+    if (split.windows) {
+      request.windows = &*split.windows;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i].shape)
+          wanted_inputs[i] = rows_of_windows(split.windows, {wanted_inputs[i]}, false).front();
+    }
     request.inputs = before_transforms(wanted_inputs, false, spec.transforms);
     request.targets = before_transforms(split.targets_to_read(wanted_targets), true, spec.transforms);
     return split.reader->open(request);
   });
 
+  std::optional<int64_t> length, horizon;
+  if (split.windows) {
+    length = split.windows->length;
+    horizon = split.windows->horizon;
+  }
   SampleForms forms;
   size_t next = 0;
   for (const TensorSpec& input : wanted_inputs)
-    forms.inputs.push_back(
-        transformed(source.columns[next++]->spec(), input, false, spec.transforms, {spec.augment}).shape);
+    forms.inputs.push_back(of_rows(
+        transformed(source.columns[next++]->spec(), input, false, spec.transforms, {spec.augment}).shape,
+        length));
   for (const TensorSpec& target : wanted_targets) {
     if (const InputTarget* same = split.find_input_target(target.name)) {
       const auto of_input = [&](const WantedColumn& input) { return input.name == same->input; };
@@ -87,7 +104,8 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
     AugmentPlan augment;
     if (const auto pixels = split.reader->target_picture())
       augment = {spec.augment, false, AugmentPlan::Target{*pixels, source.columns.front()->spec().shape}};
-    forms.targets.push_back(transformed(column.spec(), target, true, spec.transforms, augment).shape);
+    forms.targets.push_back(
+        of_rows(transformed(column.spec(), target, true, spec.transforms, augment).shape, horizon));
     forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
       return count_classes(column, name_for_of(target), source.facts);
     }));

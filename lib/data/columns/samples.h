@@ -1,4 +1,4 @@
-// Which samples to read, and the keys that all their randomness is drawn from.
+// Samples to read, and the keys from which all their random numbers are drawn.
 #pragma once
 
 #include <cstddef>

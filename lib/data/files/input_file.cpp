@@ -200,4 +200,17 @@ void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what)
                                 bytes, start, got));
 }
 
+std::string read_rest(InputStream& stream) {
+  std::string all;
+  size_t size = 0;
+  for (;;) {
+    if (size == all.size()) all.resize(std::max<size_t>(size_t{1} << 20, 2 * size));
+    const size_t got = stream.read(all.data() + size, all.size() - size);
+    if (got == 0) break;
+    size += got;
+  }
+  all.resize(size);
+  return all;
+}
+
 }  // namespace dtrain

@@ -86,4 +86,7 @@ class InputStream {
   std::unique_ptr<Unpacking> unpacking_;  // null if the file is not compressed
 };
 
+/// Reads the stream to its end.
+std::string read_rest(InputStream& stream);
+
 }  // namespace dtrain

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Comma-separated text.
+/// A table as comma-separated text.
 struct TableText {
   std::string text;
   bool has_header = false;

@@ -22,7 +22,7 @@ namespace {
 }  // namespace
 
 MemoryFile::MemoryFile() : fd_(memfd_create("dtrain", MFD_CLOEXEC)) {
-  if (fd_ < 0) fail("a file in memory could not be made");
+  if (fd_ < 0) fail("a file in memory could not be created");
 }
 
 MemoryFile::MemoryFile(std::string_view text) : MemoryFile() {

@@ -70,7 +70,8 @@ FileListing list_pictures(const std::string& folder) {
   return list;
 }
 
-PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names) {
+PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names,
+                            const std::string& what) {
   PictureClasses list{{folder, {}}, {}, class_names};
   const std::vector<std::string> folders = folders_in(folder);
   if (list.class_names.empty()) list.class_names = folders;
@@ -89,18 +90,18 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     if (slash == std::string::npos && number == numbers.end()) {
       if (is_beside_folders(file)) continue;
       throw UserError(
-          fmt::format("{}: expected images in one folder per class, found this one next to the folders",
-                      path_in(folder, file.path)));
+          fmt::format("{}: expected {} in one folder per class, found this file next to the folders",
+                      path_in(folder, file.path), what));
     }
     ++counts[name];
     list.classes.push_back(number->second);
     list.files.files.push_back(std::move(file));
   }
   if (folders.empty())
-    throw UserError(fmt::format("{}: expected one folder of images per class, found none", folder));
+    throw UserError(fmt::format("{}: expected one folder of {} per class, found none", folder, what));
   for (const std::string& name : folders)
     if (counts[name] == 0)
-      throw UserError(fmt::format("{}: expected images, found an empty folder", path_in(folder, name)));
+      throw UserError(fmt::format("{}: expected {}, found an empty folder", path_in(folder, name), what));
   return list;
 }
 

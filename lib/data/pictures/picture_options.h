@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// What happens if an image cannot be read.
+/// Reaction to an image that cannot be read.
 enum class OnError {
   error,  // the first such image ends the run, as early as possible
   skip,   // the image is left out and counted

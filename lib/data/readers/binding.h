@@ -10,6 +10,7 @@
 
 #include "config/schema.h"
 #include "data/readers/reader.h"
+#include "data/windows/windows_options.h"
 
 namespace dtrain {
 
@@ -92,14 +93,31 @@ struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// Returns the array's name for each input of the request, then for each target. Missing target names are
-  /// an error only if the request has targets.
+  /// Returns the array's name for each input of the request, then for each target, then those of series and
+  /// times. Missing target names are an error only if the request has targets.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
-    if (request.targets.empty()) return all;
-    auto more = Binding<std::string>{target, targets}.resolve(request.targets, "target", "targets", request);
+    if (!request.targets.empty()) {
+      auto more =
+          Binding<std::string>{target, targets}.resolve(request.targets, "target", "targets", request);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    const std::vector<std::string> more = keys(request);
     all.insert(all.end(), more.begin(), more.end());
     return all;
+  }
+  /// Returns the names of the arrays of series and times.
+  static std::vector<std::string> keys(const ReadRequest& request) {
+    std::vector<std::string> all;
+    if (!request.windows) return all;
+    for (const auto* key : {&request.windows->by, &request.windows->time})
+      if (*key) all.push_back(**key);
+    return all;
+  }
+  /// Does what Reader::why_no_windows() does.
+  static std::string why_no_windows(const WindowsOptions& windows) {
+    if (!windows.past_targets) return "";
+    return "past_targets: is for csv; an array of targets is an input, too, if 'input' names it";
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;

@@ -16,9 +16,10 @@
 
 namespace dtrain {
 
-struct TextOptions;  // data/dataset_spec.h
+struct TextOptions;     // data/dataset_spec.h
+struct WindowsOptions;  // data/windows/windows_options.h
 
-/// What files are opened for.
+/// The purpose for which files are opened.
 enum class FileUse {
   split,       // a split of the configuration
   evaluation,  // a labelled file that is not in the configuration; it may have other columns
@@ -37,6 +38,11 @@ struct ReadRequest {
   /// reader finds the facts.
   SourceFacts facts;
   FileUse use = FileUse::split;
+  /// If rows become windows: the columns that sort them, and whether csv inputs include the targets.
+  const WindowsOptions* windows = nullptr;
+  /// For readers with an overlap(): the fraction at the end of the samples that other splits take, from which
+  /// nothing may be learned.
+  double held_out = 0;
 
   /// Returns the path of a file.
   std::string find(const std::string& file_name) const;
@@ -53,9 +59,9 @@ enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Opens one column for each of the request's inputs and targets, in that order, all with the same number
-  /// of rows. Throws UserError for a file that is not in the expected format, with its path, and what was
-  /// expected and found.
+  /// Opens one column for each of the request's inputs and targets, in that order, then those that
+  /// request.windows names with `by` and `time`; all with the same number of rows. Throws UserError for a
+  /// file that is not in the expected format, with its path, and what was expected and found.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
@@ -64,15 +70,25 @@ class Reader {
   /// Returns the files that the reader's files refer to and that are also part of the data, such as the
   /// images that a table lists.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
-  /// Opens a file that is not in the configuration like the reader's own files: one column for each of the
-  /// request's inputs and targets. Returns nullopt if this reader does not support such files.
+  /// Opens a file that is not in the configuration like the reader's own files: with the columns of open().
+  /// Returns nullopt if this reader does not support such files.
   virtual std::optional<SourceColumns> open_other(const std::string& /*path*/, FileFormat /*format*/,
                                                   const TextOptions& /*text*/,
                                                   const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
+  /// Returns why rows of this reader cannot become windows with these options; "" if they can.
+  virtual std::string why_no_windows(const WindowsOptions& windows) const;
   /// Whether the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
+  /// Returns, for samples that are consecutive parts of a whole, such as windows of a text, how many of the
+  /// samples after each one have values in common with it. Splits then take the end of the samples instead of
+  /// a random draw. Returns nullopt for independent samples.
+  virtual std::optional<int64_t> overlap() const { return std::nullopt; }
+  /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
+  virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
+    return std::vector<std::optional<int64_t>>(inputs.size());
+  }
   /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
   /// Whether a sample may have several of the target's classes: the target is 0 or 1 for each of them.
@@ -99,5 +115,6 @@ void add_cifar10(Registry<Reader>& table);
 void add_synthetic(Registry<Reader>& table);
 void add_images(Registry<Reader>& table);
 void add_webdataset(Registry<Reader>& table);
+void add_text(Registry<Reader>& table);
 
 }  // namespace dtrain

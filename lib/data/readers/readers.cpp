@@ -19,6 +19,7 @@ const Registry<Reader>& registry<Reader>() {
     add_synthetic(all);
     add_images(all);
     add_webdataset(all);
+    add_text(all);
     return all;
   }();
   return table;
@@ -42,6 +43,10 @@ std::vector<std::string> Reader::paths(const ReadRequest& request) const {
   std::vector<std::string> all;
   for (const std::string& file : files()) all.push_back(request.find(file));
   return all;
+}
+
+std::string Reader::why_no_windows(const WindowsOptions&) const {
+  return "expected a reader of rows: csv, npy or hdf5";
 }
 
 void ReadRequest::fail(const std::string& message) const {

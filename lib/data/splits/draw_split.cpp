@@ -87,4 +87,19 @@ std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw
   return all;
 }
 
+std::vector<std::vector<int64_t>> cut_splits(int64_t rows, std::span<const Draw> draws, int64_t overlap) {
+  std::vector<std::vector<int64_t>> all(draws.size() + 1);
+  int64_t end = rows;
+  const auto take = [&](std::vector<int64_t>& part, int64_t count) {
+    const int64_t begin = std::max<int64_t>(0, end - count);
+    part.resize(static_cast<size_t>(end - begin));
+    std::iota(part.begin(), part.end(), begin);
+    end = std::max<int64_t>(0, begin - overlap);
+  };
+  for (size_t d = draws.size(); d-- > 0;)
+    take(all[d], std::max<int64_t>(1, rounded(draws[d].fraction * static_cast<double>(rows))));
+  take(all.back(), end);
+  return all;
+}
+
 }  // namespace dtrain

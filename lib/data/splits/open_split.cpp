@@ -15,6 +15,7 @@
 #include "data/readers/reader.h"
 #include "data/splits/split_dataset.h"
 #include "data/splits/split_rows.h"
+#include "data/splits/time_split.h"
 
 namespace dtrain {
 
@@ -72,6 +73,8 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   for (const auto* wanted : {&request.inputs, &request.targets})
     for (const TensorSpec& one : *wanted)
       key.source += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
+  if (request.windows) key.source += request.windows->columns_read();
+  if (request.held_out > 0) key.source += fmt::format("held out {}\n", request.held_out);
   if (key.rows) key.source += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
   for (const std::string& path : source.paths) key.source += path + "\n";
   key.identity = key.source;
@@ -97,17 +100,29 @@ ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>&
   return ConfigNode::mapping(std::move(entries));
 }
 
+/// Returns the options by which an identity recognizes the samples: those of the reader, without file names,
+/// and of windows.
+std::string identifying_options(const SplitSpec& split) {
+  const ConfigNode reader = without_names(split.reader.resolved, split.reader->files());
+  if (!split.windows) return reader.to_yaml();
+  return reader.with("windows", WindowsOptions::schema().write(*split.windows)).to_yaml();
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
-                                          const std::vector<TensorSpec>& inputs,
-                                          const std::vector<TensorSpec>& targets, bool is_training) {
+                                          const std::vector<TensorSpec>& model_inputs,
+                                          const std::vector<TensorSpec>& model_targets, bool is_training) {
+  const std::vector<TensorSpec> inputs = rows_of_windows(split.windows, model_inputs, false);
+  const std::vector<TensorSpec> targets = rows_of_windows(split.windows, model_targets, true);
   ReadRequest request{
       spec.root, split.mark, before_transforms(inputs, false, spec.transforms), {}, spec.facts.source};
   request.targets = before_transforms(split.targets_to_read(targets), true, spec.transforms);
+  request.windows = split.windows ? &*split.windows : nullptr;
+  if (split.reader->overlap()) request.held_out = held_out_fraction(spec, split);
   DataSource source;
   const auto held = at_place(split.mark, [&] {
-    source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
+    source.reader = identifying_options(split);
     source.paths = split.reader->paths(request);
     source.named = split.reader->named_files(request);
     return spec.cache->get(cache_key(spec, split, request, source),
@@ -121,10 +136,13 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     throw UserError(located(
         split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
                                 held->columns.front()->spec().name, source.from, source.to)));
-  if (auto drawn = draw_rows(spec, split, *held, source.from, source.to, inputs.size())) {
+  if (split.windows) {
+    source.windows = at_place(split.windows->mark,
+                              [&] { return windows_of_split(spec, split, *held, source, inputs.size()); });
+  } else if (auto drawn = draw_rows(spec, split, *held, source.from, source.to, inputs.size())) {
     source.rows = std::move(drawn->rows);
     source.drawn = std::move(drawn->words);
-    source.facts.split_seed = drawn->seed;
+    if (drawn->seed) source.facts.split_seed = drawn->seed;
   }
   ColumnPlanner planner(spec, *held, source, split.mark,
                         is_training ? Purpose::training : Purpose::evaluation);
@@ -155,7 +173,8 @@ std::vector<std::string> data_files(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : {"train", "validation", "test"})
     if (const SplitSpec* split = spec.find(name)) {
-      const ReadRequest request{spec.root, split->mark, {}, {}, {}};
+      ReadRequest request{spec.root, split->mark, {}, {}, {}};
+      request.windows = split->windows ? &*split->windows : nullptr;
       if (const auto paths = found_or_none([&] { return split->reader->paths(request); }); !paths.empty()) {
         all.insert(all.end(), paths.begin(), paths.end());
         continue;

@@ -5,6 +5,7 @@
 #include "data/columns/column_plan.h"
 #include "data/columns/mix_plan.h"
 #include "data/dataset.h"
+#include "data/windows/windows.h"
 
 namespace dtrain {
 
@@ -18,34 +19,41 @@ struct DataSource {
   std::vector<int64_t> rows = {};
   std::string drawn = {};
   FileListing named = {};  // the files that the files at `paths` list
+  /// If samples are windows of the rows [from, to); `rows` is empty then. Null: a sample is one row.
+  std::shared_ptr<const Windows> windows = nullptr;
 
-  int64_t row(int64_t sample) const {
-    return rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
+  int64_t size() const {
+    return windows ? windows->size() : rows.empty() ? to - from : static_cast<int64_t>(rows.size());
   }
+  /// Returns the row that identifies a sample.
+  int64_t row(int64_t sample) const {
+    return windows ? windows->row(sample) : rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
+  }
+  /// Returns the rows on which transforms are fitted; empty: all of [from, to).
+  const std::vector<int64_t>& rows_to_fit() const { return windows ? windows->members : rows; }
 };
 
 class SplitDataset final : public Dataset {
  public:
   /// Reads the source's rows of `held` with one plan per column. The columns are those of `held`, or
-  /// `columns` if given, which must have as many rows.
+  /// `columns` if given, which must have as many rows. If samples are windows, plans convert single rows.
   SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source,
                MixPlan mix = {}, Columns columns = {});
 
-  int64_t size() const override {
-    return source_.rows.empty() ? source_.to - source_.from : static_cast<int64_t>(source_.rows.size());
-  }
+  int64_t size() const override { return source_.size(); }
   const std::vector<TensorSpec>& columns() const override { return specs_; }
   void read(const Samples& samples, std::span<const View> dst) const override;
   void read_column(size_t index, const Samples& samples, void* dst) const override;
   std::optional<StoredForm> stored_form(size_t index) const override;
-  void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
+  void read_stored(size_t index, std::span<const int64_t> samples, void* dst) const override;
   DataIdentity identity() const override;
   std::vector<int64_t> rows_in_files() const override;
   DataFacts facts() const override { return source_.facts; }
-  bool has_ids() const override { return held_->names != nullptr; }
-  std::string id_title() const override { return has_ids() ? held_->names->spec().name : "row"; }
-  std::vector<std::string> warnings() const override { return held_->warnings; }
+  bool has_ids() const override;
+  std::string id_title() const override;
+  std::vector<std::string> warnings() const override;
   std::string sample_id(int64_t index) const override;
+  int64_t forecast_steps() const override;
   /// Random columns change in every epoch, so a device has nothing to keep.
   bool on_device() const override { return held_->on_device && !is_random_; }
   bool in_memory() const override { return in_memory_; }
@@ -56,13 +64,18 @@ class SplitDataset final : public Dataset {
  private:
   /// Like read_column(), but without blending samples.
   void read_unmixed(size_t index, const Samples& samples, void* dst) const;
+  /// Returns the number of rows that a sample has in a column.
+  int64_t rows_in(size_t index) const { return source_.windows ? source_.windows->rows_in(index) : 1; }
+  /// Returns the rows of the samples in a column, counted from DataSource::from, in `storage` if samples are
+  /// windows.
+  std::span<const int64_t> rows_of(size_t index, std::span<const int64_t> samples,
+                                   std::vector<int64_t>& storage) const;
   void mix(size_t index, const Samples& samples, float* dst) const;
   /// Returns the address of the source's row DataSource::from if the column is contiguous in memory; else
   /// null.
   const std::byte* data_of(const Column& column) const;
-  /// Returns the samples' rows relative to DataSource::from, in `storage` if they differ from the sample
-  /// numbers.
-  std::span<const int64_t> places_of(std::span<const int64_t> samples, std::vector<int64_t>& storage) const;
+  /// Reads rows in the column's stored form.
+  void read_stored_rows(const Column& column, std::span<const int64_t> rows, void* dst) const;
 
   std::shared_ptr<const CachedColumns> held_;
   Columns columns_;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/opening.h"
+#include "data/readers/reader.h"
 #include "data/splits/draw_split.h"
 #include "data/stages/number_at.h"
 
@@ -21,12 +22,6 @@ uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
         split && split->drawn && split->drawn->of == of && split->drawn->seed)
       return static_cast<uint64_t>(*split->drawn->seed);
   return spec.facts.split_seed.value_or(spec.seed);
-}
-
-std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
-  for (const char* name : kSplitNames)
-    if (spec.find(name) == &split) return name;
-  return "";
 }
 
 /// Returns the class of each row in [from, to).
@@ -53,14 +48,30 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
   return labels;
 }
 
+/// Returns the name of the split whose samples are divided.
+std::string source_of(const DatasetSpec& spec, const SplitSpec& split) {
+  return split.drawn ? split.drawn->of : spec.name_of(split);
+}
+
 }  // namespace
+
+double held_out_fraction(const DatasetSpec& spec, const SplitSpec& split) {
+  const std::string of = source_of(spec, split);
+  double sum = 0;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* other = spec.find(name); other && other->drawn && other->drawn->of == of)
+      sum += other->drawn->fraction;
+  return sum;
+}
 
 std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& split, const CachedColumns& held,
                                    int64_t from, int64_t to, size_t inputs) {
-  const std::string of = split.drawn ? split.drawn->of : name_of_split(spec, split);
+  const std::string of = source_of(spec, split);
+  const std::optional<int64_t> overlap = split.reader->overlap();
   std::vector<Draw> draws;
   std::vector<double> labels;
-  DrawnRows drawn{{}, "", seed_of_draws(spec, of)};
+  DrawnRows drawn;
+  if (!overlap) drawn.seed = seed_of_draws(spec, of);
   size_t mine = 0;
   bool found = false;
   for (const char* name : kSplitNames) {
@@ -80,8 +91,11 @@ std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& spl
   if (draws.empty()) return std::nullopt;
   if (!found) mine = draws.size();
   drawn.words =
-      fmt::format("{} of '{}' by seed {}: {}", found ? "drawn" : "left", of, drawn.seed, drawn.words);
-  drawn.rows = std::move(draw_splits(to - from, draws, drawn.seed)[mine]);
+      overlap
+          ? fmt::format("{} of '{}' by position: {}", found ? "at the end" : "left", of, drawn.words)
+          : fmt::format("{} of '{}' by seed {}: {}", found ? "drawn" : "left", of, *drawn.seed, drawn.words);
+  drawn.rows = std::move(
+      (overlap ? cut_splits(to - from, draws, *overlap) : draw_splits(to - from, draws, *drawn.seed))[mine]);
   if (drawn.rows.empty())
     throw UserError(
         located(split.mark, fmt::format("split: none of the {} samples is {}", to - from, drawn.words)));

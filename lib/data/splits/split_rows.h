@@ -1,4 +1,4 @@
-// Determines the rows of splits that are drawn from one another.
+// Determines the rows of splits that are taken from one another.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,14 @@
 namespace dtrain {
 
 struct DrawnRows {
-  std::vector<int64_t> rows;  // rows of the source, ascending
-  std::string words;          // how they were drawn
-  uint64_t seed = 0;
+  std::vector<int64_t> rows;          // rows of the source, ascending
+  std::string words;                  // how they were drawn
+  std::optional<uint64_t> seed = {};  // unset if nothing was random
 };
+
+/// Returns the sum of the fractions that other splits take from the split that `split` reads or is drawn
+/// from.
+double held_out_fraction(const DatasetSpec& spec, const SplitSpec& split);
 
 /// Returns the rows of `split` if it is drawn from another split's rows [from, to), or if other splits are
 /// drawn from it and it keeps the rest. Returns nullopt if there are no such draws. The labels of the first

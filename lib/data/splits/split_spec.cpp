@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
+constexpr std::array<std::string_view, 2> kSplitKeys{"rows", "windows"};
 constexpr const char* kInputTarget = "the target is this input, as it is after the transforms";
 constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
 
@@ -22,6 +22,20 @@ bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics
     return report_unexpected(node, "rows", "[from, to) with 0 <= from < to", diagnostics);
   out.rows = std::move(rows);
   return true;
+}
+
+/// Reads `windows`, and reports a reader or targets that windows do not support.
+void parse_windows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
+  WindowsOptions windows;
+  if (!WindowsOptions::schema().parse(node, "windows", windows, diagnostics)) return;
+  windows.mark = node.mark();
+  if (!out.input_targets.empty())
+    diagnostics.error(
+        out.input_targets.front().mark,
+        "target: with 'windows', targets are rows after the inputs, so a target cannot be an input");
+  if (const std::string why = out.reader ? out.reader->why_no_windows(windows) : ""; !why.empty())
+    diagnostics.error(node, "windows: " + why);
+  out.windows = std::move(windows);
 }
 
 /// Returns the input named by `{input: NAME}`; null for anything else.
@@ -110,12 +124,15 @@ Json with_input_target(const Json& fields) {
   return more;
 }
 
-/// Adds the keys that all splits have: rows, and targets that are inputs.
+/// Adds the keys that all splits have: rows, windows, and targets that are inputs.
 Json with_common_keys(const Json& readers) {
   Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
   rows.set("maxItems", 2).set("description", "only the samples [from, to)");
-  return with_fields(with_option_fields(readers, with_input_target),
-                     [&](const Json& reader) { return Json(reader).set("rows", rows); });
+  const Json windows =
+      SchemaDefinitions::define("windows", [] { return WindowsOptions::schema().json_schema(); });
+  return with_fields(with_option_fields(readers, with_input_target), [&](const Json& reader) {
+    return Json(reader).set("rows", rows).set("windows", windows);
+  });
 }
 
 }  // namespace
@@ -166,14 +183,16 @@ bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, Spli
   if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
   const ConfigNode reader = node.is_mapping() ? node.without(kSplitKeys) : node;
   out.reader = registry<Reader>().parse(without_input_targets(reader, out), diagnostics);
+  if (const ConfigNode* windows = node.find("windows")) parse_windows(*windows, out, diagnostics);
   return diagnostics.count() == before;
 }
 
 ConfigNode Codec<SplitSpec>::write(const SplitSpec& split) {
   if (split.drawn)
     return ConfigNode::mapping({ConfigNode::entry("split", DrawnSplit::schema().write(*split.drawn))});
-  const ConfigNode reader = split.input_targets.empty() ? split.reader.resolved : with_input_targets(split);
-  return split.rows ? reader.with("rows", Codec<std::vector<int64_t>>::write(*split.rows)) : reader;
+  ConfigNode all = split.input_targets.empty() ? split.reader.resolved : with_input_targets(split);
+  if (split.rows) all = all.with("rows", Codec<std::vector<int64_t>>::write(*split.rows));
+  return split.windows ? all.with("windows", WindowsOptions::schema().write(*split.windows)) : all;
 }
 
 Json Codec<SplitSpec>::schema() {

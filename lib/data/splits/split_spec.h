@@ -7,13 +7,14 @@
 
 #include "base/tensor_spec.h"
 #include "config/registry.h"
+#include "data/windows/windows_options.h"
 
 namespace dtrain {
 
 class Reader;  // readers/reader.h
 
 /// `split: {of: train, fraction: 0.15, stratify: true, seed: 1}`: samples drawn at random from another split,
-/// which keeps the rest.
+/// which keeps the rest. Windows are not drawn at random: each split takes a part of every series in time.
 struct DrawnSplit {
   std::string of;
   double fraction = 0;
@@ -33,6 +34,8 @@ struct InputTarget {
 struct SplitSpec {
   Configured<Reader> reader;                 // for a drawn split: its source split's, set after parsing
   std::optional<std::vector<int64_t>> rows;  // [from, to)
+  /// Makes samples of several rows. For a drawn split: its source split's, set after parsing.
+  std::optional<WindowsOptions> windows;
   Mark mark;
   std::optional<DrawnSplit> drawn;
   std::vector<InputTarget> input_targets;

@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// What one replica stores: ranges of the slot's layout, and their memory.
+/// The part of the state that one replica stores: ranges of the slot's layout, and their memory.
 struct Shard {
   Worker* worker = nullptr;
   Range trained;  // the part of parameters with a gradient, including statistics

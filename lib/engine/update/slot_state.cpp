@@ -108,6 +108,9 @@ UpdateRequest SlotState::update_request(int rank) const {
           .needs_norm = update.needs_norm(),
           .has_row_weights = update.is_weighted(),
           .needs_directions = update.needs_directions(),
+          .has_penalties = update.weight_rules().has_penalties(),
+          .has_constraints = update.weight_rules().has_constraints(),
+          .updates_common_copy = exchange_ == Exchange::shared_memory || exchange_ == Exchange::staged,
           .shares_memory = exchange_ == Exchange::shared_memory,
           .gathers_parameters =
               request_.sharded == ShardLevel::optimizer || request_.sharded == ShardLevel::gradients};
@@ -149,6 +152,14 @@ void SlotState::allocate_slots(Worker& worker) {
 void SlotState::begin(Worker& worker, bool trains) {
   store_->load(worker);
   if (trains) reducer_->begin(worker);
+}
+
+void SlotState::add_penalties(Worker& worker, double* total) {
+  const bool counts = worker.rank() == 0 || reducer_->reduction() != GradientReduction::all_reduce;
+  if (!counts) return;
+  request_.update.weight_rules().add_penalties(worker.ops(), store_->memory_of(worker),
+                                               request_.update.trained(reducer_->share_of(worker.rank())),
+                                               total);
 }
 
 void SlotState::run(const std::vector<Instruction>& instructions, const Worker& worker) {

@@ -75,6 +75,9 @@ class SlotState {
   /// To be called first in a step, an evaluation or a prediction; afterwards the worker has the current
   /// parameters.
   void begin(Worker& worker, bool trains);
+  /// Enqueues the addition of the penalties of regularizers to *total (device memory). Each replica adds a
+  /// different part of them. To be called between begin() and the update.
+  void add_penalties(Worker& worker, double* total);
   void run(const std::vector<Instruction>& instructions, const Worker& worker);
 
   /// Copies part of the last step's gradient as the update used it: of the global batch, and clipped. (LAMB
@@ -91,7 +94,7 @@ class SlotState {
 
   const SlotStateRequest request_;
   const Exchange exchange_;
-  std::vector<std::unique_ptr<Worker>> host_workers_;  // those that update for GPUs
+  std::vector<std::unique_ptr<Worker>> host_workers_;  // CPU workers that update parameters for GPUs
   std::vector<Worker*> updating_;                      // by replica: the worker that updates
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<GradientReducer> reducer_;

@@ -1,27 +1,11 @@
 #include "engine/update/update.h"
 
-#include <algorithm>
-
 #include "ops/math/pairwise.h"
 
 namespace dtrain {
 
-namespace {
-
-/// Returns the slices that begin in `range`, sorted by offset.
-std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Range range) {
-  std::vector<const ParameterSlice*> slices;
-  for (const ParameterSlice& slice : layout.slices())
-    if (slice.offset >= range.begin && slice.offset < range.end) slices.push_back(&slice);
-  std::sort(slices.begin(), slices.end(),
-            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
-  return slices;
-}
-
-}  // namespace
-
 Update::Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options)
-    : layout_(layout), options_(options) {
+    : layout_(layout), weight_rules_(layout), options_(options) {
   if (optimizer) {
     rule_ = optimizer->rule();
     slots_ = optimizer->slots();
@@ -40,7 +24,7 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
 /// Adjacent parameters with the same options form one group, so that a model without groups is updated by one
 /// call.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
-  for (const ParameterSlice* slice : slices_in(layout_, {0, layout_.trained()})) {
+  for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
     const auto since = slots_since.find(slice->path());
     const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
@@ -58,7 +42,7 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
 
 /// Adjacent statistics with the same momentum are updated by one call; gaps between slices contain zeros.
 void Update::add_statistics() {
-  for (const ParameterSlice* slice : slices_in(layout_, {layout_.trained(), layout_.with_gradient()})) {
+  for (const ParameterSlice* slice : layout_.by_offset({layout_.trained(), layout_.with_gradient()})) {
     const float momentum = slice->moving_average.value();
     if (statistics_.empty() || statistics_.back().momentum != momentum)
       statistics_.push_back({{slice->offset, slice->offset}, momentum});

@@ -13,6 +13,7 @@
 #include "collective/collective.h"
 #include "engine/state/parameter_memory.h"
 #include "engine/update/pairwise_terms.h"
+#include "engine/update/weight_rules.h"
 #include "nn/parameters.h"
 #include "ops/ops.h"
 #include "optim/optimizer.h"
@@ -46,6 +47,8 @@ class Update {
   bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
   /// Whether rows have weights. The gradient is then divided by the sum of the weights once that is known.
   bool is_weighted() const { return gradient_rule().weights_per_sample != 0; }
+  /// The regularizers and constraints of the parameters.
+  const WeightRules& weight_rules() const { return weight_rules_; }
   float clip_value() const { return options_.clip_value; }
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
   /// The part of `range` over which the norm is computed.
@@ -98,6 +101,7 @@ class Update {
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
   const ParameterLayout& layout_;
+  const WeightRules weight_rules_;
   OptimizerRule rule_;
   Options options_;
   std::vector<Optimizer::Slot> slots_;

@@ -25,6 +25,25 @@ void WorkerUpdate::run(const ReduceScatterGradients&) {
   parts_.reducer.reduce_scatter(parts_.computing, parts_.replicas);
 }
 
+const double* WorkerUpdate::sum_of(RowWeightSum weights) const {
+  switch (weights) {
+    case RowWeightSum::none:
+      return nullptr;
+    case RowWeightSum::own:
+      return parts_.updating.row_weights();
+    case RowWeightSum::summed:
+      return parts_.updating.weights();
+  }
+  return nullptr;
+}
+
+void WorkerUpdate::run(const AddPenaltyGradients& work) {
+  Worker& worker = parts_.updating;
+  parts_.update.weight_rules().add_penalty_gradients(
+      worker.ops(), parts_.update.gradient_rule(), sum_of(work.weights), worker.state(),
+      parts_.store.updated_by(worker), gradient_at(work.range.begin), work.range);
+}
+
 void WorkerUpdate::run(const SumSquares& work) {
   Worker& worker = parts_.updating;
   worker.ops().sum_of_squares(gradient_at(work.range.begin), worker.squares(), work.range.size());
@@ -37,7 +56,7 @@ void WorkerUpdate::run(const AllReduceSquares& work) {
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
-void WorkerUpdate::run(const GatherRowWeights&) {
+void WorkerUpdate::run(const AllReduceRowWeightsOnHost&) {
   double weights = 0;
   parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));
   parts_.everyone.all_reduce({&weights, 1});
@@ -45,14 +64,10 @@ void WorkerUpdate::run(const GatherRowWeights&) {
 }
 
 void WorkerUpdate::run(const ScaleGradient& work) {
-  using Weights = ScaleGradient::RowWeights;
   Worker& worker = parts_.updating;
-  const double* weights = nullptr;
-  if (work.weights == Weights::own) weights = worker.row_weights();
-  if (work.weights == Weights::summed) weights = worker.weights();
   worker.ops().update_gradient_scale(parts_.update.gradient_rule(),
-                                     parts_.update.needs_norm() ? worker.squares() : nullptr, weights,
-                                     worker.state());
+                                     parts_.update.needs_norm() ? worker.squares() : nullptr,
+                                     sum_of(work.weights), worker.state());
   if (&parts_.computing != &worker)
     parts_.computing.context().copy_to_device(parts_.computing.state(), worker.state(), sizeof(StepState));
 }
@@ -81,6 +96,16 @@ void WorkerUpdate::run(const UpdateParameters& work) {
   parts_.update.apply(worker.ops(), worker.state(), parts_.store.updated_by(worker), gradient, work.range,
                       worker.parameter_squares());
   if (parts_.records_gradient) parts_.last.set(worker.rank(), worker, gradient, work.range);
+}
+
+void WorkerUpdate::run(const SynchronizeReplicas&) {
+  parts_.replicas.barrier();
+}
+
+void WorkerUpdate::run(const ConstrainParameters& work) {
+  Worker& worker = parts_.updating;
+  parts_.update.weight_rules().constrain(worker.ops(), worker.state(), parts_.store.updated_by(worker),
+                                         work.range);
 }
 
 void WorkerUpdate::run(const SynchronizeDevice&) {

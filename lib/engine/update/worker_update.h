@@ -20,7 +20,7 @@ class WorkerUpdate final : public ParameterUpdate {
     Worker& updating;      // updates the parameters: the same worker, or one on the host that does this for a
                            // GPU
     Collective& replicas;  // joins this slot's workers, one per replica
-    Collective& everyone;  // that of all slots of all replicas
+    Collective& everyone;  // joins the workers of all slots and replicas
     const Update& update;
     const ParameterStore& store;
     GradientReducer& reducer;
@@ -34,17 +34,22 @@ class WorkerUpdate final : public ParameterUpdate {
   void run(const AllReduceRowWeights& work) override;
   void run(const JoinReductions& work) override;
   void run(const ReduceScatterGradients& work) override;
+  void run(const AddPenaltyGradients& work) override;
   void run(const SumSquares& work) override;
   void run(const AllReduceSquares& work) override;
-  void run(const GatherRowWeights& work) override;
+  void run(const AllReduceRowWeightsOnHost& work) override;
   void run(const ScaleGradient& work) override;
   void run(const FindDirections& work) override;
   void run(const AllReduceDirections& work) override;
   void run(const UpdateParameters& work) override;
+  void run(const SynchronizeReplicas& work) override;
+  void run(const ConstrainParameters& work) override;
   void run(const SynchronizeDevice& work) override;
   void run(const GatherUpdated& work) override;
 
  private:
+  /// Returns the sum of the weights of all rows in the memory of the updating worker; null if rows have none.
+  const double* sum_of(RowWeightSum weights) const;
   /// Returns the address of element `begin` of the layout in the summed gradient.
   float* gradient_at(int64_t begin) const;
 

@@ -28,7 +28,11 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
-  return reader.options({"input_dim", "output_dim", "embeddings_initializer"});
+  return options_of_keras("embedding")(reader);
+}
+
+ConfigNode masking_from_keras(KerasLayerReader& reader) {
+  return options_of_keras("masking")(reader);
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ void add_embedding_formats(std::vector<LayerFormats>& table) {
       .onnx = embedding_to_onnx,
       .torch = embedding_to_torch,
   });
+  table.push_back({.kind = "masking", .to_keras = keras_layer("Masking"), .from_keras = masking_from_keras});
 }
 
 }  // namespace dtrain

@@ -108,8 +108,9 @@ void batch_normalization_to_torch(TorchLayer& layer) {
   const Shape& shape = layer.input_spec().shape;
   const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
   if (shape.rank() > 4)
-    throw UserError(fmt::format("batch_normalization '{}': PyTorch has none for samples of {} axes",
-                                layer.node().name, shape.rank()));
+    throw UserError(
+        fmt::format("batch_normalization '{}': PyTorch has no batch normalization of samples with {} axes",
+                    layer.node().name, shape.rank()));
   const size_t axes = std::max<size_t>(shape.rank(), 2) - 1;
   layer.set_module(fmt::format("nn.BatchNorm{}d({}, eps={}{})", axes, shape.back(),
                                layer.options().at("epsilon").as_double(), is_affine ? "" : ", affine=False"));

@@ -226,7 +226,7 @@ void add_recurrent_formats(std::vector<LayerFormats>& table) {
         .from_keras = recurrent_from_keras(kind),
         .onnx = [onnx = std::move(onnx)](OnnxLayer& layer) { recurrent_to_onnx(layer, onnx); },
         .torch = std::move(torch),
-        .keras_part = "cell",
+        .keras_part = [](const Json&, const std::string&) { return std::string("cell"); },
         .keras_further_inputs = "initial_state",
     });
   };

@@ -144,6 +144,9 @@ OnnxModel OnnxBuilder::build() {
     const LayerFormats& formats = formats_of(node.kind);
     if (!formats.onnx)
       throw UserError(fmt::format("{} '{}' cannot be exported to ONNX yet", node.kind, node.name));
+    if (!node.masks.empty())
+      throw UserError(
+          fmt::format("{} '{}' cannot be exported to ONNX: it reads a mask", node.kind, node.name));
     OnnxLayer layer(*this, static_cast<int>(i));
     formats.onnx(layer);
   }

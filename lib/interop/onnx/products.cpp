@@ -9,18 +9,22 @@ namespace dtrain {
 
 namespace {
 
-/// Multiplies [..., k] by [k, n].
+/// Multiplies [..., k] by [k, n], or [..., m, k] by [..., k, n] with the same further axes.
 OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
-  const int64_t inner = b.shape[0], columns = b.shape[1], rows = a.shape.positions();
+  const size_t rank = b.shape.rank();
+  const int64_t inner = b.shape[rank - 2], columns = b.shape[rank - 1], rows = a.shape.positions();
+  // Rows of a that are multiplied by one matrix of b.
+  const int64_t rows_of_matrix = rank == 2 ? rows : a.shape[rank - 2];
   Shape shape = a.shape;
   shape[shape.rank() - 1] = columns;
   OnnxArray result(shape);
   for (int64_t i = 0; i < rows; ++i) {
     float* row = result.values.data() + i * columns;
+    const float* const matrix = b.values.data() + i / rows_of_matrix * inner * columns;
     for (int64_t k = 0; k < inner; ++k) {
       const float factor = a.values[static_cast<size_t>(i * inner + k)];
-      const float* other = b.values.data() + k * columns;
+      const float* other = matrix + k * columns;
       for (int64_t j = 0; j < columns; ++j) row[j] += factor * other[j];
     }
   }

@@ -135,6 +135,9 @@ TorchBuilder::TorchBuilder(const Graph& graph) : graph_(graph) {
     const LayerFormats& formats = formats_of(node.kind);
     if (!formats.torch)
       throw UserError(fmt::format("{} '{}' cannot be exported to PyTorch yet", node.kind, node.name));
+    if (!node.masks.empty())
+      throw UserError(
+          fmt::format("{} '{}' cannot be exported to PyTorch: it reads a mask", node.kind, node.name));
     TorchLayer layer(*this, static_cast<int>(i));
     formats.torch(layer);
   }

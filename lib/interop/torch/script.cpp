@@ -127,7 +127,8 @@ TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, cons
   }
   for (const ExportedOutput& output : model.outputs) outputs.push_back(output.name);
   const std::vector<std::string> before = input_lines(model, buffers);
-  const std::vector<std::string> results = output_expressions(model, buffers);  // may add lines to builder
+  const std::vector<std::string> results =
+      output_expressions(model, buffers);  // this call may add lines to builder
 
   std::string text = fmt::format("{}\n", kScriptHead);
   text += "# load() creates the model; running this file with `python` compares its outputs with dtrain's.\n";

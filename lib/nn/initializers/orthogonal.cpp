@@ -66,7 +66,7 @@ class Orthogonal : public Initializer {
 void add_orthogonal(Registry<Initializer>& table) {
   table.add<Orthogonal>(
       "orthogonal", Schema<OrthogonalOptions>("A random matrix with orthonormal rows or columns, whichever "
-                                              "are fewer; the axes but the last are one axis of it.")
+                                              "are fewer; its rows are all axes but the last.")
                         .example("{gain: 2}")
                         .optional("gain", &OrthogonalOptions::gain, "factor of the matrix"));
 }

@@ -43,9 +43,12 @@ const Registry<Layer>& registry<Layer>() {
     add_global_pooling3d(t);
     add_shape3d(t);
     add_embedding(t);
+    add_masking(t);
     add_lstm(t);
     add_gru(t);
     add_simple_rnn(t);
+    add_multi_head_attention(t);
+    add_position_embedding(t);
     return t;
   }();
   return table;

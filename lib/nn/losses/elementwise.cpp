@@ -114,7 +114,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
           .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
                     "weight targets of 1 with alpha, those of 0 with 1 - alpha")
           .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
-          .optional("gamma", &BinaryFocalOptions::gamma, "the larger it is, the less easy samples count",
+          .optional("gamma", &BinaryFocalOptions::gamma, "larger values reduce the weight of easy samples",
                     at_least(0.0)),
       [](const BinaryFocalOptions& options, const ConfigNode&) {
         ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
@@ -132,7 +132,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
   plain("mean_absolute_error", ElementwiseKind::mean_absolute_error,
         "The absolute difference from the target.");
   plain("mean_absolute_percentage_error", ElementwiseKind::mean_absolute_percentage_error,
-        "The absolute difference from the target in percent of it.");
+        "The absolute difference from the target, in percent of the target.");
   plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
         "The squared difference of log(1 + x) of output and target, which must not be negative.");
   table.add_with(

@@ -53,7 +53,7 @@ void add_row_losses(Registry<Loss>& table) {
                                "probability of the class: easy samples count little.")
               .example("{gamma: 2, from_logits: true}")
               .optional("alpha", &FocalOptions::alpha, "factor of the loss", greater_than(0.0))
-              .optional("gamma", &FocalOptions::gamma, "the larger it is, the less easy samples count",
+              .optional("gamma", &FocalOptions::gamma, "larger values reduce the weight of easy samples",
                         at_least(0.0))
               .optional("from_logits", &FocalOptions::from_logits,
                         "the output is logits, not probabilities after a softmax")

@@ -134,7 +134,7 @@ void add_mean_errors(Registry<Metric>& table) {
       "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); },
       1);
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error",
-     "The absolute difference from the target in percent of it.");
+     "The absolute difference from the target, in percent of the target.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error",
      "The squared difference of log(1 + x) of output and target, which must not be negative.");
   of("cosine_similarity", "cosine_similarity",

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/sequence_rows.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -22,11 +22,6 @@ struct ConstStridedMatrix {
 struct StridedMatrix {
   float* data;
   int64_t stride;
-};
-
-/// RowBlock of the batch that one thread computes.
-struct RowBlock {
-  int64_t first, count;
 };
 
 /// Divides an array into parts, each aligned to a cache line.
@@ -49,6 +44,7 @@ class CpuRecurrence final : public Recurrence {
   CpuRecurrence(CpuOps& ops, const RecurrenceSpec& spec)
       : ops_(ops),
         spec_(spec),
+        sequences_(spec),
         width_(RecurrentStep::width(spec)),
         blocks_(static_cast<int>(std::min<int64_t>(ops.threads(), spec.batch))),
         chunk_(steps_per_chunk()),
@@ -143,16 +139,6 @@ class CpuRecurrence final : public Recurrence {
     return part(f32(scratch) + static_cast<size_t>(blocks_) * scratch_.size(), block, kept_, offset);
   }
 
-  /// Copies [rows, units] from or to a batch's array; a null source gives zeros.
-  void copy_rows(float* dst, const void* src, const RowBlock& rows) const {
-    const auto bytes = static_cast<size_t>(rows.count * spec_.units) * sizeof(float);
-    if (src) {
-      std::memcpy(dst, f32(src) + rows.first * spec_.units, bytes);
-    } else {
-      std::memset(dst, 0, bytes);
-    }
-  }
-
   /// Writes the biases in the order of the gates, summed where both kernels add to the same sum.
   void arrange_bias(const float* bias, float* dst) const {
     const int64_t units = spec_.units;
@@ -168,45 +154,6 @@ class CpuRecurrence final : public Recurrence {
     const float* const recurrent = bias + 3 * units;
     for (int64_t j = 0; j < 2 * units; ++j) dst[j] += recurrent[j];
     std::copy_n(recurrent + 2 * units, units, dst + 2 * units);
-  }
-
-  int64_t source_step(int64_t step) const { return spec_.go_backwards ? spec_.steps - 1 - step : step; }
-
-  /// Gathers the inputs of the steps [first, first + count) as [count, rows, inputs].
-  void gather_inputs(const void* src, const void* factors, const RowBlock& rows, int64_t first, int64_t count,
-                     float* dst) const {
-    const int64_t inputs = spec_.inputs;
-    for (int64_t r = 0; r < rows.count; ++r) {
-      const float* const factor = factors ? f32(factors) + (rows.first + r) * inputs : nullptr;
-      for (int64_t t = 0; t < count; ++t) {
-        const float* const from =
-            f32(src) + ((rows.first + r) * spec_.steps + source_step(first + t)) * inputs;
-        float* const to = dst + (t * rows.count + r) * inputs;
-        if (!factor) {
-          std::memcpy(to, from, static_cast<size_t>(inputs) * sizeof(float));
-        } else {
-          for (int64_t i = 0; i < inputs; ++i) to[i] = from[i] * factor[i];
-        }
-      }
-    }
-  }
-
-  /// The reverse of gather_inputs(), for gradients.
-  void scatter_inputs(const float* src, const void* factors, const RowBlock& rows, int64_t first,
-                      int64_t count, void* dst) const {
-    const int64_t inputs = spec_.inputs;
-    for (int64_t r = 0; r < rows.count; ++r) {
-      const float* const factor = factors ? f32(factors) + (rows.first + r) * inputs : nullptr;
-      for (int64_t t = 0; t < count; ++t) {
-        const float* const from = src + (t * rows.count + r) * inputs;
-        float* const to = f32(dst) + ((rows.first + r) * spec_.steps + source_step(first + t)) * inputs;
-        if (!factor) {
-          std::memcpy(to, from, static_cast<size_t>(inputs) * sizeof(float));
-        } else {
-          for (int64_t i = 0; i < inputs; ++i) to[i] = from[i] * factor[i];
-        }
-      }
-    }
   }
 
   /// Writes the products of the inputs of `count` steps to their gates; a gru's inner column becomes 0.
@@ -227,8 +174,8 @@ class CpuRecurrence final : public Recurrence {
     float* const cells = kept(args.saved, args.scratch, block, states_.cell);
     const int64_t n = rows.count * spec_.units;
     arrange_bias(args.bias, bias);
-    copy_rows(states, args.initial_state, rows);
-    if (spec_.has_cell()) copy_rows(cells, args.initial_cell, rows);
+    sequences_.copy_rows(states, args.initial_state, rows);
+    if (spec_.has_cell()) sequences_.copy_rows(cells, args.initial_cell, rows);
     int64_t last = 0;  // index of the newest state
     for (int64_t first = 0; first < spec_.steps; first += chunk_) {
       const int64_t count = std::min(chunk_, spec_.steps - first);
@@ -237,7 +184,7 @@ class CpuRecurrence final : public Recurrence {
         if (spec_.has_cell()) std::copy_n(cells + last * n, n, cells);
         last = 0;
       }
-      gather_inputs(args.src, args.input_factors, rows, first, count, inputs);
+      sequences_.gather_inputs(args.src, args.input_factors, rows, first, count, inputs);
       multiply_inputs(inputs, args.kernel, count * rows.count, gates + last * rows.count * width_);
       for (int64_t t = first; t < first + count; ++t, ++last) {
         const RecurrentStep step{.gates = gates + last * rows.count * width_,
@@ -245,23 +192,20 @@ class CpuRecurrence final : public Recurrence {
                                  .state_before = states + last * n,
                                  .state = states + (last + 1) * n,
                                  .cell_before = cells + last * n,
-                                 .cell = cells + (last + 1) * n};
+                                 .cell = cells + (last + 1) * n,
+                                 .mask = sequences_.mask_of(args.mask, rows, t)};
         run_step(args, step, rows.count, t > 0 || args.initial_state);
-        if (spec_.return_sequences) write_output(args.dst, step.state, rows, t);
+        if (spec_.return_sequences)
+          sequences_.write_output(f32(args.dst) + t * spec_.units, spec_.steps * spec_.units, step, rows);
+        else if (t + 1 == spec_.steps)
+          sequences_.write_output(f32(args.dst), spec_.units, step, rows);
       }
     }
     const auto write = [&](void* dst, const float* src) {
       if (dst) std::copy_n(src + last * n, n, f32(dst) + rows.first * spec_.units);
     };
-    if (!spec_.return_sequences) write(args.dst, states);
     write(args.last_state, states);
     if (spec_.has_cell()) write(args.last_cell, cells);
-  }
-
-  void write_output(void* dst, const float* state, const RowBlock& rows, int64_t step) const {
-    for (int64_t r = 0; r < rows.count; ++r)
-      std::copy_n(state + r * spec_.units, spec_.units,
-                  f32(dst) + ((rows.first + r) * spec_.steps + step) * spec_.units);
   }
 
   /// Computes one step. `multiplies` is false if the state before it is 0.
@@ -289,12 +233,8 @@ class CpuRecurrence final : public Recurrence {
     float *const diff_gates = work(work_.diff_gates), *const diff_state = work(work_.diff_state),
                  *const diff_cell = work(work_.diff_cell);
     const int64_t n = rows.count * spec_.units;
-    copy_rows(diff_state, args.diff_last_state, rows);
-    if (!spec_.return_sequences && args.diff_dst) {
-      const float* const from = f32(args.diff_dst) + rows.first * spec_.units;
-      for (int64_t i = 0; i < n; ++i) diff_state[i] += from[i];
-    }
-    copy_rows(diff_cell, args.diff_last_cell, rows);
+    sequences_.copy_rows(diff_state, args.diff_last_state, rows);
+    sequences_.copy_rows(diff_cell, args.diff_last_cell, rows);
     bool is_first = true;
     for (int64_t end = spec_.steps; end > 0;) {
       const int64_t first = (end - 1) / chunk_ * chunk_, count = end - first;
@@ -305,11 +245,9 @@ class CpuRecurrence final : public Recurrence {
                                    .cell_before = cells + t * n,
                                    .cell = cells + (t + 1) * n,
                                    .diff_state = diff_state,
-                                   .diff_cell = diff_cell};
-        if (spec_.return_sequences && args.diff_dst) {
-          step.diff_dst = f32(args.diff_dst) + (rows.first * spec_.steps + t) * spec_.units;
-          step.diff_dst_stride = spec_.steps * spec_.units;
-        }
+                                   .diff_cell = diff_cell,
+                                   .mask = sequences_.mask_of(args.mask, rows, t)};
+        sequences_.set_output_gradient(args, rows, t, step);
         undo_step(args, step, rows.count, t > 0 || args.diff_initial_state);
       }
       add_gradients(args, block, rows, first, count, is_first);
@@ -336,8 +274,8 @@ class CpuRecurrence final : public Recurrence {
     }
     if (!continues) return;
     const int64_t gates = resets_before() ? 2 * units : columns();
-    multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true}, is_gru() ? 1 : 0,
-             {step.diff_state, units});
+    multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true},
+             is_gru() || args.mask ? 1 : 0, {step.diff_state, units});
   }
 
   /// Adds the contribution of `count` steps to the block's gradients of the weights, and writes the gradients
@@ -350,7 +288,7 @@ class CpuRecurrence final : public Recurrence {
     const ConstStridedMatrix diff{diff_gates, width_}, diff_candidate{diff_gates + 3 * units, width_};
     const float beta = is_first ? 0 : 1;
     if (args.diff_recurrent_kernel) {
-      gather_inputs(args.src, args.input_factors, rows, first, count, inputs);
+      sequences_.gather_inputs(args.src, args.input_factors, rows, first, count, inputs);
       const ConstStridedMatrix from{inputs, in, true};
       float* const of_kernel = work(work_.diff_kernel);
       multiply(in, is_gru() ? 2 * units : n, all, from, diff, beta, {of_kernel, n});
@@ -372,7 +310,7 @@ class CpuRecurrence final : public Recurrence {
     multiply(all, in, is_gru() ? 2 * units : n, diff, {f32(args.kernel), n, true}, 0, {inputs, in});
     if (is_gru())
       multiply(all, in, units, diff_candidate, {f32(args.kernel) + 2 * units, n, true}, 1, {inputs, in});
-    scatter_inputs(inputs, args.input_factors, rows, first, count, args.diff_src);
+    sequences_.scatter_inputs(inputs, args.input_factors, rows, first, count, args.diff_src);
   }
 
   void add_bias_gradients(const float* diff_gates, int64_t rows, float* sums, float* diff_bias,
@@ -413,6 +351,7 @@ class CpuRecurrence final : public Recurrence {
 
   CpuOps& ops_;
   RecurrenceSpec spec_;
+  SequenceRows sequences_;
   int64_t width_;
   int blocks_;
   int64_t chunk_;              // steps whose inputs are multiplied at once

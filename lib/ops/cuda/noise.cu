@@ -1,15 +1,11 @@
 // Dropout and normally distributed noise. Random numbers depend on the sample and the element only.
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/random.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/noise.h"
 
 namespace dtrain::cuda {
 namespace {
-
-/// Returns words.v[i] by comparisons: an array that is indexed at run time would be placed in local memory.
-__device__ uint32_t word_of(const Philox::Block& words, uint64_t i) {
-  return i == 0 ? words.v[0] : i == 1 ? words.v[1] : i == 2 ? words.v[2] : words.v[3];
-}
 
 /// Dropout of the elements of a sample, or (if a sample has several pixels) of its channels, for all pixels
 /// alike.

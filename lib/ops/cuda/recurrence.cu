@@ -109,6 +109,8 @@ class CudaRecurrence final : public Recurrence {
 
  private:
   bool is_gru() const { return spec_.kind == RecurrenceKind::gru; }
+  /// Whether a part of a state's gradient passes a step without a product.
+  bool has_direct() const { return is_gru() || spec_.masked; }
   bool resets_before() const { return is_gru() && !spec_.reset_after; }
 
   template <class E>
@@ -129,7 +131,7 @@ class CudaRecurrence final : public Recurrence {
     const int64_t units = spec_.units, inputs = spec_.inputs, batch = spec_.batch;
     work_.diff_gates = scratch_.add(rows_ * columns_, sizeof(T));
     if (is_gru()) work_.diff_state_gates = scratch_.add(rows_ * state_columns_, sizeof(T));
-    if (is_gru()) work_.direct = scratch_.add(n_, sizeof(float));
+    if (has_direct()) work_.direct = scratch_.add(n_, sizeof(float));
     work_.product = scratch_.add(n_, sizeof(float));
     if (spec_.has_cell()) work_.diff_cell = scratch_.add(n_, sizeof(float));
     if (resets_before()) {
@@ -174,10 +176,15 @@ class CudaRecurrence final : public Recurrence {
     return resets_before() ? at<T>(scratch, work_.state_kernel) : kernel;
   }
 
+  math::StepMask mask_of(const uint8_t* mask, int64_t step) const {
+    return {mask, spec_.steps, step, spec_.go_backwards};
+  }
+
   StateOutputs<T> outputs_of(const ForwardArguments& args, std::byte* kept, int64_t step) const {
     auto* const scratch = static_cast<std::byte*>(args.scratch);
-    StateOutputs<T> out{at<T>(kept, saved_.states) + (step + 1) * n_, at<T>(scratch, work_.current), nullptr,
-                        spec_.units};
+    T* const states = at<T>(kept, saved_.states) + (step + 1) * n_;
+    StateOutputs<T> out{states - n_, states,      at<T>(scratch, work_.current),
+                        nullptr,     spec_.units, mask_of(args.mask, step)};
     if (spec_.return_sequences) {
       out.dst = static_cast<T*>(args.dst) + step * spec_.units;
       out.dst_stride = spec_.steps * spec_.units;
@@ -217,7 +224,6 @@ class CudaRecurrence final : public Recurrence {
                                  sums,
                                  candidate_sums,
                                  args.bias,
-                                 at<T>(kept, saved_.states) + step * n_,
                                  out};
         each(n_, body);
         if (spec_.reset_after) return;
@@ -231,18 +237,23 @@ class CudaRecurrence final : public Recurrence {
 
   /// The gradient that the step after passes on.
   StateGradient<T> next_gradient(std::byte* scratch) const {
-    return {at<float>(scratch, work_.product), is_gru() ? at<float>(scratch, work_.direct) : nullptr, nullptr,
-            nullptr, spec_.units};
+    return {at<float>(scratch, work_.product),
+            has_direct() ? at<float>(scratch, work_.direct) : nullptr,
+            nullptr,
+            nullptr,
+            spec_.units,
+            {}};
   }
 
   StateGradient<T> gradient_of(const BackwardArguments& args, int64_t step) const {
     const bool is_last = step + 1 == spec_.steps;
-    StateGradient<T> diff{nullptr, nullptr, nullptr, nullptr, spec_.units};
+    StateGradient<T> diff{nullptr, nullptr, nullptr, nullptr, spec_.units, {}};
     if (is_last) {
       diff.last = static_cast<const T*>(args.diff_last_state);
     } else {
       diff = next_gradient(static_cast<std::byte*>(args.scratch));
     }
+    diff.mask = mask_of(args.mask, step);
     if (!args.diff_dst) return diff;
     if (spec_.return_sequences) {
       diff.dst = static_cast<const T*>(args.diff_dst) + step * spec_.units;
@@ -261,15 +272,16 @@ class CudaRecurrence final : public Recurrence {
     T *const diff_gates = at<T>(scratch, work_.diff_gates) + first, *const current =
                                                                         at<T>(scratch, work_.current);
     const StateGradient<T> diff = gradient_of(args, step);
+    float* const direct = has_direct() ? at<float>(scratch, work_.direct) : nullptr;
     math::with_gate_activations(spec_.activation, spec_.recurrent_activation, [&](auto function, auto gate) {
       using F = decltype(function);
       using G = decltype(gate);
       if (spec_.kind == RecurrenceKind::lstm) {
         const float* const cells = at<float>(kept, saved_.cells) + step * n_;
         each(n_, LstmBackward<T, F, G>{function, gate, spec_.units, gates, diff_gates, current, cells,
-                                       cells + n_, at<float>(scratch, work_.diff_cell), diff});
+                                       cells + n_, at<float>(scratch, work_.diff_cell), direct, diff});
       } else if (spec_.kind == RecurrenceKind::simple) {
-        each(n_, SimpleBackward<T, F>{function, spec_.units, gates, diff_gates, current, diff});
+        each(n_, SimpleBackward<T, F>{function, spec_.units, gates, diff_gates, current, direct, diff});
       } else {
         float* const diff_inner = at<float>(scratch, work_.candidate_sums);
         T* const current_candidate = at<T>(scratch, work_.current_inner);
@@ -288,7 +300,7 @@ class CudaRecurrence final : public Recurrence {
             resets_before() ? at<T>(scratch, work_.diff_candidate) + step * n_ : nullptr,
             current_candidate,
             diff_inner,
-            at<float>(scratch, work_.direct),
+            direct,
             diff};
         each(n_, body);
         if (spec_.reset_after) return;

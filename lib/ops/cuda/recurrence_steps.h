@@ -62,14 +62,22 @@ struct SetInitial {
 /// Where a step writes its state.
 template <class T>
 struct StateOutputs {
+  const T* before;      // [batch, units]
   T *states, *current;  // [batch, units]
   T* dst;               // null, or rows with a distance of dst_stride
   int64_t dst_stride;
+  math::StepMask mask;
 
-  __device__ void write(int64_t i, const Division& at, float state) const {
-    const T value = from_float<T>(state);
-    states[i] = current[i] = value;
-    if (dst) dst[at.quotient * dst_stride + at.rest] = value;
+  __device__ void write(int64_t i, const Division& at, T state) const {
+    states[i] = current[i] = state;
+    if (!dst) return;
+    dst[at.quotient * dst_stride + at.rest] = mask.has_output(at.quotient) ? state : from_float<T>(0.0f);
+  }
+  /// If the step is masked, keeps the state and returns true.
+  __device__ bool keeps(int64_t i, const Division& at) const {
+    if (mask.is_valid(at.quotient)) return false;
+    write(i, at, before[i]);
+    return true;
   }
 };
 
@@ -93,6 +101,10 @@ struct LstmForward {
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, units);
+    if (out.keeps(i, at)) {
+      cell[i] = cell_before[i];
+      return;
+    }
     const int64_t first = at.quotient * 4 * units + at.rest;
     float s[4];
 #pragma unroll
@@ -108,7 +120,7 @@ struct LstmForward {
     gates[first + units] = from_float<T>(values.forget);
     gates[first + 2 * units] = from_float<T>(values.cell);
     gates[first + 3 * units] = from_float<T>(values.output);
-    out.write(i, at, state);
+    out.write(i, at, from_float<T>(state));
   }
 };
 
@@ -123,9 +135,10 @@ struct SimpleForward {
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, units);
+    if (out.keeps(i, at)) return;
     const float kept = function.keep(to_float(gates[i]) + sums[i] + bias_of(bias, at.rest));
     gates[i] = from_float<T>(kept);
-    out.write(i, at, function.value(kept));
+    out.write(i, at, from_float<T>(function.value(kept)));
   }
 };
 
@@ -140,14 +153,17 @@ struct GruForward {
   bool reset_after, second;
   T *gates, *inner, *current_inner;
   const float *sums, *candidate_sums, *bias;
-  const T* before;
   StateOutputs<T> out;
 
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, units);
+    if (out.keeps(i, at)) {
+      inner[i] = current_inner[i] = from_float<T>(0.0f);
+      return;
+    }
     const int64_t first = at.quotient * 3 * units + at.rest, j = at.rest;
-    const float h = to_float(before[i]);
+    const float h = to_float(out.before[i]);
     math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
                           to_float(gates[first + 2 * units])};
     float state = 0.0f;
@@ -172,7 +188,7 @@ struct GruForward {
     gates[first + units] = from_float<T>(values.reset);
     gates[first + 2 * units] = from_float<T>(values.candidate);
     inner[i] = from_float<T>(values.inner);
-    if (reset_after || second) out.write(i, at, state);
+    if (reset_after || second) out.write(i, at, from_float<T>(state));
   }
 };
 
@@ -182,12 +198,13 @@ struct StateGradient {
   const float *product, *direct;  // from the next step
   const T *last, *dst;            // of the last state; of the output, with a distance of dst_stride
   int64_t dst_stride;
+  math::StepMask mask;
 
   __device__ float read(int64_t i, const Division& at) const {
     float sum = product ? product[i] : 0.0f;
     if (direct) sum += direct[i];
     if (last) sum += to_float(last[i]);
-    if (dst) sum += to_float(dst[at.quotient * dst_stride + at.rest]);
+    if (dst && mask.has_output(at.quotient)) sum += to_float(dst[at.quotient * dst_stride + at.rest]);
     return sum;
   }
 };
@@ -200,17 +217,26 @@ struct LstmBackward {
   const T* gates;
   T *diff_gates, *current;
   const float *cell_before, *cell;
-  float* diff_cell;
+  float *diff_cell, *direct;
   StateGradient<T> diff;
 
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, units);
     const int64_t first = at.quotient * 4 * units + at.rest;
+    const bool valid = diff.mask.is_valid(at.quotient);
+    const float dh = diff.read(i, at);
+    if (direct) direct[i] = valid ? 0.0f : dh;
+    if (!valid) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        diff_gates[first + k * units] = current[first + k * units] = from_float<T>(0.0f);
+      return;
+    }
     math::LstmGates values{to_float(gates[first]), to_float(gates[first + units]),
                            to_float(gates[first + 2 * units]), to_float(gates[first + 3 * units])};
     float dc = diff_cell[i];
-    math::lstm_backward(function, gate, values, cell_before[i], cell[i], diff.read(i, at), dc);
+    math::lstm_backward(function, gate, values, cell_before[i], cell[i], dh, dc);
     diff_cell[i] = dc;
     const float results[4] = {values.input, values.forget, values.cell, values.output};
 #pragma unroll
@@ -225,12 +251,16 @@ struct SimpleBackward {
   int64_t units;
   const T* gates;
   T *diff_gates, *current;
+  float* direct;
   StateGradient<T> diff;
 
   template <int N>
   __device__ void run(int64_t i) const {
-    const float result = function.backward(to_float(gates[i]), diff.read(i, divide(i, units)));
-    diff_gates[i] = current[i] = from_float<T>(result);
+    const Division at = divide(i, units);
+    const bool valid = diff.mask.is_valid(at.quotient);
+    const float dh = diff.read(i, at);
+    if (direct) direct[i] = valid ? 0.0f : dh;
+    diff_gates[i] = current[i] = from_float<T>(valid ? function.backward(to_float(gates[i]), dh) : 0.0f);
   }
 };
 
@@ -249,10 +279,22 @@ struct GruBackward {
   float* direct;            // the part of the previous state's gradient that does not pass a product
   StateGradient<T> diff;
 
+  /// Passes the state's gradient through a masked step.
+  __device__ void pass(int64_t i, const Division& at) const {
+    const T zero = from_float<T>(0.0f);
+    if (!second) direct[i] = diff.read(i, at);
+    const int64_t columns = (reset_after ? 3 : 2) * units;
+    for (int k = 0; k < 3; ++k) diff_gates[at.quotient * 3 * units + k * units + at.rest] = zero;
+    for (int64_t place = at.rest; place < columns; place += units)
+      diff_state_gates[at.quotient * columns + place] = current[at.quotient * columns + place] = zero;
+    if (!reset_after) diff_candidate[i] = current_candidate[i] = zero;
+  }
+
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, units);
     const int64_t first = at.quotient * 3 * units + at.rest;
+    if (!diff.mask.is_valid(at.quotient)) return pass(i, at);
     const float h = to_float(before[i]);
     math::GruGates values{to_float(gates[first]), to_float(gates[first + units]), to_float(inner[i]),
                           to_float(gates[first + 2 * units])};

@@ -32,17 +32,28 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   return scale;
 }
 
+/// Returns the factor that converts the gradient of a mean over rows to that of a mean weighted by row
+/// weights. `weights`: the sum of the weights; may be null if the rule does not use them. If all weights are
+/// 0, the gradient of the losses is 0, and the factor 1 keeps that of the penalties.
+DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const double* weights,
+                                             const StepState& state) {
+  if (rule.weights_per_sample == 0.0f) return 1.0;
+  const double count = static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
+  return *weights > 0.0 ? count / *weights : 1.0;
+}
+
 /// Returns the next scale, given a step's state and the sums of squares and of weights; either may be null if
-/// the rule does not need it. The gradient scale is 0 if all weights are 0.
+/// the rule does not need it.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
                                                             const double* weights, const StepState& state) {
-  double mean = 1.0;
-  if (rule.weights_per_sample != 0.0f) {
-    const double count =
-        static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
-    mean = *weights > 0.0 ? count / *weights : 0.0;
+  if (rule.skips_unweighted && !(*weights > 0.0)) {
+    GradientScale unchanged = state.gradient;
+    unchanged.gradient_scale = 0.0f;
+    unchanged.skip = 1;
+    return unchanged;
   }
-  return next_gradient_scale(rule, squares ? *squares : 0.0, mean, state.gradient);
+  return next_gradient_scale(rule, squares ? *squares : 0.0, mean_factor(rule, weights, state),
+                             state.gradient);
 }
 
 }  // namespace dtrain::math

@@ -3,6 +3,8 @@
 // into the gradient of the sum.
 #pragma once
 
+#include <cstdint>
+
 #include "base/host_device.h"
 #include "ops/math/activations.h"
 
@@ -47,6 +49,27 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
     use(AnyKept{activation, from_output(activation)}, AnyKept{recurrent, from_output(recurrent)});
   }
 }
+
+/// The mask of one step of a batch of sequences. A masked step keeps the state. The output is 0 until the
+/// first step that is not masked.
+struct StepMask {
+  const uint8_t* mask = nullptr;  ///< [rows, steps], 0 for a masked step; null: no step is masked
+  int64_t steps = 0;
+  int64_t step = 0;  ///< in the order of processing
+  bool reverses = false;
+
+  DTRAIN_HOST_DEVICE bool at(int64_t row, int64_t t) const {
+    return mask[row * steps + (reverses ? steps - 1 - t : t)] != 0;
+  }
+  DTRAIN_HOST_DEVICE bool is_valid(int64_t row) const { return !mask || at(row, step); }
+  /// Returns whether this step or an earlier one is not masked.
+  DTRAIN_HOST_DEVICE bool has_output(int64_t row) const {
+    if (!mask) return true;
+    for (int64_t t = step; t >= 0; --t)
+      if (at(row, t)) return true;
+    return false;
+  }
+};
 
 struct LstmGates {
   float input, forget, cell, output;

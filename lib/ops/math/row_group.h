@@ -16,7 +16,7 @@ struct Add {
     return a + b;
   }
 };
-/// NaN only if both are.
+/// The larger number; NaN only if both are NaN.
 struct Max {
   DTRAIN_HOST_DEVICE float operator()(float a, float b) const { return ::fmaxf(a, b); }
 };

@@ -50,6 +50,8 @@ LayerCall forward_call(CompileState& step, int i, int called) {
   call.slot = step.slot_of(i);
   call.users = step.layout.whole().users(called);
   for (const ValueRef input : n.inputs) call.inputs.push_back(step.value_of(input));
+  for (const ValueRef mask : n.masks)
+    call.masks.push_back(mask == ValueRef() ? ValueId::none : step.value_of(mask));
   call.outputs = step.state(i).values;
   if (called != i) call.addend = addend_of(step, i);
   if (requirements.saved_bytes)

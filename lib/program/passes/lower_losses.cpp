@@ -4,8 +4,8 @@ namespace dtrain {
 
 namespace {
 
-/// Lowers one head. Its totals start at index `total`: the loss's, then the metrics', then that of the row
-/// weights.
+/// Lowers one head. Its totals start at index `total`: the loss's, then the metrics', then those of the row
+/// weights (Head::count_totals).
 class LossLowering {
  public:
   LossLowering(CompileState& step, size_t h, size_t total)
@@ -22,22 +22,45 @@ class LossLowering {
   /// Metrics come first, because the loss's gradient may later overwrite memory that the prediction shares.
   void lower() {
     step_.program.heads.push_back({point_.loss, head_.metrics});
+    if (head_.mask) lower_mask();
     if (!head_.metrics.empty()) lower_metrics();
     lower_loss();
-    if (head_.weights) lower_weights();
+    const size_t end = total_ + static_cast<size_t>(head_.count_totals());
+    if (head_.weights && head_.mask) sum_weights(" positions", unweighted_, end - 2);
+    if (head_.is_weighted()) sum_weights(" weights", weights_, end - 1);
   }
 
  private:
   int64_t rows(const Shape& shape) const { return step_.batch() * shape.positions(); }
   /// Returns the number of the head's rows per weight.
   int64_t rows_per_weight() const {
-    if (!head_.weights) return 1;
-    return step_.graph.spec(head_.output).shape.positions() / head_.weights->shape.elements();
+    if (!head_.is_weighted()) return 1;
+    return step_.graph.spec(head_.output).shape.positions() / head_.weights_per_sample();
   }
+  int64_t weight_elements() const { return step_.batch() * head_.weights_per_sample(); }
 
   void emit(const char* what, Work work) {
     step_.program.instructions.push_back({slot_, Phase::loss, static_cast<NodeId>(head_.output.node),
                                           step_.name_of(head_.output) + what, std::move(work)});
+  }
+
+  /// Makes row weights from the output's mask: with the weights of samples, and without.
+  void lower_mask() {
+    unweighted_ = masked(ValueId::none, " mask");
+    weights_ = head_.weights ? masked(weights_, " masked weights") : unweighted_;
+  }
+
+  ValueId masked(ValueId weights, const char* what) {
+    const ValueId to = step_.add_array(ProgramValue::Kind::activation, step_.name_of(head_.output) + what,
+                                       slot_, static_cast<size_t>(weight_elements()) * sizeof(float));
+    const int64_t each = head_.weights_per_sample();
+    emit(what, MaskWeights{.weights = weights,
+                           .mask = step_.value_of(head_.mask->value),
+                           .to = to,
+                           .elements = weight_elements(),
+                           .per_weight = head_.weights ? each / head_.weights->shape.elements() : 1,
+                           .per_mask = each / head_.mask->shape.elements()});
+    return to;
   }
 
   void lower_metrics() {
@@ -46,6 +69,7 @@ class LossLowering {
                                     .prediction = step_.value_of(head_.output),
                                     .target = target_,
                                     .weights = weights_,
+                                    .unweighted = unweighted_,
                                     .rows = rows(shape),
                                     .columns = shape.columns(),
                                     .rows_per_weight = rows_per_weight(),
@@ -73,11 +97,8 @@ class LossLowering {
                               .total = total_});
   }
 
-  /// Adds the row weights to the last of the head's totals.
-  void lower_weights() {
-    emit(" weights", SumWeights{.weights = weights_,
-                                .elements = step_.batch() * head_.weights->shape.elements(),
-                                .total = total_ + static_cast<size_t>(head_.count_totals()) - 1});
+  void sum_weights(const char* what, ValueId weights, size_t total) {
+    emit(what, SumWeights{.weights = weights, .elements = weight_elements(), .total = total});
   }
 
   CompileState& step_;
@@ -86,7 +107,8 @@ class LossLowering {
   const LossPoint& point_;
   const int slot_;
   const ValueId target_;
-  ValueId weights_ = ValueId::none;
+  ValueId weights_ = ValueId::none;     // of the loss and of weighted metrics
+  ValueId unweighted_ = ValueId::none;  // of the other metrics
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ class UpdateLowering {
   }
 
  private:
-  /// Whether this replica has the whole gradient after the reduction, and needs nothing from others.
+  /// Returns true if this replica has the whole gradient after the reduction, and needs nothing from others.
   bool is_local() const {
     return !request_.has_other_slots && (request_.reduction == GradientReduction::none ||
                                          request_.reduction == GradientReduction::all_reduce);
@@ -44,20 +44,26 @@ class UpdateLowering {
     }
   }
 
+  /// Emits the sum of the row weights, and returns where it will be.
+  RowWeightSum lower_row_weights() {
+    if (!request_.has_row_weights) return RowWeightSum::none;
+    if (!is_local()) add(list(), Phase::reduce, "row weights all-reduce", AllReduceRowWeightsOnHost{});
+    const bool is_own = is_local() && request_.reduction == GradientReduction::none;
+    return is_own ? RowWeightSum::own : RowWeightSum::summed;
+  }
+
   /// Emits the computation of the gradient's scale factor: clipping, float16's loss scale, and row weights.
+  /// The norm includes the gradients of penalties.
   void lower_factor() {
-    using Weights = ScaleGradient::RowWeights;
     const Range trained = overlap(request_.share, {0, request_.trained});
-    Weights weights = Weights::none;
+    const RowWeightSum weights = lower_row_weights();
+    if (request_.has_penalties)
+      add(list(), Phase::update, "penalty gradients", AddPenaltyGradients{trained, weights});
     if (request_.needs_norm && is_local())
       add(list(), Phase::update, "gradient squares", SumSquares{trained});
     if (request_.needs_norm && !is_local())
       add(list(), Phase::reduce, "gradient squares all-reduce",
           AllReduceSquares{request_.counts_share ? trained : Range{}});
-    if (request_.has_row_weights) {
-      weights = is_local() && request_.reduction == GradientReduction::none ? Weights::own : Weights::summed;
-      if (!is_local()) add(list(), Phase::reduce, "row weights gather", GatherRowWeights{});
-    }
     if (request_.needs_norm || request_.has_row_weights)
       add(list(), Phase::update, "gradient scale", ScaleGradient{weights});
   }
@@ -73,6 +79,19 @@ class UpdateLowering {
     add(list(), Phase::update, "parameters update", UpdateParameters{request_.share});
     if (request_.shares_memory) add(list(), Phase::update, "device synchronize", SynchronizeDevice{});
     if (request_.gathers_parameters) add(list(), Phase::update, "parameters gather", GatherUpdated{});
+    if (request_.has_constraints) lower_constraints();
+  }
+
+  /// A constraint needs whole parameters, but a share may end within one. In a common copy, each replica
+  /// therefore constrains the parameters that begin in its share, after all replicas have updated theirs. If
+  /// each has a copy, it constrains all parameters.
+  void lower_constraints() {
+    if (request_.updates_common_copy)
+      add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});
+    const Range trained{0, request_.trained};
+    add(list(), Phase::update, "parameters constrain",
+        ConstrainParameters{request_.gathers_parameters ? trained : overlap(request_.share, trained)});
+    if (request_.shares_memory) add(list(), Phase::update, "device synchronize", SynchronizeDevice{});
   }
 
   std::vector<Instruction>& list() { return is_local() ? program_.on_device : program_.on_host; }

@@ -32,13 +32,15 @@ std::unique_ptr<PreparedLayer> prepare_layer(const CompileState& step, int i, Op
     layouts.push_back(step.state(from.node).requirements.output_layout(static_cast<size_t>(from.output)));
     needs_gradient.push_back(step.state(input.node).needs_gradient);
   }
+  std::vector<bool> masked;
+  for (const ValueRef mask : n.masks) masked.push_back(mask != ValueRef());
   const bool adds = s.added_in >= 0;
   const ActivationSpec& activation = adds ? step.state(s.added_in).activation : s.activation;
   const auto& groups = step.options.replicas;
   Collective* const replicas = groups.empty() ? nullptr : groups[static_cast<size_t>(step.slot_of(i))];
   try {
     return n.layer->prepare({ops, step.batch(), step.training(), inputs, n.outputs, layouts, activation, adds,
-                             needs_gradient, stream_of(n.name), n.has_moving_parameters(), replicas});
+                             needs_gradient, masked, stream_of(n.name), n.has_moving_parameters(), replicas});
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
                                        refusal.what(), n.outputs[0].shape.str(), step.batch()));

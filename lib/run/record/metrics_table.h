@@ -17,7 +17,7 @@ class MetricsTable {
  public:
   /// Adds the lines that were appended to `history` since the previous call.
   void update(const History& history);
-  /// The whole table.
+  /// Returns the whole table.
   const std::string& text() const { return text_; }
   /// The rows that the last update() appended; nullopt if it changed the header, and so every row.
   std::optional<std::string_view> appended() const;

@@ -17,8 +17,8 @@ namespace dtrain {
 /// Returns whether a file in tensorboard/ was written by dtrain (report/tensorboard.h), judging by its name.
 bool is_event_file(std::string_view name);
 
-/// Copies refer to the same directory. A held directory is followed when it is renamed; otherwise the path is
-/// used.
+/// The directory of a run. Copies refer to the same directory. While it is held (locked), it may be renamed;
+/// otherwise it is found by its path.
 class RunDirectory {
  public:
   explicit RunDirectory(std::string path);

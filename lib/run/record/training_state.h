@@ -34,8 +34,8 @@ struct TrainingState {
   double loss_scale = 0;
   int64_t good_steps = 0;  // since the scale changed
 
-  // For weights whose optimizer state is younger than the run (unfrozen, or trained by another optimizer
-  // before): the number of steps done when it was created.
+  // Weights whose optimizer state began later than the run, because they were frozen or trained by another
+  // optimizer before; with the number of steps that were done by then.
   std::map<std::string, int64_t> slots_since;
 
   Json schedule;  // state of the learning rate schedule

@@ -164,6 +164,9 @@ class Hdf5Reader final : public Reader {
     for (const std::string& name : options_.resolve(request)) columns.push_back(open_hdf5(path, name));
     return columns;
   }
+  std::string why_no_windows(const WindowsOptions& windows) const override {
+    return ArrayNames::why_no_windows(windows);
+  }
   std::vector<std::string> files() const override { return {options_.file}; }
 
   /// Uses the names of the run's own datasets if the file has them.

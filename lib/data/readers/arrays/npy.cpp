@@ -112,7 +112,15 @@ class NpyReader final : public Reader {
     for (const std::string& name : options_.resolve(request)) columns.push_back(open_npy(request.find(name)));
     return columns;
   }
+  std::string why_no_windows(const WindowsOptions& windows) const override {
+    return ArrayNames::why_no_windows(windows);
+  }
   std::vector<std::string> files() const override { return options_.names(); }
+  std::vector<std::string> paths(const ReadRequest& request) const override {
+    std::vector<std::string> all = Reader::paths(request);
+    for (const std::string& name : ArrayNames::keys(request)) all.push_back(request.find(name));
+    return all;
+  }
 
  private:
   NpyOptions options_;

@@ -4,6 +4,8 @@
 #include "data/dataset_spec.h"
 #include "data/readers/csv/planner.h"
 #include "data/readers/open_any.h"
+#include "data/readers/text/samples.h"
+#include "data/text/make_tokenizer.h"
 
 namespace dtrain {
 
@@ -19,12 +21,30 @@ class CsvReader final : public Reader {
   std::vector<std::string> files() const override { return {options_.file}; }
   bool has_weights() const override { return options_.weight.has_value(); }
   bool has_labels() const override { return options_.labels.has_value(); }
+  std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const override {
+    std::vector<std::optional<int64_t>> ids;
+    for (const TensorSpec& input : inputs) {
+      const std::string* key = text_of_input(options_, inputs, input);
+      ids.push_back(key ? std::optional(options_.text.find(*key)->ids()) : std::nullopt);
+    }
+    return ids;
+  }
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
+
+  std::string why_no_windows(const WindowsOptions& windows) const override {
+    if (options_.weight) return "the csv reader's 'weight' is for samples of one row; remove it";
+    if (options_.id)
+      return "the csv reader's 'id' is for samples of one row; name the column in 'by' instead";
+    if (options_.labels && options_.labels->column && windows.has_past_targets())
+      return "the texts of the csv reader's 'labels' cannot be inputs; set 'past_targets: false'";
+    return "";
+  }
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
                                           const ReadRequest& request) const override {
     // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
+    if (is_plain_text(path, text, request)) return open_lines(path, request);
     CsvFormat as = options_.format();
     if (text.header) as.header = text.header;
     if (text.delimiter) as.delimiter = *text.delimiter;
@@ -32,6 +52,21 @@ class CsvReader final : public Reader {
   }
 
  private:
+  /// Whether a file has one text in each line, for a model of texts alone: it is given for predictions, and
+  /// its name ends in .txt.
+  static bool is_plain_text(const std::string& path, const TextOptions& text, const ReadRequest& request) {
+    return request.use == FileUse::prediction && path.ends_with(".txt") && !text.header && !text.delimiter &&
+           request.inputs.size() == 1 && request.facts.tokens.size() == 1;
+  }
+
+  static SourceColumns open_lines(const std::string& path, const ReadRequest& request) {
+    const auto tokenizer = make_tokenizer(request.facts.tokens.begin()->second);
+    SourceColumns source(
+        {column_of_tokens(samples_of_lines(path), *tokenizer, request.inputs[0].shape.elements())});
+    source.facts = request.facts;
+    return source;
+  }
+
   SourceColumns open_path(const std::string& path, const CsvFormat& format,
                           const ReadRequest& request) const {
     CsvStart start;  // the planner keeps a reference to it
@@ -43,6 +78,8 @@ class CsvReader final : public Reader {
     SourceColumns source(std::move(columns.parts));
     source.weights = columns.weights;
     source.names = columns.names;
+    for (const auto& key : {columns.series, columns.times})
+      if (key) source.columns.push_back(key);
     source.facts = planner->facts(columns);
     if (start.has_row_names)
       source.warnings.push_back(

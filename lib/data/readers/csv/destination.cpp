@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace dtrain {
 
 namespace {
@@ -47,6 +49,7 @@ bool CsvDestination::store(std::string_view text, size_t row) const {
     return true;
   }
   if (table) return store_category(text, dst);
+  if (kind == Kind::tokens) return store_tokens(text, dst);
   if (kind == Kind::dates) return store_date(text, dst);
   if (kind == Kind::text) {
     if (text.size() > width) return false;
@@ -118,6 +121,12 @@ bool CsvDestination::store_category(std::string_view text, std::byte* dst) const
   return true;
 }
 
+bool CsvDestination::store_tokens(std::string_view text, std::byte* dst) const {
+  if (tokenizer->needs_utf8() && !is_utf8(text)) return false;
+  put_tokens(*tokenizer, text, {reinterpret_cast<int32_t*>(dst), width / sizeof(int32_t)});
+  return true;
+}
+
 /// Names the order of day and month, because a date in the other order is not valid.
 std::string CsvDestination::expected_date() const {
   std::string parts;
@@ -134,6 +143,7 @@ std::string CsvDestination::expected() const {
   if (table) return "one of the training file's values";
   return kind == Kind::int32    ? "an integer (int32)"
          : kind == Kind::weight ? "a weight of at least 0"
+         : kind == Kind::tokens ? "text in UTF-8"
          : kind == Kind::dates  ? expected_date()
          : is_amount()          ? "an amount"
                                 : "a finite number";

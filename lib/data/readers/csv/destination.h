@@ -14,6 +14,7 @@
 #include "data/readers/csv/dates.h"
 #include "data/readers/csv/digit_loss.h"
 #include "data/readers/csv/values.h"
+#include "data/text/tokenizer.h"
 
 namespace dtrain {
 
@@ -54,16 +55,18 @@ struct CsvDestination {
     indicator,      // 1 of `dtype` for a missing value, else 0
     weight,         // a float of at least 0
     text,           // bytes, and zeros up to `width`
+    tokens,         // the ids of `tokenizer`, cut or padded to `width`
   };
   Kind kind = Kind::real;
   DType dtype = DType::float32;  // or float64
   std::byte* base = nullptr;     // element in row 0
   size_t stride = 0;             // bytes from one row to the next
-  size_t width = 0;              // bytes of a text
+  size_t width = 0;              // bytes of a text or of the ids of tokens
   const CategoryTable* table = nullptr;
   const CsvValues* values = nullptr;       // of the file; null for text
   const ColumnReading* reading = nullptr;  // of the column; null for the default
-  std::optional<double> gap = {};          // stored for a missing value; unset: missing is an error
+  const Tokenizer* tokenizer = nullptr;
+  std::optional<double> gap = {};  // stored for a missing value; unset: missing is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
   DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
 
@@ -89,6 +92,7 @@ struct CsvDestination {
   bool store_date(std::string_view text, std::byte* dst) const;
   bool store_category(std::string_view text, std::byte* dst) const;
   bool store_labels(std::string_view text, std::byte* dst) const;
+  bool store_tokens(std::string_view text, std::byte* dst) const;
   /// Writes a number of type `dtype`.
   void put_real(double value, std::byte* dst) const {
     const auto single = static_cast<float>(value);

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// What float32 would lose of the numbers of a field.
+/// The precision that the numbers of a field would lose in float32.
 struct DigitLoss {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   double error = 0;  // the largest difference between a number and its float32

@@ -1,5 +1,6 @@
 #include "data/readers/csv/options.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -29,6 +30,20 @@ struct OneOrListCodec {
 
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
+
+/// A single column is written without a list, as earlier versions did.
+template <>
+struct Codec<CsvTarget> : OneOrListCodec<CsvTarget> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvTarget& out,
+                    Diagnostics& diagnostics) {
+    if (!OneOrListCodec<CsvTarget>::parse(node, where, out, diagnostics)) return false;
+    return !out.empty() || report_unexpected(node, where, "a column or a list of columns", diagnostics);
+  }
+  static ConfigNode write(const CsvTarget& target) {
+    return target.size() == 1 ? Codec<CsvColumnRef>::write(target.front())
+                              : OneOrListCodec<CsvTarget>::write(target);
+  }
+};
 
 /// Numbers are kept as the text in which they are written.
 template <>
@@ -126,6 +141,37 @@ Schema<CsvLabels> make_labels_schema() {
   return schema;
 }
 
+/// Adds the options about the texts in columns.
+void add_value_options(Schema<CsvOptions>& schema) {
+  schema
+      .optional("dates", &CsvOptions::dates,
+                "columns of dates, and the features that each becomes, in this order: year, month, day, "
+                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
+                "a fraction), day_of_year")
+      .optional("dayfirst", &CsvOptions::dayfirst,
+                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
+                "12 in either position (as in pandas). Default: false")
+      .optional("amounts", &CsvOptions::amounts,
+                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
+                "in parentheses if negative")
+      .optional("indicators", &CsvOptions::indicators,
+                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
+                "else 0; true: all columns of numbers with missing values in the training file")
+      .optional("na_values", &CsvOptions::na_values,
+                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
+      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
+                optional_character())
+      .optional("thousands", &CsvOptions::thousands,
+                "the separator between thousands in all numbers. Default: none", optional_character())
+      .optional("comment", &CsvOptions::comment,
+                "the character that begins a comment, which ends with its line. Default: none",
+                optional_character())
+      .optional(
+          "text", &CsvOptions::text,
+          "columns of text, and how each becomes the ids of its tokens, in an int32 input: the input of "
+          "the column's name, or that names it in 'inputs', or the model's only input");
+}
+
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
@@ -134,8 +180,9 @@ Schema<CsvOptions> make_csv_schema() {
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
   schema.required("file", &CsvOptions::file, "the file")
       .optional("target", &CsvOptions::target,
-                "the column of the only target; texts are class names, which are sorted and numbered from 0")
-      .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
+                "the column of the only target; texts are class names, which are sorted and numbered from 0; "
+                "or a list of columns of numbers, for an output with several numbers")
+      .optional("targets", &CsvOptions::targets, "the column or columns of each target, by output name")
       .optional("labels", &CsvOptions::labels,
                 "instead of a target: the columns of the labels of samples that may have several")
       .optional("header", &CsvOptions::header,
@@ -166,30 +213,9 @@ Schema<CsvOptions> make_csv_schema() {
           "the column of sample weights, numbers of at least 0 by which the samples' losses are multiplied")
       .optional("missing_target", &CsvOptions::missing_target,
                 "how to treat a row without a target: error; or skip, which leaves it out. Rows that are "
-                "left out do not count in row numbers. Default: error")
-      .optional("dates", &CsvOptions::dates,
-                "columns of dates, and the features that each becomes, in this order: year, month, day, "
-                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
-                "a fraction), day_of_year")
-      .optional("dayfirst", &CsvOptions::dayfirst,
-                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
-                "12 in either position (as in pandas). Default: false")
-      .optional("amounts", &CsvOptions::amounts,
-                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
-                "in parentheses if negative")
-      .optional("indicators", &CsvOptions::indicators,
-                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
-                "else 0; true: all columns of numbers with missing values in the training file")
-      .optional("na_values", &CsvOptions::na_values,
-                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
-      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
-                optional_character())
-      .optional("thousands", &CsvOptions::thousands,
-                "the separator between thousands in all numbers. Default: none", optional_character())
-      .optional("comment", &CsvOptions::comment,
-                "the character that begins a comment, which ends with its line. Default: none",
-                optional_character())
-      .rule(check_characters)
+                "left out do not count in row numbers. Default: error");
+  add_value_options(schema);
+  schema.rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
@@ -216,8 +242,8 @@ char csv_delimiter(const std::string& text) {
 }
 
 CsvFormat CsvOptions::format() const {
-  const auto character = [](const std::optional<std::string>& text) {
-    return text ? std::optional((*text)[0]) : std::nullopt;
+  const auto character = [](const std::optional<std::string>& written) {
+    return written ? std::optional((*written)[0]) : std::nullopt;
   };
   return {csv_delimiter(delimiter),
           header,
@@ -225,9 +251,61 @@ CsvFormat CsvOptions::format() const {
           {character(decimal).value_or('.'), character(thousands), na_values}};
 }
 
+std::vector<CsvColumnRef> CsvOptions::target_columns() const {
+  std::vector<CsvColumnRef> all;
+  const auto add = [&all](const CsvTarget& some) { all.insert(all.end(), some.begin(), some.end()); };
+  if (target) add(*target);
+  for (const auto& [name, some] : targets) add(some);
+  if (labels) add(labels->used());
+  return all;
+}
+
 const Schema<CsvLabels>& CsvLabels::schema() {
   static const Schema<CsvLabels> all = make_labels_schema();
   return all;
+}
+
+const Schema<CsvTextColumn>& CsvTextColumn::schema() {
+  static const auto all = [] {
+    Schema<CsvTextColumn> schema("How a column of text becomes the ids of its tokens.");
+    add_token_fields(schema);
+    schema.optional("length", &CsvTextColumn::length,
+                    "the number of tokens of a sample; longer texts are cut, shorter ones get id 0 at their "
+                    "end. If not given, that of the model's input",
+                    between<std::optional<int64_t>>(1, INT32_MAX));
+    return schema;
+  }();
+  return all;
+}
+
+const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
+                                 const TensorSpec& input) {
+  const auto key_of = [&](const std::string& name) {
+    const auto found = std::find_if(options.text.begin(), options.text.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    return found == options.text.end() ? nullptr : &found->first;
+  };
+  const auto named = [&](const TensorSpec& one) -> const std::string* {
+    if (const CsvColumnRefs* columns = options.inputs.find(one.name)) {
+      if (columns->size() != 1) return nullptr;
+      const CsvColumnRef& column = columns->front();
+      return key_of(column.index ? std::to_string(*column.index) : column.name);
+    }
+    return key_of(one.name);
+  };
+  if (const std::string* key = named(input)) return key;
+  const auto is_left = [&](const TensorSpec& one) {
+    return one.dtype == DType::int32 && !options.inputs.find(one.name) && !named(one);
+  };
+  if (!is_left(input) || std::count_if(inputs.begin(), inputs.end(), is_left) != 1) return nullptr;
+  std::vector<const std::string*> left;
+  for (const auto& [key, column] : options.text)
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& one) {
+          const std::string* taken = named(one);
+          return taken && *taken == key;
+        }))
+      left.push_back(&key);
+  return left.size() == 1 ? left.front() : nullptr;
 }
 
 const Schema<CsvOptions>& csv_schema() {

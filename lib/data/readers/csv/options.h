@@ -10,6 +10,7 @@
 #include "data/columns/column_reading.h"
 #include "data/readers/binding.h"
 #include "data/readers/csv/table.h"
+#include "data/text/token_options.h"
 
 namespace dtrain {
 
@@ -45,6 +46,9 @@ struct Codec<CsvColumnRef> {
 /// One field, or a list of them.
 struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
+/// The columns of a target: one, whose values may be classes; or several columns of numbers.
+struct CsvTarget : std::vector<CsvColumnRef> {};
+
 /// One text, or a list of them.
 struct CsvTexts : std::vector<std::string> {};
 
@@ -77,18 +81,23 @@ struct CsvLabels {
   std::string separator = ";";         // between the labels of a text
 
   /// The columns in use.
-  std::vector<CsvColumnRef> used() const {
-    return column ? std::vector{*column} : std::vector<CsvColumnRef>(columns);
-  }
+  CsvTarget used() const { return column ? CsvTarget{{*column}} : CsvTarget{columns}; }
   static const Schema<CsvLabels>& schema();
+};
+
+/// A column of text that becomes the ids of its tokens.
+struct CsvTextColumn : TokenOptions {
+  std::optional<int64_t> length;  // of a row; unset: that of the model's input
+
+  static const Schema<CsvTextColumn>& schema();
 };
 
 /// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
 /// data.
 struct CsvOptions {
   std::string file;
-  std::optional<CsvColumnRef> target;
-  Named<CsvColumnRef> targets;
+  std::optional<CsvTarget> target;
+  Named<CsvTarget> targets;
   std::optional<CsvLabels> labels;
   bool header = false;
   std::string delimiter = ",";
@@ -104,11 +113,19 @@ struct CsvOptions {
   std::optional<CsvIndicators> indicators;
   CsvTexts na_values;
   std::optional<std::string> decimal, thousands, comment;
+  Named<CsvTextColumn> text;
 
   CsvFormat format() const;
+  /// Returns the columns of all targets, labels included.
+  std::vector<CsvColumnRef> target_columns() const;
 };
 
 const Schema<CsvOptions>& csv_schema();
+/// Returns the key of the text column that an input reads: the column that `inputs` names for it; the column
+/// of the input's name; or the only column that is left, for the only int32 input that is left. Null if the
+/// input reads no text.
+const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
+                                 const TensorSpec& input);
 /// Checks that a delimiter is one character, or "whitespace".
 Check<std::string> csv_delimiter_check();
 /// Returns the value of CsvFormat::delimiter for a text that passes the check.

@@ -11,6 +11,7 @@
 
 #include "data/columns/source_columns.h"
 #include "data/readers/csv/values.h"
+#include "data/text/tokenizer.h"
 
 namespace dtrain {
 
@@ -43,6 +44,12 @@ struct CsvElement {
   std::optional<double> gap;  // stored for a missing value; unset: missing is an error
 };
 
+/// How the texts of one field become ids of tokens.
+struct CsvTokens {
+  TokenOptions options;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: read_csv() learns it from the file
+};
+
 /// The fields of a line that make up one column. A row of the column has the shape [elements], or Shape{} if
 /// it is a scalar. In a float32 column a field of dates becomes one feature for each part, and an indicator
 /// of missing values follows the features of its field. A field of categories becomes one element, its index,
@@ -54,6 +61,8 @@ struct CsvPart {
   DType dtype = DType::float32;
   bool scalar = false;
   std::string advice_for_gap = {};  // appended to the error about a missing value
+  /// For a part of one field of CsvPlan::texts: the number of ids in a row. 0 for all other parts.
+  int64_t tokens = 0;
 };
 
 /// The first lines of a file.
@@ -66,14 +75,16 @@ struct CsvStart {
   size_t width() const { return first.size(); }
 };
 
-/// What to read from a file.
+/// The parts of a CSV file to read.
 struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field
   std::map<size_t, ColumnReading> readings;  // by field, for fields not read in the default way
+  std::map<size_t, CsvTokens> texts;         // by field
   bool day_first = false;                    // for dates whose column leaves the order open
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
+  std::optional<size_t> series, time;        // indices of fields, for rows that become windows
   /// Appended to errors about text instead of a number; "": nothing.
   std::string advice;
 };
@@ -84,8 +95,11 @@ using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 struct CsvColumns {
   Columns parts;  // of the plan
   std::shared_ptr<const Column> weights, names;
+  /// Texts like `names`; and float64 numbers, which are days for a column of dates.
+  std::shared_ptr<const Column> series, times;
   std::map<size_t, std::vector<std::string>> categories;  // by field: tables that were used
   std::map<size_t, ColumnReading> readings;               // of the plan, completed
+  std::map<size_t, LearnedTokens> tokens;                 // by field of text
   int64_t left_out = 0;                                   // rows without a required value
 };
 

@@ -26,10 +26,11 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
-  const std::vector<size_t> targets = choose_targets();
+  const std::vector<std::vector<size_t>> targets = choose_targets();
   // If facts about the training file are known, they determine categories and readings.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
+    check_texts(inputs);
     choose_readings();
   }
   plan_.day_first = options_.dayfirst.value_or(false);
@@ -37,14 +38,42 @@ CsvPlan CsvPlanner::plan() {
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   if (options_.labels && !targets.empty())
-    add_labels(targets);
+    add_labels(request_.targets[0], targets[0]);
   else
-    for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
+    for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
   const bool may_be_empty = options_.labels && options_.labels->column;  // a sample without labels
   if (options_.missing_target == CsvMissingTarget::skip && !may_be_empty)
-    plan_.required = {targets.begin(), targets.end()};
+    for (const auto& places : targets) plan_.required.insert(places.begin(), places.end());
   choose_weight_and_id();
+  if (request_.windows) choose_order();
   return std::move(plan_);
+}
+
+void CsvPlanner::choose_order() {
+  const WindowsOptions& windows = *request_.windows;
+  if (windows.by) plan_.series = place_of_order(*windows.by);
+  if (!windows.time) return;
+  plan_.time = place_of_order(*windows.time);
+  const std::string name = called(*plan_.time);
+  ColumnReading reading = reading_of(*plan_.time, name, false);
+  const CsvValues values(options_.format().notation);
+  if (is_first() && reading.dates.empty() && !values.number(start_.first[*plan_.time]))
+    reading.dates = {DatePart::days};
+  add_reading(*plan_.time, name, reading);
+}
+
+size_t CsvPlanner::place_of_order(const std::string& key) const {
+  if (is_other_file() && start_.names.empty() && width() != known_.fields.width)
+    throw UserError(fmt::format("{}: expected {} values per line as in the training file, found {}",
+                                start_.path, known_.fields.width, width()));
+  return place_of_key(key);
+}
+
+bool CsvPlanner::is_named_feature(size_t place) const {
+  return std::any_of(options_.dates.begin(), options_.dates.end(),
+                     [&](const auto& date) { return place_of_key(date.first) == place; }) ||
+         std::any_of(options_.categories.begin(), options_.categories.end(),
+                     [&](const CsvColumnRef& category) { return place_of(category) == place; });
 }
 
 void CsvPlanner::choose_weight_and_id() {
@@ -76,6 +105,7 @@ SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   for (const auto& [field, name] : reading_names_)
     if (const ColumnReading& reading = columns.readings.at(field); reading != ColumnReading())
       facts.readings.try_emplace(name, reading);
+  for (const auto& [field, name] : token_names_) facts.tokens.try_emplace(name, columns.tokens.at(field));
   for (const auto& [input, fills] : fills_) {
     auto& all = facts.fills[input];
     all.clear();
@@ -117,15 +147,17 @@ std::vector<size_t> CsvPlanner::all_others() const {
   const auto take = [&](const CsvColumnRef& field) {
     if (const auto place = find(field)) taken.insert(*place);
   };
-  if (options_.target) take(*options_.target);
-  for (const auto& [name, field] : options_.targets) take(field);
-  if (options_.labels)
-    for (const CsvColumnRef& field : options_.labels->used()) take(field);
+  const WindowsOptions* windows = request_.windows;
+  if (!windows || !windows->has_past_targets())
+    for (const CsvColumnRef& field : options_.target_columns()) take(field);
+  for (const auto* key : {windows ? &windows->by : nullptr, windows ? &windows->time : nullptr})
+    if (key && *key && !is_named_feature(place_of_order(**key))) taken.insert(place_of_order(**key));
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
   for (const CsvColumnRef& field : options_.drop) take(field);
   for (const auto& [name, fields] : options_.inputs)
     for (const CsvColumnRef& field : fields) take(field);
+  for (const auto& [key, column] : options_.text) taken.insert(place_of_key(key));
   if (start_.has_row_names) taken.insert(0);
   std::vector<size_t> all;
   for (size_t i = 0; i < width(); ++i)
@@ -150,6 +182,8 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
   for (const TensorSpec& input : request_.inputs) {
     if (const CsvColumnRefs* named = options_.inputs.find(input.name)) {
       all.push_back(places(*named));
+    } else if (const std::string* text = text_of_input(options_, request_.inputs, input)) {
+      all.push_back({place_of_key(*text)});
     } else if (++unnamed > 1) {
       request_.fail(fmt::format("nothing is read for the model's '{}'; give 'inputs: {{{}: [...]}}'",
                                 input.name, input.name));
@@ -163,10 +197,14 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
 std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
   std::vector<size_t> counts;
   size_t named = 0;
-  for (const auto& [name, fields] : options_.inputs) named += fields.size();
+  const auto count_of = [&](const TensorSpec& input) -> size_t {  // 0 for all other columns
+    if (const CsvColumnRefs* fields = options_.inputs.find(input.name)) return fields->size();
+    return text_of_input(options_, request_.inputs, input) ? 1 : 0;
+  };
+  for (const TensorSpec& input : request_.inputs) named += count_of(input);
   for (const TensorSpec& input : request_.inputs) {
-    const CsvColumnRefs* fields = options_.inputs.find(input.name);
-    counts.push_back(fields ? fields->size() : total - std::min(total, named));
+    const size_t count = count_of(input);
+    counts.push_back(count > 0 ? count : total - std::min(total, named));
   }
   return counts;
 }
@@ -221,31 +259,29 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
                   start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
 }
 
-std::vector<size_t> CsvPlanner::choose_targets() {
-  std::vector<size_t> places;
-  if (request_.targets.empty()) return places;
-  if (options_.labels) return choose_labels();
-  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
-      request_.targets, "target", "targets", request_);
-  const std::vector<std::string>& known = known_.fields.targets;
-  for (size_t i = 0; i < fields.size(); ++i)
-    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
-  if (!start_.names.empty())
-    for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
-  return places;
-}
-
-std::vector<size_t> CsvPlanner::choose_labels() {
+std::vector<CsvTarget> CsvPlanner::wanted_targets() const {
+  if (!options_.labels)
+    return Binding<CsvTarget>{options_.target, options_.targets}.resolve(request_.targets, "target",
+                                                                         "targets", request_);
   if (request_.targets.size() != 1)
     request_.fail(fmt::format("labels: expected a model with one output, found {}", request_.targets.size()));
-  const std::vector<CsvColumnRef> fields = options_.labels->used();
+  return {options_.labels->used()};
+}
+
+std::vector<std::vector<size_t>> CsvPlanner::choose_targets() {
+  std::vector<std::vector<size_t>> all;
+  if (request_.targets.empty()) return all;
   const std::vector<std::string>& known = known_.fields.targets;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < fields.size(); ++i) {
-    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
-    if (!start_.names.empty()) fields_.targets.push_back(start_.names[places.back()]);
+  size_t next = 0;
+  for (const CsvTarget& target : wanted_targets()) {
+    all.emplace_back();
+    for (const CsvColumnRef& field : target) {
+      all.back().push_back(place_of_target(field, next < known.size() ? known[next] : ""));
+      ++next;
+      if (!start_.names.empty()) fields_.targets.push_back(start_.names[all.back().back()]);
+    }
   }
-  return places;
+  return all;
 }
 
 }  // namespace dtrain

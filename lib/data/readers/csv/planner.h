@@ -9,10 +9,11 @@
 
 #include "data/readers/csv/options.h"
 #include "data/readers/csv/table.h"
+#include "data/windows/windows_options.h"
 
 namespace dtrain {
 
-/// What messages say about a missing value of a target.
+/// The text of messages about a missing value of a target.
 inline constexpr const char* kTargetGap = "a target must have a value in every row";
 
 /// Returns the index of the column that `field` selects. Throws UserError if the file has no such column or
@@ -69,10 +70,19 @@ class CsvPlanner {
   /// those of the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
-  std::vector<size_t> choose_targets();
+  /// Returns what the options select for each target of the request. Throws UserError if they do not fit.
+  std::vector<CsvTarget> wanted_targets() const;
+  /// Returns the columns of each target.
+  std::vector<std::vector<size_t>> choose_targets();
   /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
+  /// Chooses the columns of series and times for rows that become windows.
+  void choose_order();
+  /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
+  size_t place_of_order(const std::string& key) const;
+  /// Whether `dates` or `categories` make features of the column.
+  bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
   /// Returns the training file's name for a field, the i-th of all inputs.
@@ -92,16 +102,22 @@ class CsvPlanner {
   /// messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
+  /// Adds an input that consists of the tokens of one column.
+  void add_text(const TensorSpec& input, size_t place, const std::string& name);
+  bool is_text(size_t place, const std::string& name) const;
+  /// Returns the options of a column of text, named `name` in the facts; null if the options have none.
+  const CsvTextColumn* text_column(size_t place, const std::string& name) const;
+  /// Throws UserError if no input reads one of the columns of text.
+  void check_texts(const std::vector<std::vector<size_t>>& inputs) const;
   bool is_category(size_t place, const std::string& name) const;
   /// Returns the value of 'fill' for an input of this type; nullopt if it does not fit. A fitted fill is
   /// computed later, so it is NaN here.
   std::optional<double> fill_of(DType type) const;
   /// Returns the advice that messages give about a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
-  void add_target(size_t i, size_t place);
-  std::vector<size_t> choose_labels();
+  void add_target(const TensorSpec& target, const std::vector<size_t>& places);
   /// Adds the only target: 0 or 1 for each label of a row.
-  void add_labels(const std::vector<size_t>& places);
+  void add_labels(const TensorSpec& target, const std::vector<size_t>& places);
 
   const CsvOptions& options_;
   const ReadRequest& request_;
@@ -111,9 +127,11 @@ class CsvPlanner {
   FieldNames fields_;                         // according to the options for this file
   std::set<size_t> categories_;               // fields listed in the option `categories`
   size_t inputs_done_ = 0;                    // fields of inputs added so far
+  size_t targets_done_ = 0;                   // the same of targets
   std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
+  std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
   SourceFacts::Names label_names_;  // by target, of labels with a column each
 };

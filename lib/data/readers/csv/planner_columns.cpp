@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "data/readers/csv/planner.h"
+#include "data/text/make_tokenizer.h"
 
 namespace dtrain {
 
@@ -29,9 +30,11 @@ void CsvPlanner::choose_readings() {
       readings_[place_of(field)].indicator = true;
   for (const auto& [place, reading] : readings_) {
     const bool dates = !reading.dates.empty();
-    if (dates + reading.amount + categories_.contains(place) > 1)
+    const bool text = text_column(place, called(place)) != nullptr;
+    if (dates + reading.amount + categories_.contains(place) + text > 1)
       request_.fail(fmt::format(
-          "the column '{}' is named by more than one of 'dates', 'amounts' and 'categories'", called(place)));
+          "the column '{}' is named by more than one of 'dates', 'amounts', 'categories' and 'text'",
+          called(place)));
   }
 }
 
@@ -86,7 +89,56 @@ std::string CsvPlanner::known_name(size_t field, size_t i) const {
   return called(field);
 }
 
+void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) const {
+  for (const auto& [key, column] : options_.text) {
+    const size_t place = place_of_key(key);
+    if (categories_.contains(place))
+      request_.fail(fmt::format("the column '{}' is named by both 'text' and 'categories'", key));
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& places) {
+          return std::find(places.begin(), places.end(), place) != places.end();
+        }))
+      request_.fail(fmt::format(
+          "text: no input of the model reads the column '{0}'; give 'inputs: {{NAME: [{0}]}}'", key));
+  }
+}
+
+const CsvTextColumn* CsvPlanner::text_column(size_t place, const std::string& name) const {
+  if (const CsvTextColumn* named = options_.text.find(name)) return named;
+  for (const auto& [key, column] : options_.text)
+    if (is_first() && place_of_key(key) == place) return &column;
+  return nullptr;
+}
+
+bool CsvPlanner::is_text(size_t place, const std::string& name) const {
+  return is_first() ? text_column(place, name) != nullptr : known_.tokens.contains(name);
+}
+
+void CsvPlanner::add_text(const TensorSpec& input, size_t place, const std::string& name) {
+  const CsvTextColumn* column = text_column(place, name);
+  if (input.dtype != DType::int32)
+    request_.fail(fmt::format("text: the input '{}' gets ids of tokens; expected the dtype int32, found {}",
+                              input.name, name_of(input.dtype)));
+  CsvPart part{{{place, {}}}, DType::int32, false, "", 0};
+  part.tokens = column && column->length ? *column->length : input.shape.rank() == 1 ? input.shape[0] : 0;
+  if (part.tokens == 0)
+    request_.fail(
+        fmt::format("text: give 'length', the number of tokens of '{}'; it cannot be taken from the "
+                    "input '{}' of shape {}",
+                    name, input.name, input.shape.str()));
+  CsvTokens tokens;
+  if (column) tokens.options = *column;
+  tokens.tokenizer = column ? known_tokenizer(known_, name, *column) : make_tokenizer(known_.tokens.at(name));
+  plan_.texts.emplace(place, std::move(tokens));
+  token_names_.emplace(place, name);
+  plan_.parts.push_back(std::move(part));
+}
+
 void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& places) {
+  if (places.size() == 1)
+    if (const std::string name = known_name(places[0], inputs_done_); is_text(places[0], name)) {
+      ++inputs_done_;
+      return add_text(input, places[0], name);
+    }
   CsvPart part;
   part.dtype = csv_type(input);
   part.advice_for_gap = advice_for_gap(input);
@@ -95,6 +147,9 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
   for (const size_t place : places) {
     const std::string name = known_name(place, inputs_done_++);
     CsvElement element{place, {}};
+    if (is_text(place, name))
+      request_.fail(fmt::format(
+          "text: the input '{}' takes the tokens of '{}' only; expected no other columns", input.name, name));
     add_input_reading(input, place, name);
     if (is_category(place, name)) {
       add_table(place, name, false, CsvCategory::When::always);
@@ -148,25 +203,29 @@ std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
                      options_.fill->written);
 }
 
-void CsvPlanner::add_target(size_t i, size_t place) {
-  const TensorSpec& target = request_.targets[i];
+void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>& places) {
   const std::string name = name_of_target(target);
   using When = CsvCategory::When;
   const DType type = csv_type(target);
+  const bool is_single = places.size() == 1;
   const auto& names = known_.fields.targets;
-  const ColumnReading reading = scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
-  if (known_.class_names.contains(name) || categories_.contains(place))
-    add_table(place, name, true, When::always);
-  else if (is_first() && !reading.amount)  // else the facts have the class names
-    add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
-  plan_.parts.push_back({{{place, {}}},
-                         type,
-                         true,
-                         fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)});
+  CsvPart part{
+      {}, type, is_single, fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)};
+  for (const size_t place : places) {
+    const size_t i = targets_done_++;
+    const ColumnReading reading =
+        scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
+    part.fields.push_back({place, {}});
+    if (!is_single) continue;  // several columns hold numbers
+    if (known_.class_names.contains(name) || categories_.contains(place))
+      add_table(place, name, true, When::always);
+    else if (is_first() && !reading.amount)  // else the facts have the class names
+      add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
+  }
+  plan_.parts.push_back(std::move(part));
 }
 
-void CsvPlanner::add_labels(const std::vector<size_t>& places) {
-  const TensorSpec& target = request_.targets[0];
+void CsvPlanner::add_labels(const TensorSpec& target, const std::vector<size_t>& places) {
   if (csv_type(target) != DType::float32)
     request_.fail(
         "labels: the target is 0 or 1 for each label, but the loss needs a class number; use a loss such as "

@@ -28,18 +28,22 @@ struct Findings {
   explicit Findings(const CsvQuestions& questions) {
     for (const size_t field : questions.texts) texts[field];
     for (const size_t field : questions.dates) dates[field];
+    for (const size_t field : questions.lengths) longest[field] = 1;
+    for (const auto& [field, options] : questions.tokens) tokens.emplace(field, options);
   }
   void merge(Findings& other) {
     for (auto& [field, found] : other.texts) texts[field].merge(found);
     for (auto& [field, found] : other.dates) dates[field].merge(found);
+    for (auto& [field, found] : other.tokens) tokens.at(field).merge(found);
     gaps.merge(other.gaps);
-    longest_id = std::max(longest_id, other.longest_id);
+    for (const auto& [field, bytes] : other.longest) longest[field] = std::max(longest[field], bytes);
   }
 
   std::map<size_t, TextSet> texts;
   std::map<size_t, DateFormFinder> dates;
+  std::map<size_t, TokenCounts> tokens;
   std::set<size_t> gaps;
-  size_t longest_id = 1;
+  std::map<size_t, size_t> longest;
 };
 
 class Surveyor {
@@ -50,6 +54,8 @@ class Surveyor {
   void survey(CsvBlock& block, Findings& found) {
     for (auto& [i, texts] : found.texts) of_field_[i].texts = &texts;
     for (auto& [i, dates] : found.dates) of_field_[i].dates = &dates;
+    for (auto& [i, bytes] : found.longest) of_field_[i].longest = &bytes;
+    for (auto& [i, tokens] : found.tokens) of_field_[i].tokens = &tokens;
     for (const size_t i : questions_.gaps) of_field_[i].gaps = true;
     for (const auto& [i, names] : questions_.required) of_field_[i].required = names ? 2 : 1;
     block.left_out.clear();
@@ -69,6 +75,8 @@ class Surveyor {
   struct OfField {
     TextSet* texts = nullptr;
     DateFormFinder* dates = nullptr;
+    size_t* longest = nullptr;
+    TokenCounts* tokens = nullptr;
     bool gaps = false;
     int required = 0;  // 1: a number, 2: a name
   };
@@ -90,10 +98,11 @@ class Surveyor {
     CsvField field;
     for (size_t i = 0; i < of_field_.size() && !field.last; ++i) {
       p = fields_.read(p, field);
-      if (questions_.id == i) found.longest_id = std::max(found.longest_id, field.text.size());
       const OfField& of = of_field_[i];
+      if (of.longest) *of.longest = std::max(*of.longest, field.text.size());
       if (of.texts && !of.texts->contains(field.text) && !values_.is_missing_name(field.text))
         of.texts->emplace(field.text);
+      if (of.tokens) of.tokens->add(field.text);
       if (!of.dates && !of.gaps) continue;
       const bool is_gap = values_.is_gap(field.text);
       if (of.gaps && is_gap) found.gaps.insert(i);
@@ -127,7 +136,8 @@ CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width
     block.first_row = rows;
     rows += block.kept();
   }
-  CsvAnswers answers{{}, std::move(all.dates), std::move(all.gaps), all.longest_id};
+  CsvAnswers answers{
+      {}, std::move(all.dates), std::move(all.gaps), std::move(all.tokens), std::move(all.longest)};
   for (const auto& [field, texts] : all.texts) answers.texts[field] = sorted(texts, values);
   return answers;
 }

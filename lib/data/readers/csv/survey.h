@@ -11,19 +11,24 @@
 #include "data/readers/csv/dates.h"
 #include "data/readers/csv/text.h"
 #include "data/readers/csv/values.h"
+#include "data/text/token_counts.h"
 
 namespace dtrain {
 
-/// What to find out. Fields are counted from 0.
+/// The facts to find in a file. Fields are counted from 0.
 struct CsvQuestions {
-  std::set<size_t> texts;    // fields whose distinct texts are wanted
-  std::set<size_t> dates;    // fields whose form of dates is wanted
-  std::set<size_t> gaps;     // fields to check for missing values
-  std::optional<size_t> id;  // field whose longest text is wanted
+  std::set<size_t> texts;                 // fields whose distinct texts are wanted
+  std::set<size_t> dates;                 // fields whose form of dates is wanted
+  std::set<size_t> gaps;                  // fields to check for missing values
+  std::map<size_t, TokenOptions> tokens;  // fields of text whose words or pieces are counted
+  std::set<size_t> lengths;               // fields whose longest text is wanted
   /// Fields without whose value a row is left out, and whether they hold names rather than numbers.
   std::map<size_t, bool> required;
 
-  bool empty() const { return texts.empty() && dates.empty() && gaps.empty() && !id && required.empty(); }
+  bool empty() const {
+    return texts.empty() && dates.empty() && gaps.empty() && tokens.empty() && lengths.empty() &&
+           required.empty();
+  }
 };
 
 struct CsvAnswers {
@@ -31,7 +36,8 @@ struct CsvAnswers {
   std::map<size_t, std::vector<std::string>> texts;
   std::map<size_t, DateFormFinder> dates;
   std::set<size_t> gaps;  // the fields to check that have missing values
-  size_t longest_id = 1;  // bytes
+  std::map<size_t, TokenCounts> tokens;
+  std::map<size_t, size_t> longest;  // by field of `lengths`: bytes, at least 1
 };
 
 /// Reads all rows, of `width` fields each, on several threads. Sets the rows that each block leaves out,

@@ -16,6 +16,7 @@
 #include "data/readers/csv/refusal.h"
 #include "data/readers/csv/start.h"
 #include "data/readers/csv/survey.h"
+#include "data/text/make_tokenizer.h"
 
 namespace dtrain {
 
@@ -81,23 +82,29 @@ class Table {
     survey();
     CsvColumns columns;
     std::vector<Making> parts;
-    for (const CsvPart& part : plan_.parts) parts.push_back(make_part(part));
+    for (const CsvPart& part : plan_.parts)
+      parts.push_back(part.tokens > 0 ? make_tokens(part) : make_part(part));
     std::optional<Making> weights, names;
     if (plan_.weight)
       weights = make(*plan_.weight, {"weight", {}, DType::float32}, CsvDestination::Kind::weight);
     if (plan_.id) {
       const std::string title = start_.names.empty() ? "id" : start_.names[*plan_.id];
-      names = make(*plan_.id, {title, Shape{static_cast<int64_t>(longest_id_)}, DType::uint8},
-                   CsvDestination::Kind::text);
+      names = make_text(*plan_.id, title);
     }
+    std::optional<Making> series, times;
+    if (plan_.series) series = make_text(*plan_.series, text_.path());
+    if (plan_.time) times = make_times(*plan_.time);
     fill();
     text_.check();
     if (widen_parts()) return read_rows();
     for (Making& part : parts) columns.parts.push_back(finished(part));
     if (weights) columns.weights = finished(*weights);
     if (names) columns.names = finished(*names);
+    if (series) columns.series = finished(*series);
+    if (times) columns.times = finished(*times);
     for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
     columns.readings = plan_.readings;
+    for (const auto& [field, text] : plan_.texts) columns.tokens[field] = text.tokenizer->learned();
     for (const CsvBlock& block : blocks_) columns.left_out += static_cast<int64_t>(block.left_out.size());
     return columns;
   }
@@ -123,23 +130,28 @@ class Table {
   /// undecided facts about dates and indicators, the length of the longest id, and the rows to leave out.
   void survey() {
     CsvQuestions questions;
-    questions.id = plan_.id;
+    for (const auto& field : {plan_.id, plan_.series})
+      if (field) questions.lengths.insert(*field);
     for (const auto& [field, category] : plan_.categories)
       if (!category.values) questions.texts.insert(field);
     for (const auto& [field, reading] : plan_.readings) {
       if (!reading.dates.empty() && !reading.form) questions.dates.insert(field);
       if (!reading.indicator) questions.gaps.insert(field);
     }
+    for (const auto& [field, text] : plan_.texts)
+      if (!text.tokenizer) questions.tokens.emplace(field, text.options);
     for (const size_t field : plan_.required) questions.required[field] = plan_.categories.contains(field);
     CsvAnswers answers;
     if (!questions.empty()) answers = survey_csv(text_, values_, width(), questions, blocks_);
-    longest_id_ = answers.longest_id;
+    longest_ = std::move(answers.longest);
     rows_ = blocks_.back().first_row + blocks_.back().kept();
     if (rows_ == 0) throw UserError(fmt::format("{}: expected rows with a target, found none", text_.path()));
     for (auto& [field, reading] : plan_.readings) {
       if (questions.dates.contains(field)) reading.form = answers.dates.at(field).form(plan_.day_first);
       if (!reading.indicator) reading.indicator = answers.gaps.contains(field);
     }
+    for (const auto& [field, counts] : answers.tokens)
+      plan_.texts.at(field).tokenizer = make_tokenizer(counts.learn(text_.path()));
     for (const auto& [field, category] : plan_.categories) {
       std::vector<std::string> values = category.values ? *category.values : answers.texts.at(field);
       if (category.separator && !category.values) values = all_labels(values, *category.separator);
@@ -231,16 +243,40 @@ class Table {
     return making;
   }
 
+  Making make_text(size_t field, const std::string& title) {
+    return make(field, {title, Shape{static_cast<int64_t>(longest_.at(field))}, DType::uint8},
+                CsvDestination::Kind::text);
+  }
+
+  /// Makes a column of numbers, or of days. An input may have other features of the same dates.
+  Making make_times(size_t field) {
+    using Kind = CsvDestination::Kind;
+    const ColumnReading* const reading = reading_of(field);
+    const bool are_dates = reading && !reading->dates.empty();
+    if (are_dates) time_reading_ = {.dates = {DatePart::days}, .form = reading->form};
+    return make(field, {text_.path(), {}, DType::float64}, are_dates ? Kind::dates : Kind::real);
+  }
+
+  Making make_tokens(const CsvPart& part) {
+    return make(part.fields.front().field, {text_.path(), Shape{part.tokens}, DType::int32},
+                CsvDestination::Kind::tokens);
+  }
+
   Making make(size_t field, TensorSpec spec, CsvDestination::Kind kind) {
     const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     Making making{std::move(spec), allocate_rows(bytes)};
-    destinations_.emplace(field, CsvDestination{.kind = kind,
-                                                .base = making.data.get(),
-                                                .stride = bytes,
-                                                .width = bytes,
-                                                .values = &values_,
-                                                .reading = reading_of(field),
-                                                .advice_for_gap = "each row must have one"});
+    const auto text = plan_.texts.find(field);
+    destinations_.emplace(
+        field,
+        CsvDestination{.kind = kind,
+                       .dtype = making.spec.dtype,
+                       .base = making.data.get(),
+                       .stride = bytes,
+                       .width = bytes,
+                       .values = &values_,
+                       .reading = kind == CsvDestination::Kind::dates ? &time_reading_ : reading_of(field),
+                       .tokenizer = text == plan_.texts.end() ? nullptr : text->second.tokenizer.get(),
+                       .advice_for_gap = "each row must have one"});
     return making;
   }
 
@@ -272,7 +308,8 @@ class Table {
   std::map<size_t, CsvCategory> doubtful_;  // like CsvPlan::categories, for fields read as numbers so far
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
-  size_t longest_id_ = 1;
+  std::map<size_t, size_t> longest_;        // bytes of the longest text, by field of texts
+  ColumnReading time_reading_;              // of CsvPlan::time, if it is a column of dates
   std::map<size_t, CategoryTable> tables_;  // by field
   std::multimap<size_t, CsvDestination> destinations_;
   std::map<size_t, DigitLoss> losses_;  // by field

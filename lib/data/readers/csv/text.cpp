@@ -43,19 +43,6 @@ const char* find_either(const char* p, const char* end, char a, char b) {
   return p;
 }
 
-std::string unpack(InputStream& stream) {
-  std::string all;
-  size_t size = 0;
-  for (;;) {
-    if (size == all.size()) all.resize(std::max<size_t>(size_t{1} << 20, 2 * size));
-    const size_t got = stream.read(all.data() + size, all.size() - size);
-    if (got == 0) break;
-    size += got;
-  }
-  all.resize(size);
-  return all;
-}
-
 }  // namespace
 
 void reject_parquet(const std::string& path, std::string_view start) {
@@ -71,7 +58,7 @@ CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> co
     : path_(path), delimiter_(delimiter == kBlanksDelimit ? '\t' : delimiter) {
   InputStream stream(path);
   if (stream.is_packed()) {
-    unpacked_ = unpack(stream);
+    unpacked_ = read_rest(stream);
     begin_ = unpacked_.data();
     end_ = begin_ + unpacked_.size();
   } else {

@@ -1,11 +1,7 @@
 // Options that readers of images share.
 #pragma once
 
-#include <algorithm>
-#include <set>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,13 +27,6 @@ inline Check<std::optional<int64_t>> picture_channels() {
 /// Adds the fields of PictureOptions, from which `Options` derives, and the field `class_names`.
 template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
-  using Names = std::remove_reference_t<decltype(Options().class_names)>;
-  const Check<Names> names{"different names that are not empty",
-                           [](const auto& all) {
-                             return std::set(all.begin(), all.end()).size() == all.size() &&
-                                    std::find(all.begin(), all.end(), "") == all.end();
-                           },
-                           Json::object().set("uniqueItems", true)};
   schema
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
                 "[height, width]; if not given, that of the model's input")
@@ -51,7 +40,7 @@ void add_picture_fields(Schema<Options>& schema) {
                 "how to treat a file that is not a complete image: error; or skip, which leaves it out. skip "
                 "decodes all files once before the run and reports how many it left out")
       .optional("class_names", &Options::class_names,
-                "the classes in the order of their indices; if not given, they are sorted", names);
+                "the classes in the order of their indices; if not given, they are sorted", distinct_names());
 }
 
 }  // namespace dtrain

@@ -60,8 +60,9 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
   CsvOptions known;  // options of a csv reader
-  known.target = table.options.target;
-  known.targets = table.options.targets;
+  if (table.options.target) known.target = CsvTarget{{*table.options.target}};
+  for (const auto& [name, column] : table.options.targets)
+    known.targets.emplace_back(name, CsvTarget{{column}});
   known.labels = table.options.labels;
   known.weight = table.options.weight;
   std::optional<CsvPlanner> planner;
@@ -166,8 +167,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
                     "the column of sample weights, numbers of at least 0 by which the samples' losses are "
                     "multiplied")
           .optional("header", &PictureCsv::header,
-                    "whether the first line holds the columns' names; if not given, it does if columns are "
-                    "selected by name")
+                    "whether the first line holds the columns' names; default: true if columns are selected "
+                    "by name")
           .optional("delimiter", &PictureCsv::delimiter,
                     "the character between values, or whitespace for any number of spaces and tabs",
                     csv_delimiter_check())

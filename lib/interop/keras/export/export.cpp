@@ -23,7 +23,11 @@ constexpr const char* kKerasVersion = "3.8.0";
 void check_functions(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer) continue;
-    const Json config = keras_config_of(node.layer).config;
+    const KerasLayerConfig keras = keras_config_of(node.layer);
+    if (!keras.missing.empty())
+      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, which has no {}", node.kind,
+                                  node.name, keras.missing));
+    const Json& config = keras.config;
     for (const char* option : {"activation", "recurrent_activation"}) {
       const Json* activation = config.is_object() ? config.find(option) : nullptr;
       if (!activation || !activation->is_string()) continue;
@@ -45,17 +49,14 @@ class WeightsWriter {
     KerasClassNumbers numbers;
     for (const KerasLayer& layer : layers) {
       const GraphNode& node = model.graph->nodes[static_cast<size_t>(layer.node)];
-      const std::string class_name =
-          node.kind == "input" ? std::string("InputLayer") : keras_config_of(node.layer).class_name;
-      const std::string path = "/layers/" + numbers.next(class_name);
-      std::string group = add_vars(path, layer.name);
-      const std::string part = node.kind == "input" ? "" : formats_of(node.kind).keras_part;
-      if (!part.empty()) group = add_vars(path + "/" + part, node.kind + "_" + part);
-      for (size_t i = 0; i < node.parameters.size(); ++i) {
-        const std::span<const float> values = model.values(layer.node, i);
-        image_.write_array(fmt::format("{}/{}", group, i),
-                           {"", node.parameters[i].shape, DType::float32, values.data()});
+      if (node.kind == "input") {
+        add_vars("/layers/" + numbers.next("InputLayer"), layer.name);
+        continue;
       }
+      const KerasLayerConfig keras = keras_config_of(node.layer);
+      const std::string path = "/layers/" + numbers.next(keras.class_name);
+      add_vars(path, layer.name);
+      write_weights(model, layer.node, keras.config, path);
     }
     if (training) write_optimizer(*training);
     image_.close();
@@ -68,6 +69,25 @@ class WeightsWriter {
     const Hdf5Handle group = image_.make_group(vars);
     image_.write_text(group, "name", name);
     return vars;
+  }
+
+  /// Writes a layer's weights to the layer's group, or to those of its parts.
+  void write_weights(const ExportedModel& model, int number, const Json& config, const std::string& path) {
+    const GraphNode& node = model.graph->nodes[static_cast<size_t>(number)];
+    const auto& part_of = formats_of(node.kind).keras_part;
+    std::string group = path + "/vars", last_part;
+    int next = 0;
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      const std::string part = part_of ? part_of(config, node.parameters[i].name) : "";
+      if (part != last_part) {
+        group = add_vars(path + "/" + part, node.kind + "_" + part);
+        last_part = part;
+        next = 0;
+      }
+      const std::span<const float> values = model.values(number, i);
+      image_.write_array(fmt::format("{}/{}", group, next++),
+                         {"", node.parameters[i].shape, DType::float32, values.data()});
+    }
   }
 
   void write_optimizer(const KerasTraining& training) {

@@ -41,6 +41,7 @@ Json layer_config(const GraphNode& node, const std::string& name) {
   if (keras.has_trainable) config.set("trainable", node.trainable);
   config.set("dtype", "float32");
   for (const auto& [key, value] : keras.config.entries()) config.set(key, value);
+  if (const auto& complete = formats_of(node.kind).complete_keras) complete(node, config);
   return config;
 }
 
@@ -95,7 +96,8 @@ class ModelWriter {
   /// keyword argument.
   Json call_of_keras_3(const GraphNode& call) const {
     const std::vector<ValueRef>& inputs = call.inputs;
-    const std::string& further = formats_of(call.kind).keras_further_inputs;
+    const LayerFormats& formats = formats_of(call.kind);
+    const std::string& further = formats.keras_further_inputs;
     Json tensors = Json::array();
     for (const ValueRef& input : inputs)
       tensors.push(Json::object()
@@ -104,6 +106,7 @@ class ModelWriter {
                                           .set("shape", batch_shape(graph_.spec(input).shape))
                                           .set("dtype", name_of(graph_.spec(input).dtype))
                                           .set("keras_history", reference_to(input))));
+    if (formats.keras_call) return formats.keras_call(options_of(call.layer), tensors.items());
     if (inputs.size() > 1 && !further.empty()) {
       Json others = Json::array();
       for (size_t i = 1; i < inputs.size(); ++i) others.push(tensors.items()[i]);
@@ -144,13 +147,18 @@ class ModelWriter {
   const std::vector<KerasLayer>& layers_;
   const KerasForm form_;
   std::vector<std::string> names_;       // by node
-  std::vector<std::vector<int>> calls_;  // by node: those of the same layer
+  std::vector<std::vector<int>> calls_;  // by node: all calls of its layer
 };
 
 }  // namespace
 
 Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
                         KerasForm form) {
+  const bool needs_keras_3 = std::any_of(layers.begin(), layers.end(), [&](const KerasLayer& layer) {
+    const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
+    return node.kind != "input" && formats_of(node.kind).keras_call;
+  });
+  if (needs_keras_3) form = KerasForm::keras_3;
   return ModelWriter(graph, layers, form).model(name);
 }
 

@@ -33,9 +33,14 @@ std::string camel_case(std::string_view name) {
   return camel;
 }
 
-/// Converts an initializer: Keras's class name is dtrain's name in camel case, and the options have the same
-/// names.
-Json keras_initializer(const ConfigNode& kind) {
+/// Returns whether an option's value is an initializer, a regularizer or a constraint.
+bool is_object_of_weight(std::string_view key) {
+  return key.ends_with("initializer") || key.ends_with("_regularizer") || key.ends_with("_constraint");
+}
+
+/// Converts an initializer, a regularizer or a constraint: Keras's class name is dtrain's name in camel case,
+/// and the options have the same names.
+Json keras_object(const ConfigNode& kind) {
   const ConfigNode options = options_of_kind(kind);
   return Json::object()
       .set("class_name", camel_case(name_of_kind(kind)))
@@ -55,8 +60,8 @@ Json keras_options(const ConfigNode& options) {
   Json config = Json::object();
   if (options.is_null()) return config;
   for (const auto& [key, value] : options.entries()) {
-    if (key.text().ends_with("_initializer"))
-      config.set(key.text(), keras_initializer(value));
+    if (is_object_of_weight(key.text()))
+      config.set(key.text(), keras_object(value));
     else if (key.text() == "activation")
       config.set(key.text(), keras_function(value));
     else

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// Returns Keras's config for options that a Schema wrote: the same keys, with initializers and activations
-/// in Keras's serialized form. Returns an empty object for null.
+/// Returns Keras's config for options that a Schema wrote: the same keys, with activations, initializers,
+/// regularizers and constraints in Keras's serialized form. Returns an empty object for null.
 Json keras_options(const ConfigNode& options);
 
 /// Returns LayerFormats::to_keras for a layer whose config is keras_options().

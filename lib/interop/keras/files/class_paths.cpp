@@ -7,6 +7,8 @@
 namespace dtrain {
 
 std::string keras_snake_case(std::string_view name) {
+  // Keras exports this class by a shorter name than the one that it uses in files.
+  if (name == "GroupQueryAttention") name = "GroupedQueryAttention";
   std::string snake;
   for (size_t i = 0; i < name.size(); ++i) {
     const auto is = [&](size_t at, auto test) {

@@ -116,14 +116,21 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   if (!model_config.is_null()) add_layers(*parse_keras_model(model_config), "", "", layers);
   std::vector<Names> all;
   for (const KerasWeightGroup& written : groups) {
-    // A recurrent layer's cell has its weights.
-    constexpr std::string_view kCell = "/cell";
     KerasWeightGroup group = written;
-    if (group.name.ends_with(kCell)) group.name.resize(group.name.size() - kCell.size());
+    std::string_view prefix;
+    for (const KerasLayerPart& part : kKerasLayerParts) {
+      const std::string end = fmt::format("/{}", part.group);
+      if (!group.name.ends_with(end)) continue;
+      group.name.resize(group.name.size() - end.size());
+      prefix = part.prefix;
+      break;
+    }
     const auto found = layers.find(group.name);
     const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
-    Names names = weight_names_of(layer.class_name, layer.config, group.weights.size());
-    for (std::string& name : names) name = layer.name + "/" + name;
+    // The parts of attention are dense layers.
+    const std::string_view class_name = prefix.empty() ? std::string_view(layer.class_name) : "dense";
+    Names names = weight_names_of(class_name, layer.config, group.weights.size());
+    for (std::string& name : names) name = fmt::format("{}/{}{}", layer.name, prefix, name);
     all.push_back(std::move(names));
   }
   return all;

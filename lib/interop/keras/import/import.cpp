@@ -67,8 +67,8 @@ KerasImport import_keras(const std::string& path, bool with_training,
     result.keras_version = file.facts().keras_version;
     if (model_config.is_null())
       throw UserError(fmt::format(
-          "{0}: expected a whole model, found weights alone; write the model in a configuration, and begin "
-          "with them (model: {{weights: {{from: {0}}}}})",
+          "{0}: expected a whole model, found only weights; write the model in a configuration that "
+          "loads them (model: {{weights: {{from: {0}}}}})",
           path));
     if (!file.image().data) result.mapped = std::make_shared<MappedFile>(path);
     result.weights = read_keras_weights(file, result.mapped);

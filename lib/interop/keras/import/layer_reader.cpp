@@ -8,9 +8,11 @@
 
 #include "config/names/aliases.h"
 #include "interop/keras/files/json.h"
+#include "nn/constraint.h"
 #include "nn/initializer.h"
 #include "nn/layer.h"
 #include "nn/layers/activations/activation_function.h"
+#include "nn/regularizer.h"
 
 namespace dtrain {
 
@@ -175,15 +177,16 @@ ConfigNode KerasLayerReader::activation(const Json& written) {
   return ConfigNode::scalar(name);
 }
 
-ConfigNode KerasLayerReader::initializer(const std::string& key, const Json& written) {
+template <class Base>
+ConfigNode KerasLayerReader::object_of_weight(const std::string& key, const Json& written) {
   const Serialized object = read_serialized(written);
-  std::string name = registry<Initializer>().canonical(object.name);
+  std::string name = registry<Base>().canonical(object.name);
   if (name == "variance_scaling")
     if (const std::string known = name_of_variance_scaling(object.options); !known.empty())
       return ConfigNode::scalar(known);
   std::vector<ConfigNode::Entry> options;
   const std::vector<std::string> fields =
-      name.empty() ? std::vector<std::string>() : registry<Initializer>().fields(name);
+      name.empty() ? std::vector<std::string>() : registry<Base>().fields(name);
   for (const auto& [option, value] : object.options.entries()) {
     if (option == "seed" || option == "dtype" || value.is_null()) continue;
     const bool is_known = std::find(fields.begin(), fields.end(), option) != fields.end();
@@ -193,7 +196,7 @@ ConfigNode KerasLayerReader::initializer(const std::string& key, const Json& wri
   if (!name.empty()) {
     const ConfigNode kind = kind_with(name, std::move(options));
     Diagnostics mistakes;
-    registry<Initializer>().parse(kind, mistakes);
+    registry<Base>().parse(kind, mistakes);
     if (mistakes.count() == 0) return kind;
   }
   left_out_.push_back(fmt::format("{}: {}", key, object.name));
@@ -212,6 +215,17 @@ void KerasLayerReader::check_other(const std::string& key, const Json& value) {
   add_problem(fmt::format("has {}: {}", key, value.dump()));
 }
 
+ConfigNode KerasLayerReader::option(const std::string& key, const Json& written) {
+  if (key.ends_with("activation")) return activation(written);
+  if (key.ends_with("initializer")) return object_of_weight<Initializer>(key, written);
+  if (key.ends_with("_regularizer")) return object_of_weight<Regularizer>(key, written);
+  if (key.ends_with("_constraint")) return object_of_weight<Constraint>(key, written);
+  const Json* const number = single_number(written);
+  const bool is_one =
+      written.is_array() && number && key != "target_shape" && key != "dims" && key != "data_format";
+  return config_of_json(is_one ? *number : written);
+}
+
 ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
   std::vector<ConfigNode::Entry> entries;
   if (!config_.is_object()) return ConfigNode::mapping({});
@@ -222,14 +236,8 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
       continue;
     }
     if (value.is_null()) continue;
-    ConfigNode option = key.ends_with("activation")     ? activation(value)
-                        : key.ends_with("_initializer") ? initializer(key, value)
-                                                        : config_of_json(value);
-    if (option.is_sequence())
-      if (const Json* number = single_number(value);
-          number && key != "target_shape" && key != "dims" && key != "data_format")
-        option = config_of_json(*number);
-    if (!option.is_null()) entries.push_back(ConfigNode::entry(key, std::move(option)));
+    if (ConfigNode read = option(key, value); !read.is_null())
+      entries.push_back(ConfigNode::entry(key, std::move(read)));
   }
   return ConfigNode::mapping(std::move(entries));
 }

@@ -15,7 +15,8 @@
 namespace dtrain {
 
 /// Reads the config of a layer. An option that dtrain lacks is a problem unless its value has no effect.
-/// Settings that only matter in training (regularizers, constraints) are left out.
+/// Initializers, regularizers and constraints that dtrain lacks are left out, because they only matter in
+/// training.
 class KerasLayerReader {
  public:
   /// `keras_major` is the major version of the Keras that wrote the file; 3 if unknown.
@@ -27,7 +28,8 @@ class KerasLayerReader {
   const Json* find(const char* key) const;
   double number(const char* key, double otherwise) const;
 
-  /// Returns the options with these names, with initializers and activations in dtrain's form. Further keys
+  /// Returns the options with these names, with activations, initializers, regularizers and
+  /// constraints in dtrain's form. Further keys
   /// of the config become problems unless they have no effect.
   ConfigNode options(const std::vector<std::string>& names);
   /// Marks keys as already read or without effect.
@@ -44,14 +46,17 @@ class KerasLayerReader {
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }
   /// Returns phrases about options that dtrain does not support: "has groups: 2".
   const std::vector<std::string>& problems() const { return problems_; }
-  /// Returns settings without effect on predictions that were ignored: "kernel_regularizer: L2".
+  /// Returns settings without effect on predictions that were ignored: "activity_regularizer: L2".
   const std::vector<std::string>& left_out() const { return left_out_; }
   /// Returns the index of the axis, counting the batch axis, that must be the input's last axis; nullopt if
   /// there is no such requirement.
   std::optional<int64_t> last_axis() const { return last_axis_; }
 
  private:
-  ConfigNode initializer(const std::string& key, const Json& written);
+  /// Returns an initializer, a regularizer or a constraint in dtrain's form; null if dtrain lacks it.
+  template <class Base>
+  ConfigNode object_of_weight(const std::string& key, const Json& written);
+  ConfigNode option(const std::string& key, const Json& written);
   bool is_skipped(std::string_view key) const;
   void check_other(const std::string& key, const Json& value);
 

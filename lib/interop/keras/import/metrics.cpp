@@ -66,7 +66,7 @@ class MetricReader {
 
   void read_one(const KerasObject& object) {
     std::string kind = object.kind_in(registry<Metric>());
-    if (kind.empty()) return leave_out(object, "dtrain has none of this name");
+    if (kind.empty()) return leave_out(object, "dtrain has no metric of this name");
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
       kind = "binary_accuracy";  // for any number of columns

@@ -106,14 +106,20 @@ class Importer {
   void translate() {
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Call& call = calls_[i];
-      if (!is_read_[i] || written_.contains(call.layer)) continue;
+      if (!is_read_[i]) continue;
+      if (const auto [first, is_new] = causal_.emplace(call.layer, call.is_causal);
+          !is_new && first->second != call.is_causal)
+        problems_.push_back(fmt::format("{}: only some of its calls have use_causal_mask", call.path));
+      if (written_.contains(call.layer)) continue;
       written_[call.layer] = {};
       const LayerFormats* row = formats_of_keras_class(call.layer->class_name);
       if (!row || !row->from_keras) {
         problems_.push_back(describe_unknown(call));
         continue;
       }
-      KerasLayerReader reader(call.layer->class_name, call.layer->config, keras_major_);
+      Json config = call.layer->config;
+      if (call.is_causal) config.set("causal", true);  // an option in dtrain
+      KerasLayerReader reader(call.layer->class_name, config, keras_major_);
       ConfigNode options = row->from_keras(reader);
       for (const std::string& problem : reader.problems())
         problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, problem));
@@ -141,7 +147,7 @@ class Importer {
   /// The names of a value in both orders of axes; "" if the value does not exist in that order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    bool is_volume = false;  // has three axes besides the channels; only known with channels last
+    bool is_volume = false;  // whether it has three axes besides the channels; known only with channels last
   };
 
   ValueNames& names_of(const Value& value) {
@@ -213,6 +219,9 @@ class Importer {
       for (const Value& input : call.inputs) names_of(input).is_volume = is_volume;
     std::vector<std::string> inputs;
     for (const Value& input : call.inputs) inputs.push_back(read(input, axes));
+    // Attention is called with [query, value] or [query, value, key]; the same input is given once.
+    if (kind == "multi_head_attention")
+      while (inputs.size() > 1 && inputs[inputs.size() - 1] == inputs[inputs.size() - 2]) inputs.pop_back();
     const auto [first, is_first] = result_.names.emplace(call.layer, "");
     const std::string name =
         unique_name(allowed_name(is_first ? call.path : fmt::format("{}_again", call.path)));
@@ -298,6 +307,7 @@ class Importer {
   std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
+  std::map<const KerasModelLayer*, bool> causal_;                                 // KerasLayerCall::is_causal
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
   std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
+  bool is_causal = false;  ///< attention: called with use_causal_mask
 };
 
 struct KerasCalls {

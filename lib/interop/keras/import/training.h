@@ -13,7 +13,7 @@ namespace dtrain {
 struct ImportedTraining {
   ConfigNode train;      ///< loss, metrics, optimizer and clipping
   OptimizerState state;  ///< no slots if the file has no state
-  /// "the metric my_metric: dtrain has none of this name", "the optimizer's state: ..."
+  /// "the metric my_metric: dtrain has no metric of this name", "the optimizer's state: ..."
   std::vector<std::string> left_out;
 };
 

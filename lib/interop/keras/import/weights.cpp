@@ -161,10 +161,14 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
       {"layers", false}, {"_layer_checkpoint_dependencies", true}, {"_layer_checkpoint_dependencies", false}};
   for (const auto& [container, counts_twice] : layouts) {
     Found found;
-    for (const auto& [layer, path] : VarsPaths(container, counts_twice).of(model, has_weights))
-      for (const char* part : {"", "/cell"})  // a recurrent layer's cell has its weights
-        if (const auto group = groups.find(path + part); group != groups.end())
-          for (const KerasWeight& weight : group->second->weights) found[layer].push_back(&weight);
+    for (const auto& [layer, path] : VarsPaths(container, counts_twice).of(model, has_weights)) {
+      const auto add = [&, of = layer](const std::string& name) {
+        if (const auto group = groups.find(name); group != groups.end())
+          for (const KerasWeight& weight : group->second->weights) found[of].push_back(&weight);
+      };
+      add(path);
+      for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", path, part.group));
+    }
     if (found.size() > best.size()) best = std::move(found);
   }
   return best;

@@ -59,6 +59,8 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
                                 : float_input(inputs, report_error));
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     if (is_softmax()) return prepare_softmax(request);
     return std::make_unique<PreparedElementwise>(request, options_.activation->spec);

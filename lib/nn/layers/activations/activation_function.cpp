@@ -92,7 +92,7 @@ struct GeluOptions {
   static Schema<GeluOptions> schema() {
     return Schema<GeluOptions>("x times the normal distribution's cumulative function.")
         .example("{approximate: true}")
-        .optional("approximate", &GeluOptions::approximate, "by tanh instead of erf");
+        .optional("approximate", &GeluOptions::approximate, "compute with tanh instead of erf");
   }
 
   static Made make(const GeluOptions& o) {

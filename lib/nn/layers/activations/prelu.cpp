@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "config/axes.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
 
 /// The `shared_axes:` option: axes of a sample, given as one number or a list.
-struct SharedAxes {
-  std::vector<int64_t> axes;
+struct SharedAxes : Axes {
   bool has(size_t axis) const {
     return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
   }
@@ -22,20 +23,16 @@ template <>
 struct Codec<SharedAxes> {
   static bool parse(const ConfigNode& node, const std::string& where, SharedAxes& out,
                     Diagnostics& diagnostics) {
-    if (node.is_sequence()) return Codec<std::vector<int64_t>>::parse(node, where, out.axes, diagnostics);
-    return Codec<int64_t>::parse(node, where, out.axes.emplace_back(), diagnostics);
+    return Codec<Axes>::parse(node, where, out, diagnostics);
   }
   static ConfigNode write(const SharedAxes& value) { return Codec<std::vector<int64_t>>::write(value.axes); }
-  static Json schema() {
-    return Json::object().set(
-        "anyOf", Json::array().push(Codec<int64_t>::schema()).push(Codec<std::vector<int64_t>>::schema()));
-  }
+  static Json schema() { return Codec<Axes>::schema(); }
 };
 
 namespace {
 
 struct PreluOptions {
-  Configured<Initializer> alpha_initializer = registry<Initializer>().make("zeros");
+  WeightOptions alpha{registry<Initializer>().make("zeros")};
   std::optional<SharedAxes> shared_axes;
 
   static const Schema<PreluOptions>& schema() {
@@ -43,11 +40,11 @@ struct PreluOptions {
     static const auto schema =
         Schema<O>("x where positive, else alpha x, with a trained alpha for each element of a sample.")
             .example("{shared_axes: 1}")
-            .optional("alpha_initializer", &O::alpha_initializer, "initial values of alpha")
+            .part("alpha_", &O::alpha, weight_schema("alpha"))
             .optional("shared_axes", &O::shared_axes,
                       "axes, counted from 1, along which elements share one alpha: [1, 2] gives one alpha "
                       "per channel of images")
-            .details({"alpha_initializer"});
+            .details({});
     return schema;
   }
 };
@@ -156,8 +153,10 @@ class Prelu : public LayerWith<PreluOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
-    return {{"alpha", alpha_of(inputs[0].shape), options_.alpha_initializer, {}}};
+    return {options_.alpha.parameter("alpha", alpha_of(inputs[0].shape))};
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPrelu>(request, alpha_of(request.inputs[0].shape));

@@ -39,6 +39,8 @@ class SoftmaxLayer : public Layer {
     return same_as(float_input_with_axis(inputs, "to normalise over", report_error));
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return prepare_softmax(request);
   }

@@ -35,8 +35,8 @@ struct Conv1DOptions {
   int64_t dilation_rate = 1;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<Conv1DOptions>& schema() {
     using O = Conv1DOptions;
@@ -53,10 +53,9 @@ struct Conv1DOptions {
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent())
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("kernel_initializer", &O::kernel_initializer,
-                      "initial values of the [length, channels, filters] kernel")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+            .part("kernel_", &O::kernel, weight_schema("the [length, channels, filters] kernel"))
+            .part("bias_", &O::bias, weight_schema("the bias"))
+            .details({"activation", "use_bias"});
     return schema;
   }
 };
@@ -72,8 +71,8 @@ void add_conv1d(Registry<Layer>& table) {
                                            .dilation_rate = Size2{1, options.dilation_rate},
                                            .activation = options.activation,
                                            .use_bias = options.use_bias,
-                                           .kernel_initializer = options.kernel_initializer,
-                                           .bias_initializer = options.bias_initializer}));
+                                           .kernel = options.kernel,
+                                           .bias = options.bias}));
   });
 }
 

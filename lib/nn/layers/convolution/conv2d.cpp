@@ -27,10 +27,10 @@ const Schema<ConvOptions<Size>>& conv_schema() {
           .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
           .optional("activation", &O::activation, "activation function of the output")
           .optional("use_bias", &O::use_bias, "add a bias")
-          .optional("kernel_initializer", &O::kernel_initializer,
-                    fmt::format("initial values of the [{}, channels, filters] kernel", Of::kAxes))
-          .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-          .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+          .part("kernel_", &O::kernel,
+                weight_schema(fmt::format("the [{}, channels, filters] kernel", Of::kAxes)))
+          .part("bias_", &O::bias, weight_schema("the bias"))
+          .details({"activation", "use_bias"});
   return schema;
 }
 
@@ -50,8 +50,8 @@ class Conv : public LayerWith<ConvOptions<Size>> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const Shape kernel(extents_with(options_.kernel_size, {inputs[0].shape.back(), options_.filters}));
-    std::vector<ParameterSpec> specs = {{"kernel", kernel, options_.kernel_initializer, {}}};
-    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+    std::vector<ParameterSpec> specs = {options_.kernel.parameter("kernel", kernel)};
+    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {options_.filters}));
     return specs;
   }
 

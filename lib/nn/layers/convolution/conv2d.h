@@ -6,6 +6,7 @@
 
 #include "nn/layer.h"
 #include "nn/layers/activations/activation_function.h"
+#include "nn/layers/weight_options.h"
 #include "nn/layers/window.h"
 
 namespace dtrain {
@@ -20,8 +21,8 @@ struct ConvOptions {
   Size dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 };
 
 /// Returns a conv2d layer with these options.

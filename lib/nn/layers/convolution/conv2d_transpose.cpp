@@ -6,6 +6,7 @@
 #include "nn/layers/common.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -19,8 +20,8 @@ struct TransposeOptions {
   Size2 dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<TransposeOptions>& schema() {
     using O = TransposeOptions;
@@ -38,10 +39,9 @@ struct TransposeOptions {
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("kernel_initializer", &O::kernel_initializer,
-                      "initial values of the [height, width, filters, channels] kernel")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"})
+            .part("kernel_", &O::kernel, weight_schema("the [height, width, filters, channels] kernel"))
+            .part("bias_", &O::bias, weight_schema("the bias"))
+            .details({"activation", "use_bias"})
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               const int64_t stride = std::min(o.strides.height, o.strides.width);
               if (o.output_padding && *o.output_padding >= stride)
@@ -120,8 +120,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const auto [height, width] = options_.kernel_size;
     std::vector<ParameterSpec> specs = {
-        {"kernel", {height, width, options_.filters, inputs[0].shape[2]}, options_.kernel_initializer, {}}};
-    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+        options_.kernel.parameter("kernel", {height, width, options_.filters, inputs[0].shape[2]})};
+    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {options_.filters}));
     return specs;
   }
 

@@ -2,6 +2,7 @@
 #include "nn/layers/common.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -14,8 +15,8 @@ struct DepthwiseOptions {
   Size2 dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> depthwise_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions depthwise{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<DepthwiseOptions>& schema() {
     using O = DepthwiseOptions;
@@ -30,10 +31,10 @@ struct DepthwiseOptions {
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("depthwise_initializer", &O::depthwise_initializer,
-                      "initial values of the [height, width, channels, depth_multiplier] kernel")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-            .details({"activation", "use_bias", "depthwise_initializer", "bias_initializer"});
+            .part("depthwise_", &O::depthwise,
+                  weight_schema("the [height, width, channels, depth_multiplier] kernel"))
+            .part("bias_", &O::bias, weight_schema("the bias"))
+            .details({"activation", "use_bias"});
     return schema;
   }
 };
@@ -53,11 +54,9 @@ class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const auto [height, width] = options_.kernel_size;
-    std::vector<ParameterSpec> specs = {{"depthwise_kernel",
-                                         {height, width, inputs[0].shape[2], options_.depth_multiplier},
-                                         options_.depthwise_initializer,
-                                         {}}};
-    if (options_.use_bias) specs.push_back({"bias", {filters(inputs)}, options_.bias_initializer, {}});
+    std::vector<ParameterSpec> specs = {options_.depthwise.parameter(
+        "depthwise_kernel", {height, width, inputs[0].shape[2], options_.depth_multiplier})};
+    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {filters(inputs)}));
     return specs;
   }
 

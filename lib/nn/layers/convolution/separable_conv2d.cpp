@@ -5,6 +5,7 @@
 #include "nn/layers/common.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -18,9 +19,9 @@ struct SeparableOptions {
   int64_t depth_multiplier = 1;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> depthwise_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> pointwise_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions depthwise{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions pointwise{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<SeparableOptions>& schema() {
     using O = SeparableOptions;
@@ -36,13 +37,12 @@ struct SeparableOptions {
                       "channels between the convolutions for each input channel", extent())
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("depthwise_initializer", &O::depthwise_initializer,
-                      "initial values of the [height, width, channels, depth_multiplier] kernel")
-            .optional("pointwise_initializer", &O::pointwise_initializer,
-                      "initial values of the [1, 1, channels * depth_multiplier, filters] kernel")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-            .details({"activation", "use_bias", "depthwise_initializer", "pointwise_initializer",
-                      "bias_initializer"});
+            .part("depthwise_", &O::depthwise,
+                  weight_schema("the [height, width, channels, depth_multiplier] kernel"))
+            .part("pointwise_", &O::pointwise,
+                  weight_schema("the [1, 1, channels * depth_multiplier, filters] kernel"))
+            .part("bias_", &O::bias, weight_schema("the bias"))
+            .details({"activation", "use_bias"});
     return schema;
   }
 };
@@ -159,15 +159,12 @@ class SeparableConv2D : public LayerWith<SeparableOptions> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const auto [height, width] = options_.kernel_size;
-    std::vector<ParameterSpec> specs = {{"depthwise_kernel",
-                                         {height, width, inputs[0].shape[2], options_.depth_multiplier},
-                                         options_.depthwise_initializer,
-                                         {}},
-                                        {"pointwise_kernel",
-                                         {1, 1, channels_between(inputs[0].shape), options_.filters},
-                                         options_.pointwise_initializer,
-                                         {}}};
-    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+    std::vector<ParameterSpec> specs = {
+        options_.depthwise.parameter("depthwise_kernel",
+                                     {height, width, inputs[0].shape[2], options_.depth_multiplier}),
+        options_.pointwise.parameter("pointwise_kernel",
+                                     {1, 1, channels_between(inputs[0].shape), options_.filters})};
+    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {options_.filters}));
     return specs;
   }
 

@@ -4,6 +4,7 @@
 #include "nn/layers/activations/activation.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -12,8 +13,8 @@ struct DenseOptions {
   OrAuto<int64_t> units;
   OptionalActivation activation;
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<DenseOptions>& schema() {
     using O = DenseOptions;
@@ -26,10 +27,9 @@ struct DenseOptions {
                       or_auto(extent()))
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "add a bias")
-            .optional("kernel_initializer", &O::kernel_initializer,
-                      "initial values of the [inputs, units] kernel")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the bias")
-            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
+            .part("kernel_", &O::kernel, weight_schema("the [inputs, units] kernel"))
+            .part("bias_", &O::bias, weight_schema("the bias"))
+            .details({"activation", "use_bias"});
     return schema;
   }
 };
@@ -92,10 +92,12 @@ class Dense : public LayerWith<DenseOptions> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     std::vector<ParameterSpec> specs = {
-        {"kernel", {inputs[0].shape.back(), units()}, options_.kernel_initializer, {}}};
-    if (options_.use_bias) specs.push_back({"bias", {units()}, options_.bias_initializer, {}});
+        options_.kernel.parameter("kernel", {inputs[0].shape.back(), units()})};
+    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {units()}));
     return specs;
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedDense>(request, options_.use_bias);

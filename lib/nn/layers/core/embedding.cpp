@@ -2,6 +2,7 @@
 
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 struct EmbeddingOptions {
   int64_t input_dim = 0;
   int64_t output_dim = 0;
-  Configured<Initializer> embeddings_initializer = registry<Initializer>().make("random_uniform");
+  bool mask_zero = false;
+  WeightOptions embeddings{registry<Initializer>().make("random_uniform")};
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
@@ -18,8 +20,10 @@ struct EmbeddingOptions {
             .example("{input_dim: 1000, output_dim: 16}")
             .required("input_dim", &O::input_dim, "number of vectors", extent())
             .required("output_dim", &O::output_dim, "length of a vector", extent())
-            .optional("embeddings_initializer", &O::embeddings_initializer, "initializer of the vectors")
-            .details({"embeddings_initializer"});
+            .optional("mask_zero", &O::mask_zero,
+                      "the integer 0 is padding: later layers, losses and metrics ignore these positions")
+            .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
+            .details({"mask_zero"});
     return schema;
   }
 };
@@ -30,12 +34,14 @@ class PreparedEmbedding : public PreparedLayer {
       : ops_(request.ops),
         indices_(batch_elements(request, request.inputs[0].shape)),
         rows_(options.input_dim),
-        columns_(options.output_dim) {
+        columns_(options.output_dim),
+        mask_zero_(options.mask_zero) {
     requirements_.backward_reads_inputs = trains_parameters(request);
   }
 
   void forward(const LayerArguments& args) override {
     ops_.embedding_forward(args.parameters[0], numbers(args), args.output(), indices_, rows_, columns_);
+    if (mask_zero_) ops_.mask_of_indices(numbers(args), static_cast<uint8_t*>(args.outputs[1]), indices_);
   }
 
   void backward(const LayerArguments& args) override {
@@ -51,6 +57,7 @@ class PreparedEmbedding : public PreparedLayer {
 
   Ops& ops_;
   int64_t indices_, rows_, columns_;
+  bool mask_zero_;
 };
 
 class Embedding : public LayerWith<EmbeddingOptions> {
@@ -67,12 +74,16 @@ class Embedding : public LayerWith<EmbeddingOptions> {
     }
     std::vector<int64_t> shape = inputs[0].shape.extents();
     shape.push_back(options_.output_dim);
-    return {TensorSpec{{}, Shape(shape), DType::float32}};
+    std::vector<TensorSpec> outputs = {{{}, Shape(shape), DType::float32}};
+    if (options_.mask_zero) outputs.push_back({{}, inputs[0].shape, DType::uint8});
+    return outputs;
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {
-    return {{"embeddings", {options_.input_dim, options_.output_dim}, options_.embeddings_initializer, {}}};
+    return {options_.embeddings.parameter("embeddings", {options_.input_dim, options_.output_dim})};
   }
+
+  bool creates_mask() const override { return options_.mask_zero; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedEmbedding>(request, options_);

@@ -88,6 +88,8 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     return {output};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedConcatenate>(request, axis_in(request.output().shape));
   }

@@ -57,6 +57,8 @@ class Merge : public Layer {
     return same_as(first);
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedMerge>(request, kind_);
   }

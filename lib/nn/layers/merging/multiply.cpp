@@ -46,6 +46,8 @@ class Multiply : public Layer {
     return same_as(equal_float_inputs(inputs, report_error));
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedMultiply>(request);
   }

@@ -34,8 +34,8 @@ struct BatchNormalizationOptions : ScaleAndShift {
             .optional("synchronized", &O::synchronized,
                       "in training, compute mean and variance over the rows of all replicas, as on one "
                       "device; otherwise each replica uses its own rows")
-            .details({"momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer",
-                      "moving_mean_initializer", "moving_variance_initializer", "synchronized"});
+            .details({"momentum", "epsilon", "center", "scale", "moving_mean_initializer",
+                      "moving_variance_initializer", "synchronized"});
     return schema;
   }
 };

@@ -30,7 +30,7 @@ struct GroupNormalizationOptions : ScaleAndShift {
                 report_unexpected(*node.find("groups"), "group_normalization's groups",
                                   "a number of at least 1, or -1", diagnostics);
             })
-            .details({"groups", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
+            .details({"groups", "epsilon", "center", "scale"});
     return schema;
   }
 };
@@ -110,6 +110,8 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     return options_.parameters({inputs[0].shape.back()});
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedGroupNormalization>(request, options_);

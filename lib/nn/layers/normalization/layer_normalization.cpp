@@ -14,7 +14,7 @@ struct LayerNormalizationOptions : ScaleAndShift {
             Schema<O>("Normalizes each row along the last axis to mean 0 and variance 1, then scales and "
                       "shifts it.")
                 .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
-            .details({"epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
+            .details({"epsilon", "center", "scale"});
     return schema;
   }
 };
@@ -88,6 +88,8 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     return options_.parameters({inputs[0].shape.back()});
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedLayerNormalization>(request, options_);

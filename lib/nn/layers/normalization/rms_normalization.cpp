@@ -83,6 +83,8 @@ class RmsNormalization : public LayerWith<RmsNormalizationOptions> {
     return {{"scale", Shape{inputs[0].shape.back()}, registry<Initializer>().make("ones"), {}}};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const float share = 1.0f / static_cast<float>(request.output().shape.back());
     return std::make_unique<PreparedRmsNormalization>(
@@ -98,6 +100,8 @@ class UnitNormalization : public Layer {
                                 const ReportError& report_error) const override {
     return same_as(float_input_with_axis(inputs, "to normalise over", report_error));
   }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedRmsNormalization>(request, math::InverseNorm{.limit = 1e12f});

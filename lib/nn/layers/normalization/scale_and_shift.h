@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nn/layers/common.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 
@@ -11,14 +12,14 @@ namespace dtrain {
 struct ScaleAndShift {
   bool center = true;
   bool scale = true;
-  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
-  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
+  WeightOptions beta{registry<Initializer>().make("zeros")};
+  WeightOptions gamma{registry<Initializer>().make("ones")};
 
   /// Returns the parameters of this shape that the layer has: gamma, then beta.
   std::vector<ParameterSpec> parameters(const Shape& shape) const {
     std::vector<ParameterSpec> specs;
-    if (scale) specs.push_back({"gamma", shape, gamma_initializer, {}});
-    if (center) specs.push_back({"beta", shape, beta_initializer, {}});
+    if (scale) specs.push_back(gamma.parameter("gamma", shape));
+    if (center) specs.push_back(beta.parameter("beta", shape));
     return specs;
   }
   /// Return a parameter from a list in the order of parameters(), or its gradient; null if the layer does not
@@ -36,13 +37,10 @@ struct ScaleAndShift {
 /// Adds these options to a schema.
 template <class Options>
 Schema<Options> with_scale_and_shift(Schema<Options> schema) {
-  using Initial = Configured<Initializer>;
   schema.optional("center", static_cast<bool Options::*>(&Options::center), "shift by a trained beta")
       .optional("scale", static_cast<bool Options::*>(&Options::scale), "scale by a trained gamma")
-      .optional("beta_initializer", static_cast<Initial Options::*>(&Options::beta_initializer),
-                "initial values of beta")
-      .optional("gamma_initializer", static_cast<Initial Options::*>(&Options::gamma_initializer),
-                "initial values of gamma");
+      .part("beta_", static_cast<WeightOptions Options::*>(&Options::beta), weight_schema("beta"))
+      .part("gamma_", static_cast<WeightOptions Options::*>(&Options::gamma), weight_schema("gamma"));
   return schema;
 }
 

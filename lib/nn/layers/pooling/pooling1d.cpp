@@ -38,6 +38,46 @@ struct GlobalPooling1DOptions {
   }
 };
 
+/// The mean over the steps that are not masked.
+class PreparedMaskedAverage : public PreparedLayer {
+ public:
+  explicit PreparedMaskedAverage(const LayerRequest& request)
+      : ops_(request.ops), spec_{request.batch, request.inputs[0].shape[0], request.inputs[0].shape[1]} {}
+
+  void forward(const LayerArguments& args) override {
+    ops_.masked_average(spec_, args.input(), args.mask(), args.output());
+  }
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0])
+      ops_.masked_average_backward(spec_, args.mask(), args.diff_output(), args.diff_inputs[0]);
+  }
+
+ private:
+  Ops& ops_;
+  MaskedAverageSpec spec_;
+};
+
+/// Takes the mean of a whole sequence, without masked steps.
+class GlobalAveragePooling1D : public Layer {
+ public:
+  explicit GlobalAveragePooling1D(const GlobalPooling1DOptions& options)
+      : unmasked_(layer_of_sequences({"global_average_pooling2d", {}, {}},
+                                     GlobalPooling1DOptions::schema().write(options))) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return unmasked_->infer(inputs, report_error);
+  }
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    if (request.is_masked(0)) return std::make_unique<PreparedMaskedAverage>(request);
+    return unmasked_->prepare(request);
+  }
+  MaskRule mask_rule() const override { return MaskRule::read; }
+
+ private:
+  std::shared_ptr<const Layer> unmasked_;
+};
+
 /// Adds a sequence layer whose options have the same names as those of the image layer.
 template <class Options>
 void add_pooling(Registry<Layer>& table, const std::string& name, const std::string& image) {
@@ -52,7 +92,7 @@ void add_pooling1d(Registry<Layer>& table) {
   add_pooling<Pooling1DOptions>(table, "max_pooling1d", "max_pooling2d");
   add_pooling<Pooling1DOptions>(table, "average_pooling1d", "average_pooling2d");
   add_pooling<GlobalPooling1DOptions>(table, "global_max_pooling1d", "global_max_pooling2d");
-  add_pooling<GlobalPooling1DOptions>(table, "global_average_pooling1d", "global_average_pooling2d");
+  table.add<GlobalAveragePooling1D>("global_average_pooling1d", GlobalPooling1DOptions::schema());
 }
 
 }  // namespace dtrain

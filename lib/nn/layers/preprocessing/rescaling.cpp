@@ -85,6 +85,8 @@ class Rescaling : public LayerWith<RescalingOptions> {
     return {};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedRescaling>(request, options_);
   }

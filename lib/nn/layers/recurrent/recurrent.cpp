@@ -44,6 +44,7 @@ class PreparedRecurrent : public PreparedLayer {
     spec.steps = request.inputs[0].shape[0];
     spec.inputs = features_ = request.inputs[0].shape[1];
     spec.training = request.training;
+    spec.masked = request.is_masked(0);
     recurrence_ = ops_.recurrence(spec);
     requirements_.saved_bytes = recurrence_->saved_bytes();
     ones_at_ = aligned(recurrence_->scratch_bytes());
@@ -60,6 +61,7 @@ class PreparedRecurrent : public PreparedLayer {
                           .recurrent_kernel = args.weights[1],
                           .bias = has_bias_ ? args.parameters[2] : nullptr,
                           .input_factors = factors(args),
+                          .mask = args.mask(),
                           .initial_state = element(args.inputs, 1),
                           .initial_cell = element(args.inputs, 2),
                           .dst = args.output(),
@@ -74,6 +76,7 @@ class PreparedRecurrent : public PreparedLayer {
                            .kernel = args.weights[0],
                            .recurrent_kernel = args.weights[1],
                            .input_factors = factors(args),
+                           .mask = args.mask(),
                            .diff_dst = args.diff_output(),
                            .diff_last_state = element(args.diff_outputs, 1),
                            .diff_last_cell = element(args.diff_outputs, 2),
@@ -123,13 +126,13 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
   using O = RecurrentOptions;
   Schema<O> schema(doc);
   schema.example("{units: 64}").required("units", &O::units, "size of the state", extent());
-  schema.optional("activation", &O::activation, "of the new values of the state");
-  if (kind != Kind::simple) schema.optional("recurrent_activation", &O::recurrent_activation, "of the gates");
+  schema.optional("activation", &O::activation, "activation function of the new state");
+  if (kind != Kind::simple)
+    schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
   schema.optional("use_bias", &O::use_bias, "add a bias")
-      .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernel of the inputs")
-      .optional("recurrent_initializer", &O::recurrent_initializer,
-                "initial values of the kernel of the state")
-      .optional("bias_initializer", &O::bias_initializer, "initial values of the bias");
+      .part("kernel_", &O::kernel, weight_schema("the kernel of the inputs"))
+      .part("recurrent_", &O::recurrent, weight_schema("the kernel of the state"))
+      .part("bias_", &O::bias, weight_schema("the bias"));
   if (kind == Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
   if (kind == Kind::gru)
@@ -149,9 +152,7 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
                 "fraction of the input's features that training sets to zero, the same ones in every step of "
                 "a sample",
                 between_excluding_high(0.0, 1.0));
-  std::vector<std::string> details = {"use_bias",         "kernel_initializer", "recurrent_initializer",
-                                      "bias_initializer", "activation",         "go_backwards",
-                                      "dropout"};
+  std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout"};
   if (kind != Kind::simple) details.emplace_back("recurrent_activation");
   if (kind == Kind::lstm) details.emplace_back("unit_forget_bias");
   if (kind == Kind::gru) details.emplace_back("reset_after");
@@ -206,15 +207,19 @@ std::vector<ParameterSpec> RecurrentLayer::parameters(std::span<const TensorSpec
   const RecurrenceSpec spec = this->spec();
   const int64_t columns = spec.gates() * options_.units;
   std::vector<ParameterSpec> specs = {
-      {"kernel", {inputs[0].shape[1], columns}, options_.kernel_initializer, {}},
-      {"recurrent_kernel", {options_.units, columns}, options_.recurrent_initializer, {}}};
+      options_.kernel.parameter("kernel", {inputs[0].shape[1], columns}),
+      options_.recurrent.parameter("recurrent_kernel", {options_.units, columns})};
   if (!options_.use_bias) return specs;
-  Configured<Initializer> initializer = options_.bias_initializer;
+  specs.push_back(
+      options_.bias.parameter("bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}));
+  Configured<Initializer>& initializer = specs.back().initializer;
   if (kind_ == Kind::lstm && options_.unit_forget_bias && initializer)
     initializer.value = std::make_shared<const ForgetBias>(initializer);
-  specs.push_back(
-      {"bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}, std::move(initializer), {}});
   return specs;
+}
+
+MaskRule RecurrentLayer::mask_rule() const {
+  return options_.go_backwards && options_.return_sequences ? MaskRule::refused : MaskRule::read;
 }
 
 std::unique_ptr<PreparedLayer> RecurrentLayer::prepare(const LayerRequest& request) const {

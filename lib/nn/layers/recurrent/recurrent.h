@@ -7,6 +7,7 @@
 
 #include "nn/layers/activations/activation_function.h"
 #include "nn/layers/common.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 
@@ -16,9 +17,9 @@ struct RecurrentOptions {
   OptionalActivation activation = registry<ActivationFunction>().make("tanh");
   OptionalActivation recurrent_activation = registry<ActivationFunction>().make("sigmoid");
   bool use_bias = true;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> recurrent_initializer = registry<Initializer>().make("orthogonal");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions recurrent{registry<Initializer>().make("orthogonal")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
   bool unit_forget_bias = true;  // lstm
   bool reset_after = true;       // gru
   bool return_sequences = false;
@@ -41,6 +42,9 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
                                 const ReportError& report_error) const override;
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
+  /// Masked steps keep the state. Refused if the output's steps are in reverse order: the mask would not fit.
+  MaskRule mask_rule() const override;
+  bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 
  private:
   RecurrenceSpec spec() const;

@@ -38,6 +38,8 @@ class Dropout : public SameShapeLayer<DropoutOptions> {
  public:
   using SameShapeLayer::SameShapeLayer;
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedDropout>(request, static_cast<float>(options_.rate));
   }

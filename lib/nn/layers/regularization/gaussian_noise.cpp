@@ -61,6 +61,8 @@ class GaussianNoise : public SameShapeLayer<GaussianNoiseOptions> {
  public:
   using SameShapeLayer::SameShapeLayer;
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedNoise>(request,
                                            NoiseSpec{.deviation = static_cast<float>(options_.stddev)});
@@ -70,6 +72,8 @@ class GaussianNoise : public SameShapeLayer<GaussianNoiseOptions> {
 class GaussianDropout : public SameShapeLayer<GaussianDropoutOptions> {
  public:
   using SameShapeLayer::SameShapeLayer;
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const double deviation = std::sqrt(options_.rate / (1 - options_.rate));

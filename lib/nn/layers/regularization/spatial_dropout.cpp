@@ -58,6 +58,8 @@ class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
     return {};
   }
 
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedSpatialDropout>(request, static_cast<float>(options_.rate));
   }

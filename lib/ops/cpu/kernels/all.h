@@ -4,12 +4,14 @@
 // instruction set's version, which would then run on a CPU that lacks that instruction set.
 #pragma once
 
+#include "ops/cpu/kernels/attention.h"
 #include "ops/cpu/kernels/channels.h"
 #include "ops/cpu/kernels/elementwise.h"
 #include "ops/cpu/kernels/groups.h"
 #include "ops/cpu/kernels/losses.h"
 #include "ops/cpu/kernels/recurrence.h"
 #include "ops/cpu/kernels/rows.h"
+#include "ops/cpu/kernels/weights.h"
 
 namespace dtrain::cpu {
 namespace {

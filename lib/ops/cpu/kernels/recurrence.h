@@ -1,11 +1,21 @@
 // The elementwise part of a recurrent layer's step. Part of kernels/all.h.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/cpu/kernels/table.h"
 #include "ops/math/recurrence.h"
 
 namespace dtrain::cpu {
 namespace {
+
+/// Copies the state before a masked step of row r.
+void keep_state(const RecurrenceSpec& spec, const RecurrentStep& step, int64_t r) {
+  const int64_t first = r * spec.units;
+  std::copy_n(step.state_before + first, spec.units, step.state + first);
+  if (spec.kind == RecurrenceSpec::Kind::lstm)
+    std::copy_n(step.cell_before + first, spec.units, step.cell + first);
+}
 
 void recurrence_forward(const RecurrenceSpec& spec, const RecurrentStep& step, int64_t rows) {
   using Kind = RecurrenceSpec::Kind;
@@ -18,6 +28,10 @@ void recurrence_forward(const RecurrenceSpec& spec, const RecurrentStep& step, i
       const float *const b1 = bias + units, *const b2 = b1 + units, *const b3 = b2 + units;
       float* const state = step.state + r * units;
       const float* const before = step.state_before + r * units;
+      if (!step.mask.is_valid(r)) {
+        keep_state(spec, step, r);
+        continue;
+      }
       if (spec.kind == Kind::lstm) {
         float* const cell = step.cell + r * units;
         const float* const cell_before = step.cell_before + r * units;
@@ -72,10 +86,14 @@ void recurrence_backward(const RecurrenceSpec& spec, const RecurrentBackwardStep
       float *const d1 = d + units, *const d2 = d1 + units, *const d3 = d2 + units;
       float* const diff = step.diff_state + r * units;
       const float* const before = step.state_before + r * units;
-      if (!step.second && step.diff_dst) {
+      if (!step.second && step.diff_dst && step.mask.has_output(r)) {
         const float* const from = step.diff_dst + r * step.diff_dst_stride;
 #pragma omp simd
         for (int64_t j = 0; j < units; ++j) diff[j] += from[j];
+      }
+      if (!step.mask.is_valid(r)) {
+        std::fill_n(d, width, 0.0f);
+        continue;
       }
       if (spec.kind == Kind::lstm) {
         const float *const cell = step.cell + r * units, *const cell_before = step.cell_before + r * units;
@@ -117,6 +135,7 @@ void recurrence_backward(const RecurrenceSpec& spec, const RecurrentBackwardStep
           diff[j] = dh;
         }
       }
+      if (step.mask.mask && spec.kind != Kind::gru) std::fill_n(diff, units, 0.0f);
     }
   });
 }

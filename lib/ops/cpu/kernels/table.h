@@ -7,8 +7,10 @@
 
 #include "base/host_device.h"
 #include "base/philox.h"
+#include "ops/cpu/kernels/attention_tiles.h"
 #include "ops/math/inverse_norm.h"
 #include "ops/math/optimizers.h"
+#include "ops/math/recurrence.h"
 #include "ops/recurrence.h"
 #include "ops/specs.h"
 
@@ -36,6 +38,7 @@ struct RecurrentStep {
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
   bool second = false;                 ///< the part after the second product (gru)
+  math::StepMask mask = {};            ///< of the rows
 
   static int64_t width(const RecurrenceSpec& spec) {
     return (spec.kind == RecurrenceSpec::Kind::simple ? 1 : 4) * spec.units;
@@ -48,11 +51,13 @@ struct RecurrentBackwardStep {
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
   /// The gradient of the state, to which that of the output is added. gru: then replaced by the part of the
   /// previous state's gradient that does not pass a product.
+  /// With a mask, all kinds replace it by the part that does not pass a product.
   float* diff_state;
   float* diff_cell = nullptr;       ///< lstm: of the cell after the step, replaced by that before it
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< from one row of diff_dst to the next
   bool second = false;              ///< the part after the second product (gru)
+  math::StepMask mask = {};         ///< of the rows
 };
 
 /// The functions of one instruction set (ops/cpu/kernels/kernels.inc).

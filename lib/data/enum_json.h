@@ -1,0 +1,29 @@
+// Enum values in JSON, by the names that they have in a configuration.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "config/codec.h"
+
+namespace dtrain {
+
+/// Returns the value's name in names_of<E>.
+template <class E>
+const std::string& enum_text(E value) {
+  for (const auto& [known, name] : names_of<E>)
+    if (known == value) return name;
+  throw std::logic_error("an enum's value has no name in names_of");
+}
+
+/// Returns the value of this name. Throws UserError if there is none.
+template <class E>
+E enum_from(const Json& json) {
+  for (const auto& [value, name] : names_of<E>)
+    if (name == json.as_string()) return value;
+  throw UserError("'" + json.as_string() + "' is not known");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,24 @@
+// Options of the text reader.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/text/token_options.h"
+
+namespace dtrain {
+
+struct TextReaderOptions : TokenOptions {
+  std::optional<std::string> file, directory;
+  std::vector<std::string> files;
+  std::optional<int64_t> sequence_length, stride;  // of windows, for language models
+  std::optional<int64_t> length;                   // of a sample, for classification
+  std::vector<std::string> class_names;
+
+  /// Whether samples are windows, whose targets are the next tokens; otherwise they are classified.
+  bool has_windows() const { return sequence_length.has_value(); }
+};
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+// Texts that are samples of a data set: one file each, or one line each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/columns/column.h"
+#include "data/files/folder_listing.h"
+#include "data/text/text_file.h"
+#include "data/text/tokenizer.h"
+
+namespace dtrain {
+
+struct TextSamples {
+  std::string where;  // their file or folder
+  int64_t count = 0;
+  /// Calls `use` with the text of a sample and the path of its file. Any thread may call it.
+  std::function<void(int64_t sample,
+                     const std::function<void(std::string_view text, const std::string& path)>& use)>
+      read;
+};
+
+/// Each file is a sample.
+TextSamples samples_of_files(FileListing files);
+/// Each line is a sample, also an empty one; its end (\n or \r\n) does not belong to it.
+TextSamples samples_of_lines(const std::string& path);
+
+/// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if it must be.
+LearnedTokens learn_from_samples(const TextSamples& samples, const TokenOptions& options);
+
+/// Returns a column of rows [length] with the ids of each sample, cut or padded. Throws UserError like
+/// learn_from_samples().
+std::shared_ptr<const Column> column_of_tokens(const TextSamples& samples, const Tokenizer& tokenizer,
+                                               int64_t length);
+
+}  // namespace dtrain

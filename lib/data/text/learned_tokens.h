@@ -1,0 +1,31 @@
+// A vocabulary learned from the training split: a fact about the data that checkpoints store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "data/text/token_options.h"
+
+namespace dtrain {
+
+/// Two ids that become one token.
+using TokenMerge = std::pair<int32_t, int32_t>;
+
+struct LearnedTokens {
+  TokenKind kind = TokenKind::bytes;
+  TextStandardization standardize = TextStandardization::none;  // of words
+  std::vector<std::string> words;                               // from id kFirstWord, the most frequent first
+  std::vector<TokenMerge> merges;                               // the token of merge i has the id 256 + i
+
+  /// Returns the number of ids.
+  int64_t size() const;
+  bool operator==(const LearnedTokens&) const = default;
+  Json to_json() const;
+  /// Throws UserError if a part is missing or malformed, or if a merge names an id that does not exist yet.
+  static LearnedTokens from_json(const Json& json);
+};
+
+}  // namespace dtrain

@@ -1,0 +1,25 @@
+// Makes tokenizers from vocabularies: the run's, or one that was just learned.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/data_facts.h"
+#include "data/text/tokenizer.h"
+
+namespace dtrain {
+
+/// Throws UserError if merges give a token that is longer than dtrain's own.
+std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
+
+/// Returns the tokenizer of a saved run, whose facts are SavedRun::config.dataset.facts. Throws UserError if
+/// the run was trained without text, or on several texts with different vocabularies.
+std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
+
+/// Returns the tokenizer of the facts' vocabulary named `name`; null if there is none yet. Throws UserError
+/// if the options ask for another kind of tokens or for fewer than it has: the model was trained with its
+/// ids.
+std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
+                                                 const TokenOptions& options);
+
+}  // namespace dtrain

@@ -1,0 +1,31 @@
+// Merges of pairs of tokens, for learning and encoding.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/text_hash.h"
+#include "data/text/learned_tokens.h"
+
+namespace dtrain {
+
+/// Returns a number that identifies the pair. Pairs are ordered by their first id, then by their second.
+constexpr uint64_t merge_key(int32_t first, int32_t second) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
+}
+
+/// Replaces each occurrence of the pair, from the left, by the token `merged`.
+void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t merged);
+
+/// How often each text occurs.
+using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
+
+/// Learns byte pair encoding from the counts of pieces: at most `most` merges, each of the most frequent pair
+/// at its time that occurs at least twice, and of the pair with the smallest ids among pairs of the same
+/// count. In a run of equal ids such as aaa, both pairs count.
+std::vector<TokenMerge> learn_merges(const TextCounts& pieces, int64_t most);
+
+}  // namespace dtrain

@@ -1,0 +1,54 @@
+#include "data/text/text_file.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Smaller files are read, because each mapping keeps its file open.
+constexpr int64_t kFewestMappedBytes = int64_t{1} << 20;
+
+}  // namespace
+
+TextFile::TextFile(const std::string& path) : path_(path) {
+  InputStream stream(path);
+  if (!stream.is_packed() && stream.file()->size() >= kFewestMappedBytes)
+    mapped_ = std::make_unique<const MappedFile>(path);
+  else
+    read_ = read_rest(stream);
+}
+
+std::string_view TextFile::text() const {
+  if (mapped_) return {reinterpret_cast<const char*>(mapped_->data()), mapped_->size()};
+  return read_;
+}
+
+void TextFile::check() const {
+  if (mapped_) mapped_->check();
+}
+
+void check_utf8(std::string_view text, const std::string& path) {
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
+    const size_t length = utf8_length(text.substr(at));
+    if (length == 0)
+      throw UserError(
+          fmt::format("{}: expected text in UTF-8, found the byte 0x{:02x} at byte {} (line {}); "
+                      "convert the file (iconv -f latin1 -t utf-8), or use tokens: bytes or bpe, "
+                      "which accept any bytes",
+                      path, static_cast<unsigned char>(text[at]), at,
+                      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
+    at += length;
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,33 @@
+// Learns a vocabulary from text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text/merges.h"
+
+namespace dtrain {
+
+/// Counts the words or pieces of texts. The vocabulary depends only on the counts, so texts may be counted in
+/// any order and on several threads, each with its own object.
+class TokenCounts {
+ public:
+  explicit TokenCounts(const TokenOptions& options) : options_(options) {}
+
+  void add(std::string_view text);
+  /// Adds the counts of an object with the same options.
+  void merge(const TokenCounts& other);
+  /// Returns a vocabulary of at most TokenOptions::vocabulary ids. Words are sorted by their counts, and
+  /// equal counts by descending bytes, as in Keras. Throws UserError, which names the text `where`, if there
+  /// are no words.
+  LearnedTokens learn(const std::string& where) const;
+
+ private:
+  std::vector<std::string> most_frequent_words() const;
+
+  TokenOptions options_;
+  TextCounts counts_;  // empty for bytes
+};
+
+}  // namespace dtrain

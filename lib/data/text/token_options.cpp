@@ -1,0 +1,27 @@
+#include "data/text/token_options.h"
+
+namespace dtrain {
+
+void check_token_options(const TokenOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+  const ConfigNode* written = node.find("vocabulary");
+  const ConfigNode& place = written ? *written : node;
+  const bool is_bytes = options.tokens == TokenKind::bytes, is_words = options.tokens == TokenKind::words;
+  const int64_t least = is_words ? kFirstWord + 1 : kByteTokens + 1;
+  if (is_bytes && options.vocabulary)
+    diagnostics.error(place,
+                      "vocabulary: bytes always have 256 tokens; leave the option out, or set 'tokens' "
+                      "to words or bpe");
+  else if (!is_bytes && !options.vocabulary)
+    diagnostics.error(place, fmt::format("tokens: {} need a vocabulary, the number of different tokens: "
+                                         "vocabulary: 8192",
+                                         is_words ? "words" : "bpe tokens"));
+  else if (!is_bytes && *options.vocabulary < least)
+    diagnostics.error(place, fmt::format("vocabulary: expected at least {} ({}), found {}", least,
+                                         is_words ? "padding, unknown words and one word"
+                                                  : "the 256 bytes and one sequence of bytes",
+                                         *options.vocabulary));
+  if (options.standardize && !is_words)
+    diagnostics.error(node, "standardize: is for tokens: words; bytes and bpe keep the text as it is");
+}
+
+}  // namespace dtrain

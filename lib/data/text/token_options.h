@@ -1,0 +1,71 @@
+// Options that say how text becomes tokens.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "config/schema.h"
+
+namespace dtrain {
+
+enum class TokenKind { bytes, words, bpe };
+template <>
+inline const EnumNames<TokenKind> names_of<TokenKind> = {
+    {TokenKind::bytes, "bytes"}, {TokenKind::words, "words"}, {TokenKind::bpe, "bpe"}};
+
+/// Changes to text before it is split into words, as those of Keras's TextVectorization: capitals A to Z
+/// become small letters, ASCII punctuation is removed.
+enum class TextStandardization { lower_and_strip_punctuation, lower, strip_punctuation, none };
+template <>
+inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
+    {TextStandardization::lower_and_strip_punctuation, "lower_and_strip_punctuation"},
+    {TextStandardization::lower, "lower"},
+    {TextStandardization::strip_punctuation, "strip_punctuation"},
+    {TextStandardization::none, "none"}};
+
+/// Ids that have the same meaning in all vocabularies of words.
+inline constexpr int32_t kPaddingToken = 0, kUnknownWord = 1, kFirstWord = 2;
+/// Number of ids of bytes; the ids of merged tokens follow them.
+inline constexpr int64_t kByteTokens = 256;
+
+struct TokenOptions {
+  TokenKind tokens = TokenKind::bytes;
+  /// Most ids, including padding and unknown words, or including the 256 bytes. Unset for bytes.
+  std::optional<int64_t> vocabulary;
+  std::optional<TextStandardization> standardize;  // of words; unset: lower_and_strip_punctuation
+
+  /// Returns the number of ids that a model must accept.
+  int64_t ids() const { return vocabulary.value_or(kByteTokens); }
+  TextStandardization standardize_words() const {
+    return standardize.value_or(TextStandardization::lower_and_strip_punctuation);
+  }
+};
+
+/// Reports a vocabulary that is missing, too small or given for bytes, and `standardize` without words.
+void check_token_options(const TokenOptions& options, const ConfigNode& node, Diagnostics& diagnostics);
+
+/// Adds the fields of TokenOptions, from which `Options` derives, and their rules.
+template <class Options>
+void add_token_fields(Schema<Options>& schema) {
+  schema
+      .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
+                "what the text is divided into: bytes (ids 0 to 255); words (between spaces); or bpe (byte "
+                "pair encoding: frequent sequences of bytes, learned from the training split)")
+      .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
+                "the number of different tokens of words and bpe: the most frequent words, where id 0 is "
+                "padding and id 1 any other word; or the 256 bytes and the sequences learned by bpe",
+                between<std::optional<int64_t>>(1, INT32_MAX))
+      .optional("standardize",
+                static_cast<std::optional<TextStandardization> Options::*>(&Options::standardize),
+                "changes to the text before it is divided into words: lower_and_strip_punctuation, lower, "
+                "strip_punctuation or none, for ASCII characters as in Keras's TextVectorization. Default: "
+                "lower_and_strip_punctuation")
+      .rule([](const Options& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        check_token_options(options, node, diagnostics);
+      });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,21 @@
+// Words: text between whitespace, standardized as in Keras's TextVectorization.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/text/tokenizer.h"
+
+namespace dtrain {
+
+/// Calls `visit` for each word, in order. Words are separated by ASCII whitespace; `visit` must copy the word
+/// to keep it.
+void for_each_word(std::string_view text, TextStandardization standardize,
+                   const std::function<void(std::string_view word)>& visit);
+
+/// Ids: 0 is padding, 1 any word that is not in `learned`, and its words follow from 2.
+std::shared_ptr<const Tokenizer> word_tokenizer(const LearnedTokens& learned);
+
+}  // namespace dtrain

@@ -1,0 +1,111 @@
+#include "data/windows/series_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/stages/number_at.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Calls visit(i, bytes) for each row: `bytes` are those of row from + i of the source.
+template <class Visit>
+void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to, Visit visit) {
+  for_each_block(column, from - first, to - first, [&](int64_t begin, int64_t count, size_t) {
+    const auto block = allocate_bytes(static_cast<size_t>(count) * column.row_bytes());
+    column.read(row_numbers(begin, count), block.get());
+    for (int64_t i = 0; i < count; ++i)
+      visit(static_cast<size_t>(begin + first - from + i),
+            block.get() + static_cast<size_t>(i) * column.row_bytes());
+  });
+}
+
+void check_key(const Column& column, const OrderColumns& columns, const char* option) {
+  if (column.row_elements() != 1)
+    throw UserError(fmt::format("{}: windows: {}: expected one value per row in {}, found {}", columns.source,
+                                option, column.spec().name, column.spec().shape.str()));
+}
+
+/// Returns the name of the series in a row of the column.
+std::string series_name(const Column& column, const std::byte* row) {
+  const TensorSpec& spec = column.spec();
+  if (spec.dtype != DType::uint8 || spec.shape.rank() == 0)
+    return fmt::format("{}", number_at(row, spec.dtype, 0));
+  const auto* const text = reinterpret_cast<const char*>(row);
+  return {text, std::find(text, text + column.row_bytes(), '\0')};
+}
+
+/// Returns the series of each row, and adds the names of the series in the order of their first rows.
+std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, int64_t to,
+                                   std::vector<std::string>& names) {
+  std::vector<size_t> series(static_cast<size_t>(to - from));
+  if (!columns.by) return series;
+  const Column& by = *columns.by;
+  if (by.spec().dtype != DType::uint8) check_key(by, columns, "by");
+  std::unordered_map<std::string, size_t> known;
+  for_each_key(by, columns.first, from, to, [&](size_t i, const std::byte* row) {
+    std::string name = series_name(by, row);
+    if (name.empty())
+      throw UserError(fmt::format("{}: windows: by: row {} (from 0) has no name of a series", columns.source,
+                                  from + static_cast<int64_t>(i)));
+    const auto [found, is_new] = known.try_emplace(std::move(name), names.size());
+    if (is_new) names.push_back(found->first);
+    series[i] = found->second;
+  });
+  return series;
+}
+
+std::vector<double> times_of_rows(const OrderColumns& columns, int64_t from, int64_t to) {
+  std::vector<double> times;
+  if (!columns.time) return times;
+  const Column& time = *columns.time;
+  check_key(time, columns, "time");
+  times.resize(static_cast<size_t>(to - from));
+  for_each_key(time, columns.first, from, to, [&](size_t i, const std::byte* row) {
+    times[i] = number_at(row, time.spec().dtype, 0);
+    if (!std::isfinite(times[i]))
+      throw UserError(fmt::format("{}: windows: time: row {} (from 0) has no time", columns.source,
+                                  from + static_cast<int64_t>(i)));
+  });
+  return times;
+}
+
+}  // namespace
+
+std::string SeriesRows::called(size_t series) const {
+  return names.empty() ? "the file" : fmt::format("the series '{}'", names[series]);
+}
+
+SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
+  SeriesRows sorted{{}, {}, {}, columns.source};
+  const std::vector<size_t> series = series_of_rows(columns, from, to, sorted.names);
+  const std::vector<double> times = times_of_rows(columns, from, to);
+  std::vector<size_t> order(series.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (series[a] != series[b]) return series[a] < series[b];
+    return !times.empty() && times[a] < times[b];
+  });
+  sorted.rows.reserve(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const bool is_first = i == 0 || series[order[i]] != series[order[i - 1]];
+    if (is_first && i > 0) sorted.ends.push_back(static_cast<int64_t>(i));
+    if (!is_first && !times.empty() && times[order[i]] == times[order[i - 1]])
+      throw UserError(fmt::format(
+          "{}: windows: rows {} and {} (from 0) of {} have the same time; expected one row for each time{}",
+          columns.source, from + static_cast<int64_t>(order[i - 1]), from + static_cast<int64_t>(order[i]),
+          sorted.called(series[order[i]]),
+          columns.by ? "" : " (name the column of the series in 'by' if the file has several)"));
+    sorted.rows.push_back(from + static_cast<int64_t>(order[i]));
+  }
+  sorted.ends.push_back(static_cast<int64_t>(order.size()));
+  return sorted;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+// The rows of a source, divided into series and sorted by time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/columns/column.h"
+
+namespace dtrain {
+
+/// Rows of a source, series by series, each in the order of time.
+struct SeriesRows {
+  std::vector<int64_t> rows;       // row numbers of the source
+  std::vector<int64_t> ends;       // by series: end of its rows in `rows`
+  std::vector<std::string> names;  // by series, in the order of first rows; empty if there is only one
+  std::string source;              // name of the files, for messages
+
+  size_t size() const { return ends.size(); }
+  int64_t begin_of(size_t series) const { return series == 0 ? 0 : ends[series - 1]; }
+  int64_t rows_of(size_t series) const { return ends[series] - begin_of(series); }
+  /// Returns the series for messages: "the series 'A'", or "the file".
+  std::string called(size_t series) const;
+};
+
+/// Columns that order rows. Each has the rows from `first` of the source on.
+struct OrderColumns {
+  const Column* by = nullptr;    // texts (as SourceColumns::names) or numbers; null: one series
+  const Column* time = nullptr;  // numbers; null: rows are in order
+  int64_t first = 0;
+  std::string source;  // name of the files, for messages
+};
+
+/// Sorts the rows [from, to) of the source. Throws UserError with the rows' numbers if two rows of a series
+/// have the same time, and if a row has no series or no time.
+SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to);
+
+}  // namespace dtrain

@@ -1,0 +1,73 @@
+#include "data/windows/windows_options.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+Schema<WindowsOptions> make_windows_schema() {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  Schema<WindowsOptions> schema(
+      "Makes overlapping windows of a reader's rows (csv, npy, hdf5): a sample has `length` consecutive rows "
+      "of one series as inputs [length, features], and the targets of the next `horizon` rows.");
+  schema.example("{length: 96, horizon: 24, by: series_id, time: timestamp}");
+  schema.required("length", &WindowsOptions::length, "rows of a window's inputs", between<int64_t>(1, kMost))
+      .optional("horizon", &WindowsOptions::horizon, "rows to predict after them", between<int64_t>(1, kMost))
+      .optional("stride", &WindowsOptions::stride,
+                "rows from the beginning of one window to that of the next", between<int64_t>(1, kMost))
+      .optional("by", &WindowsOptions::by,
+                "the column (csv), file (npy) or dataset (hdf5) that names each row's series; windows do not "
+                "cross series. Default: all rows are one series")
+      .optional("time", &WindowsOptions::time,
+                "the column, file or dataset of each row's time, a number or a date, by which the rows of a "
+                "series are sorted. Default: rows are in the file's order")
+      .optional("past_targets", &WindowsOptions::past_targets,
+                "csv: whether the targets' columns are inputs, too. Default: true");
+  return schema;
+}
+
+}  // namespace
+
+const Schema<WindowsOptions>& WindowsOptions::schema() {
+  static const Schema<WindowsOptions> schema = make_windows_schema();
+  return schema;
+}
+
+std::string WindowsOptions::columns_read() const {
+  return fmt::format("windows by {}, time {}, past targets {}\n", by.value_or("none"), time.value_or("none"),
+                     has_past_targets());
+}
+
+std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& wanted, bool target) {
+  const int64_t rows = target ? windows.horizon : windows.length;
+  const Shape& shape = wanted.shape;
+  if (target && rows == 1 && shape.rank() == 0) return "";
+  const bool has_features = target || wanted.dtype != DType::float32 || shape.rank() >= 2;
+  if (shape.rank() > 0 && shape[0] == rows && has_features) return "";
+  const std::string name = wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name);
+  return target ? fmt::format(
+                      "windows: the model's target{} is {}, expected {} or {}x(targets), because the "
+                      "horizon is {}",
+                      name, shape.str(), rows, rows, rows)
+                : fmt::format(
+                      "windows: the model's input{} is {}, expected {}x(features), because the length "
+                      "is {}",
+                      name, shape.str(), rows, rows);
+}
+
+std::vector<TensorSpec> rows_of_windows(const std::optional<WindowsOptions>& windows,
+                                        std::vector<TensorSpec> wanted, bool targets) {
+  if (!windows) return wanted;
+  for (TensorSpec& spec : wanted) {
+    if (const std::string why = why_no_windows_fit(*windows, spec, targets); !why.empty())
+      throw UserError(located(windows->mark, why));
+    const std::vector<int64_t>& extents = spec.shape.extents();
+    spec.shape = Shape(std::vector<int64_t>(extents.begin() + (extents.empty() ? 0 : 1), extents.end()));
+  }
+  return wanted;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,47 @@
+// The regularizers and constraints of the parameters of one slot.
+#pragma once
+
+#include <vector>
+
+#include "engine/state/parameter_memory.h"
+#include "nn/parameters.h"
+#include "ops/ops.h"
+
+namespace dtrain {
+
+/// Computes the penalties of trained parameters, and limits the parameters after an update. Works on the part
+/// of the parameters that a memory holds, so that each replica can take its own part.
+class WeightRules {
+ public:
+  explicit WeightRules(const ParameterLayout& layout);
+
+  bool has_penalties() const { return !penalties_.empty(); }
+  bool has_constraints() const { return !constraints_.empty(); }
+
+  /// Enqueues the addition of the penalties of `range` to *total (device memory).
+  void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
+  /// Enqueues the addition of their gradients to the summed gradient of `range`, before it is scaled.
+  /// `row_weights`: device memory, the sum of the weights of all rows; null if rows have no weights.
+  void add_penalty_gradients(Ops& ops, const GradientRule& rule, const double* row_weights,
+                             const StepState* state, const ParameterMemory& memory, float* gradient,
+                             Range range) const;
+  /// Enqueues the constraints of each parameter that begins in `range`, of which `memory` holds all elements;
+  /// elementwise constraints: of the parameters' elements in `range`.
+  void constrain(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
+
+ private:
+  struct Penalty {
+    Range range;
+    PenaltySpec spec;
+  };
+  struct Limit {
+    Range range;
+    ConstraintSpec spec;
+    bool elementwise;
+  };
+
+  std::vector<Penalty> penalties_;  // runs of adjacent parameters with the same penalty
+  std::vector<Limit> constraints_;  // one for each parameter
+};
+
+}  // namespace dtrain

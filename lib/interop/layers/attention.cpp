@@ -1,0 +1,356 @@
+// multi_head_attention and position embeddings. ONNX gets products and softmax, because its operator
+// Attention is newer than the operator sets that can be chosen.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "interop/keras/export/options.h"
+#include "interop/keras/import/layer_reader.h"
+#include "interop/layers/table.h"
+#include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
+#include "nn/graph.h"
+#include "ops/math/positions.h"
+
+namespace dtrain {
+
+namespace {
+
+bool option_is_set(const Json& options, const char* key) {
+  const Json* const found = options.find(key);
+  return found && !found->is_null() && !(found->is_bool() && !found->as_bool());
+}
+
+bool is_grouped(const Json& options) {
+  const Json* const heads = options.find("num_key_value_heads");
+  return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
+}
+
+/// Sizes of a layer's heads, from its parameters.
+struct Heads {
+  int64_t heads, kv_heads, key_dim, value_dim;
+
+  int64_t group() const { return heads / kv_heads; }
+};
+
+Heads heads_of(const GraphNode& node) {
+  Heads result{};
+  for (const ParameterSpec& parameter : node.parameters) {
+    if (parameter.name == "query/kernel")
+      result.heads = parameter.shape[1], result.key_dim = parameter.shape[2];
+    if (parameter.name == "value/kernel")
+      result.kv_heads = parameter.shape[1], result.value_dim = parameter.shape[2];
+  }
+  return result;
+}
+
+/// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
+KerasLayerConfig attention_to_keras(const ConfigNode& options) {
+  const Json all = keras_options(options);
+  const bool grouped = is_grouped(all);
+  KerasLayerConfig keras{grouped ? "GroupQueryAttention" : "MultiHeadAttention", Json::object()};
+  for (const auto& [key, value] : all.entries()) {
+    if (key == "causal" || (key == "rotary" && value.is_null())) continue;
+    if (grouped ? key == "value_dim" && value.is_null() : key == "num_key_value_heads") continue;
+    const bool renamed = grouped && (key == "num_heads" || key == "key_dim");
+    keras.config.set(!renamed ? key : key == "num_heads" ? "num_query_heads" : "head_dim", value);
+  }
+  if (option_is_set(all, "rotary")) keras.missing = "rotary position embeddings";
+  if (grouped && option_is_set(all, "value_dim")) keras.missing = "value_dim for grouped heads";
+  return keras;
+}
+
+/// Keras requires the sizes of heads.
+void complete_attention(const GraphNode& node, Json& config) {
+  const Heads heads = heads_of(node);
+  if (config.find("head_dim")) {
+    config.set("head_dim", heads.key_dim);
+  } else {
+    config.set("key_dim", heads.key_dim).set("value_dim", heads.value_dim);
+  }
+}
+
+Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
+  Json arguments = Json::array();
+  for (const Json& input : inputs) arguments.push(input);
+  if (inputs.size() == 1) arguments.push(inputs.front());  // the value; the key is the value by default
+  Json keywords = Json::object();
+  if (option_is_set(to_json(options), "causal")) keywords.set("use_causal_mask", true);
+  return Json::object().set("args", std::move(arguments)).set("kwargs", std::move(keywords));
+}
+
+/// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
+std::string attention_part(const Json& keras_config, const std::string& parameter) {
+  const std::string name = parameter.substr(0, parameter.find('/'));
+  return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
+                     name == "attention_output" ? "output" : name);
+}
+
+ConfigNode attention_from_keras(KerasLayerReader& reader) {
+  reader.skip({"seed", "flash_attention", "query_shape", "key_shape", "value_shape"});
+  reader.expect("attention_axes", 1);
+  std::vector<std::string> names = registry<Layer>().fields("multi_head_attention");
+  names.insert(names.end(), {"head_dim", "num_query_heads"});
+  ConfigNode options = reader.options(names);
+  const std::pair<const char*, const char*> renamed[] = {{"head_dim", "key_dim"},
+                                                         {"num_query_heads", "num_heads"}};
+  for (const auto& [from, to] : renamed) {
+    const ConfigNode* const value = options.find(from);
+    if (!value) continue;
+    options = options.with(to, *value);
+    const std::string_view keys[] = {from};
+    options = options.without(keys);
+  }
+  return options;
+}
+
+/// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
+/// group: [rows, heads, dim].
+std::vector<float> repeated_heads(std::span<const float> values, const Heads& heads, int64_t dim) {
+  std::vector<float> result;
+  for (size_t head = 0; head < values.size(); head += static_cast<size_t>(dim))
+    for (int64_t i = 0; i < heads.group(); ++i)
+      result.insert(result.end(), values.begin() + static_cast<ptrdiff_t>(head),
+                    values.begin() + static_cast<ptrdiff_t>(head) + dim);
+  return result;
+}
+
+/// Adds the product of an input and a kernel; returns [batch, positions, heads, dim].
+std::string onnx_heads(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
+                       int64_t dim, bool repeats) {
+  const int64_t positions = layer.input_spec(input).shape[0], features = layer.input_spec(input).shape[1],
+                width = heads.heads * dim;
+  const auto parameter = [&](const std::string& of, const Shape& shape) {
+    if (!repeats) return layer.parameter(of, {}, shape);
+    return layer.array(name + (shape.rank() == 1 ? "_bias" : "_kernel"), shape,
+                       repeated_heads(layer.values(of), heads, dim));
+  };
+  std::string y = layer.add("MatMul", {layer.input(input, ExportLayout::channels_last),
+                                       parameter(name + "/kernel", {features, width})});
+  if (layer.has_parameter(name + "/bias")) y = layer.add("Add", {y, parameter(name + "/bias", {width})});
+  return layer.add("Reshape", {y, layer.integers({0, positions, heads.heads, dim})});
+}
+
+/// Rotates [batch, positions, heads, dim]: x * cosines + (its halves exchanged) * sines, where the sines of
+/// the first half are negative.
+std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
+  const Json* const rotary = layer.options().find("rotary");
+  if (!rotary || rotary->is_null()) return x;
+  const RotarySpec spec{.positions = positions, .dim = dim, .base = rotary->at("base").as_double()};
+  const int64_t pairs = spec.pairs();
+  std::vector<float> table(static_cast<size_t>(spec.table_floats())), cosines, sines;
+  for (int64_t i = 0; i < positions * pairs; ++i) math::rotary_table_entry(spec, i, table.data());
+  for (int64_t p = 0; p < positions; ++p)
+    for (int64_t i = 0; i < dim; ++i) {
+      const auto at = static_cast<size_t>(p * pairs + i % pairs);
+      const float sine = table[static_cast<size_t>(positions * pairs) + at];
+      cosines.push_back(table[at]);
+      sines.push_back(i < pairs ? -sine : sine);
+    }
+  const auto half = [&](int64_t begin, int64_t end) {
+    return layer.add("Slice", {x, layer.integers({begin}), layer.integers({end}), layer.integers({3})});
+  };
+  const std::string second = half(pairs, dim), first = half(0, pairs);
+  const std::string exchanged = layer.add("Concat", {second, first}, {{"axis", int64_t{3}}});
+  const auto times = [&](const std::string& value, const char* name, std::vector<float> factors) {
+    const std::string array =
+        layer.array(fmt::format("{}_{}", name, positions), {positions, 1, dim}, std::move(factors));
+    return layer.add("Mul", {value, array});
+  };
+  return layer.add("Add",
+                   {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
+}
+
+void attention_to_onnx(OnnxLayer& layer) {
+  const Heads heads = heads_of(layer.node());
+  const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
+  const int64_t queries = layer.input_spec(0).shape[0], keys = layer.input_spec(key_input).shape[0];
+  const bool repeats = heads.group() > 1;
+  const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
+    return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});
+  };
+  const std::string query = onnx_rotated(layer, onnx_heads(layer, 0, "query", heads, heads.key_dim, false),
+                                         queries, heads.key_dim),
+                    key = onnx_rotated(layer,
+                                       onnx_heads(layer, key_input, "key", heads, heads.key_dim, repeats),
+                                       keys, heads.key_dim),
+                    value = onnx_heads(layer, value_input, "value", heads, heads.value_dim, repeats);
+  std::string scores = layer.add("MatMul", {transposed(query, {0, 2, 1, 3}), transposed(key, {0, 2, 3, 1})});
+  scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
+  if (option_is_set(layer.options(), "causal")) {
+    std::vector<float> mask;
+    for (int64_t i = 0; i < queries; ++i)
+      for (int64_t j = 0; j < keys; ++j)
+        mask.push_back(j > i ? -std::numeric_limits<float>::infinity() : 0.0f);
+    scores = layer.add("Add", {scores, layer.array("causal_mask", {queries, keys}, std::move(mask))});
+  }
+  const std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  std::string y = transposed(layer.add("MatMul", {weights, transposed(value, {0, 2, 1, 3})}), {0, 2, 1, 3});
+  const int64_t width = heads.heads * heads.value_dim, features = layer.output_spec().shape[1];
+  y = layer.add("Reshape", {y, layer.integers({0, queries, width})});
+  y = layer.add("MatMul", {y, layer.parameter("attention_output/kernel", {}, {width, features})});
+  if (layer.has_parameter("attention_output/bias"))
+    y = layer.add("Add", {y, layer.parameter("attention_output/bias")});
+  layer.set_output(y, ExportLayout::channels_last);
+}
+
+/// Rotates [batch, heads, positions, dim].
+std::string torch_rotated(TorchLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
+  const Json* const rotary = layer.options().find("rotary");
+  if (!rotary || rotary->is_null()) return x;
+  const std::string angles =
+      layer.add(fmt::format("torch.outer(torch.arange({0}, dtype=torch.float64, device={1}.device), {2} ** "
+                            "(-torch.arange(0, {3}, 2, "
+                            "dtype=torch.float64, device={1}.device) / {3}))",
+                            positions, x, rotary->at("base").as_double(), dim));
+  const std::string cosines = layer.add(fmt::format("{}.cos().to({}.dtype)", angles, x)),
+                    sines = layer.add(fmt::format("{}.sin().to({}.dtype)", angles, x));
+  const std::string first = layer.add(fmt::format("{}[..., :{}]", x, dim / 2)),
+                    second = layer.add(fmt::format("{}[..., {}:]", x, dim / 2));
+  return layer.add(fmt::format("torch.cat(({0} * {2} - {1} * {3}, {1} * {2} + {0} * {3}), -1)", first, second,
+                               cosines, sines));
+}
+
+/// The modules of the products. Their weights are [outputs, inputs].
+void set_torch_products(TorchLayer& layer, const std::array<size_t, 3>& inputs, const Heads& heads) {
+  const std::string bias = layer.has_parameter("query/bias") ? "" : ", bias=False";
+  const int64_t features = layer.output_spec().shape[1], width = heads.heads * heads.value_dim;
+  const std::array<int64_t, 3> widths = {heads.heads * heads.key_dim, heads.kv_heads * heads.key_dim,
+                                         heads.kv_heads * heads.value_dim};
+  const std::array<const char*, 3> names = {"query", "key", "value"};
+  std::string modules;
+  for (size_t i = 0; i < names.size(); ++i)
+    modules += fmt::format("\"{}\": nn.Linear({}, {}{}), ", names[i], layer.input_spec(inputs[i]).shape[1],
+                           widths[i], bias);
+  layer.set_module(fmt::format("nn.ModuleDict({{{}\"attention_output\": nn.Linear({}, {}{})}})", modules,
+                               width, features, bias));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i];
+    layer.weight(name + ".weight", name + "/kernel", {1, 2, 0},
+                 {widths[i], layer.input_spec(inputs[i]).shape[1]});
+    if (bias.empty()) layer.weight(name + ".bias", name + "/bias", {}, {widths[i]});
+  }
+  layer.weight("attention_output.weight", "attention_output/kernel", {2, 0, 1}, {features, width});
+  if (bias.empty()) layer.weight("attention_output.bias", "attention_output/bias");
+}
+
+void attention_to_torch(TorchLayer& layer) {
+  const Heads heads = heads_of(layer.node());
+  const std::array<size_t, 3> inputs = {0, layer.inputs() - 1, layer.inputs() == 1 ? size_t{0} : size_t{1}};
+  set_torch_products(layer, inputs, heads);
+  const auto projected = [&](const char* name, size_t input, int64_t count, int64_t dim) {
+    return layer.add(fmt::format("{}[\"{}\"]({}).unflatten(-1, ({}, {})).transpose(1, 2)", layer.module(),
+                                 name, layer.input(input, ExportLayout::channels_last), count, dim));
+  };
+  const std::string query = torch_rotated(layer, projected("query", 0, heads.heads, heads.key_dim),
+                                          layer.input_spec(0).shape[0], heads.key_dim);
+  std::string key = torch_rotated(layer, projected("key", inputs[1], heads.kv_heads, heads.key_dim),
+                                  layer.input_spec(inputs[1]).shape[0], heads.key_dim);
+  std::string value = projected("value", inputs[2], heads.kv_heads, heads.value_dim);
+  if (heads.group() > 1) {
+    key = layer.add(fmt::format("{}.repeat_interleave({}, 1)", key, heads.group()));
+    value = layer.add(fmt::format("{}.repeat_interleave({}, 1)", value, heads.group()));
+  }
+  const char* const causal = option_is_set(layer.options(), "causal") ? ", is_causal=True" : "";
+  const std::string y = layer.add(fmt::format(
+      "F.scaled_dot_product_attention({}, {}, {}{}).transpose(1, 2).flatten(2)", query, key, value, causal));
+  layer.set_output(layer.add(fmt::format("{}[\"attention_output\"]({})", layer.module(), y)),
+                   ExportLayout::channels_last);
+}
+
+/// Keras has no layer that adds positions; the names of these classes are dtrain's own.
+std::function<KerasLayerConfig(const ConfigNode&)> positions_to_keras(const std::string& class_name) {
+  return [class_name](const ConfigNode& options) {
+    return KerasLayerConfig{.class_name = class_name,
+                            .config = keras_options(options),
+                            .missing = "layer that adds position embeddings to its input"};
+  };
+}
+
+std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::string& kind) {
+  return [kind](KerasLayerReader& reader) {
+    if (!reader.class_name().starts_with("Add"))
+      reader.add_problem(fmt::format("returns position embeddings; {} adds them to its input", kind));
+    return reader.options(registry<Layer>().fields(kind));
+  };
+}
+
+void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
+  layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
+                                     layer.array("positions", layer.output_spec().shape, std::move(values))}),
+                   ExportLayout::channels_last);
+}
+
+void position_embedding_to_onnx(OnnxLayer& layer) {
+  const auto n = static_cast<size_t>(layer.output_spec().shape.elements());
+  const std::span<const float> values = layer.values("embeddings").first(n);
+  add_onnx_positions(layer, {values.begin(), values.end()});
+}
+
+void sinusoidal_to_onnx(OnnxLayer& layer) {
+  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
+  const double wavelength = layer.options().at("max_wavelength").as_double();
+  std::vector<float> values;
+  for (int64_t i = 0; i < positions * columns; ++i)
+    values.push_back(math::sinusoidal_position(i / columns, i % columns, columns, wavelength));
+  add_onnx_positions(layer, std::move(values));
+}
+
+void position_embedding_to_torch(TorchLayer& layer) {
+  layer.set_module(fmt::format("nn.Embedding({}, {})", layer.options().at("sequence_length").as_int(),
+                               layer.output_spec().shape[1]));
+  layer.weight("weight", "embeddings");
+  layer.set_output(layer.add(fmt::format("{} + {}.weight[:{}]", layer.input(0, ExportLayout::channels_last),
+                                         layer.module(), layer.output_spec().shape[0])),
+                   ExportLayout::channels_last);
+}
+
+void sinusoidal_to_torch(TorchLayer& layer) {
+  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const std::string column = layer.add(fmt::format("torch.arange({}, device={}.device)", columns, x));
+  const std::string angles =
+      layer.add(fmt::format("torch.outer(torch.arange({}, dtype=torch.float64, device={}.device), {} ** "
+                            "(-({} // 2 * 2).double() / {}))",
+                            positions, x, layer.options().at("max_wavelength").as_double(), column, columns));
+  layer.set_output(
+      layer.add(fmt::format("{0} + torch.where({1} % 2 == 0, {2}.sin(), {2}.cos()).to({0}.dtype)", x, column,
+                            angles)),
+      ExportLayout::channels_last);
+}
+
+}  // namespace
+
+void add_attention_formats(std::vector<LayerFormats>& table) {
+  table.push_back({
+      .kind = "multi_head_attention",
+      .to_keras = attention_to_keras,
+      .from_keras = attention_from_keras,
+      .onnx = attention_to_onnx,
+      .torch = attention_to_torch,
+      .keras_classes = {"GroupQueryAttention", "GroupedQueryAttention"},
+      .keras_part = attention_part,
+      .complete_keras = complete_attention,
+      .keras_call = attention_call,
+  });
+  table.push_back({
+      .kind = "position_embedding",
+      .to_keras = positions_to_keras("AddPositionEmbedding"),
+      .from_keras = positions_from_keras("position_embedding"),
+      .onnx = position_embedding_to_onnx,
+      .torch = position_embedding_to_torch,
+      .keras_classes = {"AddPositionEmbedding"},
+  });
+  table.push_back({
+      .kind = "sinusoidal_position_encoding",
+      .to_keras = positions_to_keras("AddSinePositionEncoding"),
+      .from_keras = positions_from_keras("sinusoidal_position_encoding"),
+      .onnx = sinusoidal_to_onnx,
+      .torch = sinusoidal_to_torch,
+      .keras_classes = {"AddSinePositionEncoding", "SinePositionEncoding"},
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,346 @@
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "nn/layers/attention/projections.h"
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct RotaryOptions {
+  double base = 10000;
+
+  static const Schema<RotaryOptions>& schema() {
+    static const auto schema =
+        Schema<RotaryOptions>("Rotary position embeddings.")
+            .optional("base", &RotaryOptions::base, "pair i of n is rotated by position * base^(-i / n)",
+                      greater_than(0.0));
+    return schema;
+  }
+};
+
+struct MultiHeadAttentionOptions {
+  int64_t num_heads = 1;
+  std::optional<int64_t> key_dim, value_dim, num_key_value_heads;
+  bool causal = false;
+  double dropout = 0;
+  bool use_bias = true;
+  std::optional<RotaryOptions> rotary;
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+
+  static const Schema<MultiHeadAttentionOptions>& schema() {
+    using O = MultiHeadAttentionOptions;
+    const auto size = between<std::optional<int64_t>>(1, 1 << 30);
+    static const auto schema =
+        Schema<O>(
+            "Attention (Vaswani et al. 2017): each position of the first input gets a weighted mean of "
+            "values. One input: queries, keys and values come from it; two: [query, value]; three: [query, "
+            "value, key].")
+            .example("{num_heads: 4, causal: true}")
+            .required("num_heads", &O::num_heads, "number of heads of queries", extent())
+            .optional("key_dim", &O::key_dim,
+                      "size of a head of queries and keys; null: the width of the first input / num_heads",
+                      size)
+            .optional("value_dim", &O::value_dim, "size of a head of values; null: key_dim", size)
+            .optional("num_key_value_heads", &O::num_key_value_heads,
+                      "number of heads of keys and values, each for num_heads / num_key_value_heads heads of "
+                      "queries; null: num_heads",
+                      size)
+            .optional("causal", &O::causal, "a position sees itself and the positions before it only")
+            .optional("dropout", &O::dropout, "fraction of the weights that training sets to zero",
+                      between_excluding_high(0.0, 1.0))
+            .optional("use_bias", &O::use_bias, "add biases to queries, keys, values and the output")
+            .optional("rotary", &O::rotary,
+                      "rotate the two halves of each head of queries and keys by their position; null: no "
+                      "rotation")
+            .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernels")
+            .optional("bias_initializer", &O::bias_initializer, "initial values of the biases")
+            .details({"causal", "dropout", "use_bias", "kernel_initializer", "bias_initializer"});
+    return schema;
+  }
+};
+
+/// Sizes that follow from the options and the inputs.
+struct AttentionShape {
+  int64_t heads, kv_heads, key_dim, value_dim;
+  size_t key_input, value_input;  // which of the inputs the keys and the values come from
+
+  int64_t query_width() const { return heads * key_dim; }
+  int64_t key_width() const { return kv_heads * key_dim; }
+  int64_t value_width() const { return kv_heads * value_dim; }
+  int64_t output_width() const { return heads * value_dim; }
+};
+
+/// One array of queries, keys or values within the result of a product.
+struct ProjectedArray {
+  size_t projections;  // index of the product, that of its input
+  int64_t column;
+};
+
+/// The saved memory holds the results of the products, the output of attention, and its logsumexp.
+class PreparedMultiHeadAttention : public PreparedLayer {
+ public:
+  PreparedMultiHeadAttention(const LayerRequest& request, const AttentionShape& shape,
+                             const MultiHeadAttentionOptions& options)
+      : ops_(request.ops), rotary_(options.rotary), stream_(request.stream) {
+    ArrayOffsets scratch, saved;
+    add_projections(request, shape, options.use_bias, scratch);
+    const int64_t queries = request.inputs[0].shape[0], keys = request.inputs[shape.key_input].shape[0];
+    const int64_t rows = request.batch * queries;
+    spec_ = {.batch = request.batch,
+             .queries = queries,
+             .keys = keys,
+             .heads = shape.heads,
+             .kv_heads = shape.kv_heads,
+             .key_dim = shape.key_dim,
+             .value_dim = shape.value_dim,
+             .causal = options.causal,
+             .dropout = request.training ? static_cast<float>(options.dropout) : 0.0f,
+             .training = request.training,
+             .query_stride = width_of(query_),
+             .key_stride = width_of(key_),
+             .value_stride = width_of(value_)};
+    attention_ = ops_.attention(spec_);
+    output_ = std::make_unique<Projections>(
+        request, Projections::Extent{rows, shape.output_width()},
+        std::vector<Projections::Part>{{options.use_bias ? size_t{6} : size_t{3}, request.output().shape[1]}},
+        options.use_bias, true, scratch);
+
+    add_arrays(request.training ? saved : scratch, rows * shape.output_width(), kept_);
+    if (request.training) {
+      kept_.logsumexp = saved.add(rows * shape.heads, sizeof(float));
+      add_arrays(scratch, rows * shape.output_width(), gradients_);
+    }
+    if (rotary_) table_ = scratch.add(std::max(queries, keys) * shape.key_dim, sizeof(float));
+    operation_ = scratch.add(static_cast<int64_t>(attention_->scratch_bytes()), 1);
+    requirements_.scratch_bytes = scratch.bytes();
+    requirements_.saved_bytes = saved.bytes();
+    requirements_.backward_reads_inputs = trains_parameters(request);
+  }
+
+  void forward(const LayerArguments& args) override {
+    void* const kept = spec_.training ? args.saved : args.scratch;
+    for (size_t i = 0; i < projections_.size(); ++i)
+      projections_[i].forward(args, args.inputs[i], at(kept, kept_.projected[i]));
+    rotate(args, kept, kept_, false);
+    attention_->forward(
+        {.query = part(kept, kept_, query_),
+         .key = part(kept, kept_, key_),
+         .value = part(kept, kept_, value_),
+         .key_mask = key_mask(args),
+         .dst = at(kept, kept_.attended),
+         .logsumexp = spec_.training ? static_cast<float*>(at(kept, kept_.logsumexp)) : nullptr,
+         .dropout = dropout(args),
+         .scratch = at(args.scratch, operation_)});
+    output_->forward(args, at(kept, kept_.attended), args.output());
+  }
+
+  void backward(const LayerArguments& args) override {
+    void *const attended = at(args.saved, kept_.attended), *const diff_attended =
+                                                               at(args.scratch, gradients_.attended);
+    output_->backward(args, attended, args.diff_output(), diff_attended);
+    attention_->backward({.query = part(args.saved, kept_, query_),
+                          .key = part(args.saved, kept_, key_),
+                          .value = part(args.saved, kept_, value_),
+                          .key_mask = key_mask(args),
+                          .dst = attended,
+                          .logsumexp = static_cast<const float*>(at(args.saved, kept_.logsumexp)),
+                          .diff_dst = diff_attended,
+                          .diff_query = part(args.scratch, gradients_, query_),
+                          .diff_key = part(args.scratch, gradients_, key_),
+                          .diff_value = part(args.scratch, gradients_, value_),
+                          .dropout = dropout(args),
+                          .scratch = at(args.scratch, operation_)});
+    rotate(args, args.scratch, gradients_, true);
+    for (size_t i = 0; i < projections_.size(); ++i)
+      projections_[i].backward(args, args.inputs[i], at(args.scratch, gradients_.projected[i]),
+                               args.diff_inputs[i]);
+  }
+
+ private:
+  /// Offsets of the arrays of the forward call, or of their gradients.
+  struct Arrays {
+    std::vector<size_t> projected;  // results of projections_
+    size_t attended = 0, logsumexp = 0;
+  };
+
+  static void* at(void* memory, size_t offset) { return static_cast<std::byte*>(memory) + offset; }
+  int64_t width_of(const ProjectedArray& array) const { return projections_[array.projections].width(); }
+  /// Returns the first element of queries, keys or values.
+  void* part(void* memory, const Arrays& arrays, const ProjectedArray& array) const {
+    return at(memory, arrays.projected[array.projections] +
+                          static_cast<size_t>(array.column) * bytes_of(ops_.compute_type()));
+  }
+
+  void add_arrays(ArrayOffsets& memory, int64_t attended, Arrays& arrays) const {
+    const size_t element = bytes_of(ops_.compute_type());
+    for (const Projections& one : projections_)
+      arrays.projected.push_back(memory.add(one.elements(), element));
+    arrays.attended = memory.add(attended, element);
+  }
+
+  /// Groups queries, keys and values by the input that they come from.
+  void add_projections(const LayerRequest& request, const AttentionShape& shape, bool use_bias,
+                       ArrayOffsets& scratch) {
+    const size_t step = use_bias ? 2 : 1;  // parameters per kernel
+    struct Source {
+      ProjectedArray& array;
+      size_t input, kernel;
+      int64_t width;
+    };
+    const std::array<Source, 3> sources = {{{query_, 0, 0, shape.query_width()},
+                                            {key_, shape.key_input, step, shape.key_width()},
+                                            {value_, shape.value_input, 2 * step, shape.value_width()}}};
+    for (size_t input = 0; input < request.inputs.size(); ++input) {
+      std::vector<Projections::Part> parts;
+      int64_t column = 0;
+      for (const Source& source : sources) {
+        if (source.input != input) continue;
+        source.array = {input, column};
+        parts.push_back({source.kernel, source.width});
+        column += source.width;
+      }
+      const Shape& x = request.inputs[input].shape;
+      projections_.emplace_back(request, Projections::Extent{request.batch * x[0], x[1]}, std::move(parts),
+                                use_bias, request.training && request.input_needs_gradient[input], scratch);
+    }
+  }
+
+  /// Returns the mask of the values or, if they have none, that of the keys.
+  static const uint8_t* key_mask(const LayerArguments& args) {
+    const size_t inputs = args.inputs.size();
+    const uint8_t* const of_values = args.mask(inputs == 1 ? 0 : 1);
+    return of_values ? of_values : args.mask(inputs - 1);
+  }
+
+  AttentionDropout dropout(const LayerArguments& args) const {
+    return {Philox::of(args.seed, stream_), args.step, args.first_sample};
+  }
+
+  /// Rotates queries and keys, or their gradients back.
+  void rotate(const LayerArguments& args, void* memory, const Arrays& arrays, bool inverse) {
+    if (!rotary_) return;
+    const auto rotate_heads = [&](const ProjectedArray& array, int64_t positions, int64_t heads) {
+      ops_.rotate_positions({.samples = spec_.batch,
+                             .positions = positions,
+                             .heads = heads,
+                             .dim = spec_.key_dim,
+                             .step = width_of(array),
+                             .base = rotary_->base},
+                            part(memory, arrays, array), inverse,
+                            static_cast<float*>(at(args.scratch, table_)));
+    };
+    rotate_heads(query_, spec_.queries, spec_.heads);
+    rotate_heads(key_, spec_.keys, spec_.kv_heads);
+  }
+
+  Ops& ops_;
+  std::optional<RotaryOptions> rotary_;
+  uint32_t stream_;
+  ProjectedArray query_{}, key_{}, value_{};
+  std::vector<Projections> projections_;  // one per input
+  AttentionSpec spec_;
+  std::unique_ptr<Attention> attention_;
+  std::unique_ptr<Projections> output_;
+  Arrays kept_;                       // in saved memory; in scratch memory if not training
+  Arrays gradients_;                  // in scratch memory
+  size_t table_ = 0, operation_ = 0;  // in scratch memory
+};
+
+class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if (inputs.empty() || inputs.size() > 3) {
+      report_error(fmt::format("expected one input, [query, value] or [query, value, key], found {} inputs",
+                               inputs.size()));
+      return {};
+    }
+    for (const TensorSpec& input : inputs) {
+      if (!float_input({&input, 1}, report_error)) return {};
+      if (input.shape.rank() == 2) continue;
+      report_error(fmt::format("expected sequences of [positions, features], found '{}' of {}", input.name,
+                               input.shape.str()));
+      return {};
+    }
+    if (inputs.size() == 3 && inputs[1].shape[0] != inputs[2].shape[0]) {
+      report_error(fmt::format("the value '{}' has {} positions, the key '{}' has {}; expected equal numbers",
+                               inputs[1].name, inputs[1].shape[0], inputs[2].name, inputs[2].shape[0]));
+      return {};
+    }
+    return heads_fit(inputs[0], report_error) ? same_as(&inputs[0]) : std::vector<TensorSpec>{};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const AttentionShape shape = this->shape(inputs);
+    const int64_t features = inputs[0].shape[1];
+    std::vector<ParameterSpec> specs;
+    const auto add = [&](const std::string& name, const Shape& kernel, const Shape& bias) {
+      specs.push_back({name + "/kernel", kernel, options_.kernel_initializer, {}});
+      if (options_.use_bias) specs.push_back({name + "/bias", bias, options_.bias_initializer, {}});
+    };
+    const auto add_heads = [&](const std::string& name, size_t input, int64_t heads, int64_t dim) {
+      add(name, {inputs[input].shape[1], heads, dim}, {heads, dim});
+    };
+    add_heads("query", 0, shape.heads, shape.key_dim);
+    add_heads("key", shape.key_input, shape.kv_heads, shape.key_dim);
+    add_heads("value", shape.value_input, shape.kv_heads, shape.value_dim);
+    add("attention_output", {shape.heads, shape.value_dim, features}, {features});
+    return specs;
+  }
+
+  /// Queries do not see masked values. The output has the mask of the queries.
+  MaskRule mask_rule() const override { return MaskRule::read; }
+  bool masks_output(size_t) const override { return true; }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedMultiHeadAttention>(request, shape(request.inputs), options_);
+  }
+
+ private:
+  AttentionShape shape(std::span<const TensorSpec> inputs) const {
+    const int64_t key_dim = options_.key_dim.value_or(inputs[0].shape[1] / options_.num_heads);
+    return {.heads = options_.num_heads,
+            .kv_heads = options_.num_key_value_heads.value_or(options_.num_heads),
+            .key_dim = key_dim,
+            .value_dim = options_.value_dim.value_or(key_dim),
+            .key_input = inputs.size() - 1,
+            .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
+  }
+
+  /// Returns whether the numbers and sizes of heads fit; reports an error otherwise.
+  bool heads_fit(const TensorSpec& query, const ReportError& report_error) const {
+    const int64_t heads = options_.num_heads, width = query.shape[1];
+    if (!options_.key_dim && width % heads != 0) {
+      report_error(
+          fmt::format("num_heads {} does not divide the width {} of '{}'; change num_heads, or give key_dim",
+                      heads, width, query.name));
+      return false;
+    }
+    const int64_t kv_heads = options_.num_key_value_heads.value_or(heads);
+    if (heads % kv_heads != 0) {
+      report_error(fmt::format("num_key_value_heads {} does not divide num_heads {}", kv_heads, heads));
+      return false;
+    }
+    const int64_t key_dim = options_.key_dim.value_or(width / heads);
+    if (options_.rotary && key_dim % 2 != 0) {
+      report_error(fmt::format("rotary needs an even key_dim, found {}", key_dim));
+      return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+void add_multi_head_attention(Registry<Layer>& table) {
+  table.add<MultiHeadAttention>("multi_head_attention", MultiHeadAttentionOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,153 @@
+// position_embedding and sinusoidal_position_encoding: rows that depend on the position are added to a
+// sequence.
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+/// Returns the only input if it is a sequence of [positions, features]; null after reporting an error.
+const TensorSpec* sequence_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  const TensorSpec* input = float_input(inputs, report_error);
+  if (!input || input->shape.rank() == 2) return input;
+  report_error(fmt::format("expected sequences of [positions, features], found '{}' of {}", input->name,
+                           input->shape.str()));
+  return nullptr;
+}
+
+struct PositionEmbeddingOptions {
+  int64_t sequence_length = 0;
+  Configured<Initializer> initializer = registry<Initializer>().make("glorot_uniform");
+
+  static const Schema<PositionEmbeddingOptions>& schema() {
+    using O = PositionEmbeddingOptions;
+    static const auto schema = Schema<O>("Adds a trained vector for each position of a sequence.")
+                                   .example("{sequence_length: 128}")
+                                   .required("sequence_length", &O::sequence_length,
+                                             "number of vectors: the largest number of positions", extent())
+                                   .optional("initializer", &O::initializer, "initial values of the vectors")
+                                   .details({"initializer"});
+    return schema;
+  }
+};
+
+class PreparedPositionEmbedding : public PreparedLayer {
+ public:
+  PreparedPositionEmbedding(const LayerRequest& request, int64_t sequence_length)
+      : ops_(request.ops),
+        batch_(request.batch),
+        per_sample_(request.output().shape.elements()),
+        unused_((sequence_length - request.output().shape[0]) * request.output().shape[1]) {
+    requirements_.forward_in_place = true;
+    requirements_.backward_in_place = true;
+  }
+
+  void forward(const LayerArguments& args) override {
+    ops_.add_bias(args.output(), args.input(), args.weights[0], batch_, per_sample_);
+  }
+
+  void backward(const LayerArguments& args) override {
+    if (float* const diff = args.diff_parameters[0]) {
+      ops_.column_sum(diff, args.diff_output(), batch_, per_sample_);
+      ops_.fill(diff + per_sample_, 0, unused_);
+    }
+    if (args.diff_inputs[0]) ops_.copy(args.diff_inputs[0], args.diff_output(), batch_ * per_sample_);
+  }
+
+ private:
+  Ops& ops_;
+  int64_t batch_, per_sample_;
+  int64_t unused_;  // elements of the vectors of positions that the sequences do not have
+};
+
+class PositionEmbedding : public LayerWith<PositionEmbeddingOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = sequence_input(inputs, report_error);
+    if (!input || input->shape[0] <= options_.sequence_length) return same_as(input);
+    report_error(fmt::format("sequence_length {} is shorter than the input '{}' of {} positions",
+                             options_.sequence_length, input->name, input->shape[0]));
+    return {};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    return {{"embeddings", {options_.sequence_length, inputs[0].shape[1]}, options_.initializer, {}}};
+  }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedPositionEmbedding>(request, options_.sequence_length);
+  }
+};
+
+struct SinusoidalOptions {
+  double max_wavelength = 10000;
+
+  static const Schema<SinusoidalOptions>& schema() {
+    using O = SinusoidalOptions;
+    static const auto schema =
+        Schema<O>(
+            "Adds sines (even features) and cosines (odd features) of the position to a sequence (Vaswani et "
+            "al. 2017).")
+            .optional("max_wavelength", &O::max_wavelength,
+                      "features 2 i and 2 i + 1 of n have the angle position * max_wavelength^(-2 i / n)",
+                      greater_than(0.0))
+            .details({"max_wavelength"});
+    return schema;
+  }
+};
+
+class PreparedSinusoidal : public PreparedLayer {
+ public:
+  PreparedSinusoidal(const LayerRequest& request, double max_wavelength)
+      : ops_(request.ops),
+        batch_(request.batch),
+        positions_(request.output().shape[0]),
+        features_(request.output().shape[1]),
+        max_wavelength_(max_wavelength) {
+    requirements_.forward_in_place = true;
+    requirements_.passes_gradient = true;
+    requirements_.scratch_bytes = static_cast<size_t>(positions_ * features_) * bytes_of(ops_.compute_type());
+  }
+
+  void forward(const LayerArguments& args) override {
+    ops_.sinusoidal_positions(args.scratch, positions_, features_, max_wavelength_);
+    ops_.add_bias(args.output(), args.input(), args.scratch, batch_, positions_ * features_);
+  }
+
+ private:
+  Ops& ops_;
+  int64_t batch_, positions_, features_;
+  double max_wavelength_;
+};
+
+class SinusoidalPositionEncoding : public LayerWith<SinusoidalOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(sequence_input(inputs, report_error));
+  }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedSinusoidal>(request, options_.max_wavelength);
+  }
+};
+
+}  // namespace
+
+void add_position_embedding(Registry<Layer>& table) {
+  table.add<PositionEmbedding>("position_embedding", PositionEmbeddingOptions::schema());
+  table.add<SinusoidalPositionEncoding>("sinusoidal_position_encoding", SinusoidalOptions::schema());
+}
+
+}  // namespace dtrain

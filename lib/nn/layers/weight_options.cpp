@@ -1,0 +1,23 @@
+#include "nn/layers/weight_options.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+ParameterSpec WeightOptions::parameter(const std::string& name, const Shape& shape) const {
+  ParameterSpec spec{name, shape, initializer, {}};
+  // An option with an error, which was reported, is empty.
+  if (regularizer && *regularizer) spec.penalty = (*regularizer)->penalty;
+  if (constraint) spec.constraint = constraint->value;
+  return spec;
+}
+
+Schema<WeightOptions> weight_schema(const std::string& what) {
+  using O = WeightOptions;
+  return Schema<O>("Options of a weight.")
+      .optional("initializer", &O::initializer, fmt::format("initial values of {}", what))
+      .optional("regularizer", &O::regularizer, fmt::format("penalty on {}, part of the loss", what))
+      .optional("constraint", &O::constraint, fmt::format("limit of {} after each update", what));
+}
+
+}  // namespace dtrain

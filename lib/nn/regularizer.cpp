@@ -1,0 +1,48 @@
+#include "nn/regularizer.h"
+
+#include <memory>
+
+namespace dtrain {
+namespace {
+
+struct OneFactor {
+  double factor = 0.01;
+};
+
+struct TwoFactors {
+  double l1 = 0, l2 = 0;
+};
+
+std::shared_ptr<const Regularizer> regularizer_of(double l1, double l2) {
+  return std::make_shared<const Regularizer>(
+      Regularizer{{.l1 = static_cast<float>(l1), .l2 = static_cast<float>(l2)}});
+}
+
+}  // namespace
+
+template <>
+const Registry<Regularizer>& registry<Regularizer>() {
+  static const Registry<Regularizer> table = [] {
+    Registry<Regularizer> t("regularizer");
+    const auto one = [](const std::string& name, const std::string& doc) {
+      return Schema<OneFactor>(doc)
+          .example("{" + name + ": 0.001}")
+          .optional(name, &OneFactor::factor, "factor of the sum", at_least(0.0))
+          .positional(name);
+    };
+    t.add_with("l1", one("l1", "A penalty of l1 times the sum of the absolute values."),
+               [](const OneFactor& o, const ConfigNode&) { return regularizer_of(o.factor, 0); });
+    t.add_with("l2", one("l2", "A penalty of l2 times the sum of the squares."),
+               [](const OneFactor& o, const ConfigNode&) { return regularizer_of(0, o.factor); });
+    t.add_with("l1_l2",
+               Schema<TwoFactors>("The sum of both penalties.")
+                   .example("{l1: 0.0001, l2: 0.001}")
+                   .optional("l1", &TwoFactors::l1, "factor of the absolute values", at_least(0.0))
+                   .optional("l2", &TwoFactors::l2, "factor of the squares", at_least(0.0)),
+               [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,71 @@
+// Scaled dot-product attention as one prepared operation. The weights are computed by tiles and never stored,
+// so that memory grows linearly with the lengths of the sequences.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "base/philox.h"
+
+namespace dtrain {
+
+/// Query i of a sample has position first_query + i, and key j has position j. Head h of the queries uses
+/// head h / (heads / kv_heads) of the keys and values.
+struct AttentionSpec {
+  int64_t batch = 0, queries = 0, keys = 0;
+  int64_t heads = 1, kv_heads = 1;  ///< kv_heads divides heads
+  int64_t key_dim = 0, value_dim = 0;
+  bool causal = false;      ///< a query sees the keys up to its own position only
+  int64_t first_query = 0;  ///< position of the first query
+  float dropout = 0;        ///< fraction of the weights that is set to zero
+  bool training = true;     ///< there will be backward calls
+  /// Elements from one position of a sequence to the next, if the arrays have gaps; 0: all heads are
+  /// contiguous. Samples are contiguous. The strides also hold for the gradients.
+  int64_t query_stride = 0, key_stride = 0, value_stride = 0;
+
+  DTRAIN_HOST_DEVICE int64_t group() const { return heads / kv_heads; }  ///< heads that share keys and values
+  DTRAIN_HOST_DEVICE int64_t query_step() const { return query_stride ? query_stride : heads * key_dim; }
+  DTRAIN_HOST_DEVICE int64_t key_step() const { return key_stride ? key_stride : kv_heads * key_dim; }
+  DTRAIN_HOST_DEVICE int64_t value_step() const { return value_stride ? value_stride : kv_heads * value_dim; }
+};
+
+/// The random numbers of the dropout of weights: word key % 4 of random(high = *step + (query position *
+/// heads + head << 32), low = (first_sample + sample) << 32 | key / 4).
+struct AttentionDropout {
+  Philox random;
+  const uint64_t* step = nullptr;  ///< device memory
+  uint64_t first_sample = 0;       ///< index of the first sample in the global batch
+};
+
+/// dst = softmax(query key^T / sqrt(key_dim)) value, for each sample and head. A query that sees no valid key
+/// gives zeros, and its gradients are zero.
+class Attention {
+ public:
+  virtual ~Attention() = default;
+  virtual size_t scratch_bytes() const = 0;
+
+  struct ForwardArguments {
+    const void *query, *key, *value;    ///< [batch, queries or keys, heads or kv_heads, key_dim or value_dim]
+    const uint8_t* key_mask = nullptr;  ///< [batch, keys]: 0 for keys that no query sees; null: all are valid
+    void* dst = nullptr;                ///< [batch, queries, heads, value_dim], contiguous
+    float* logsumexp = nullptr;         ///< [batch, heads, queries], written for backward; null: not needed
+    AttentionDropout dropout = {};      ///< if the spec has dropout
+    void* scratch = nullptr;
+  };
+  virtual void forward(const ForwardArguments& args) = 0;
+
+  struct BackwardArguments {
+    const void *query, *key, *value;  ///< as in the forward call, like key_mask and dropout
+    const uint8_t* key_mask = nullptr;
+    const void* dst = nullptr;         ///< as the forward call wrote it
+    const float* logsumexp = nullptr;  ///< as the forward call wrote it
+    const void* diff_dst = nullptr;
+    void *diff_query = nullptr, *diff_key = nullptr, *diff_value = nullptr;  ///< all are written
+    AttentionDropout dropout = {};
+    void* scratch = nullptr;
+  };
+  virtual void backward(const BackwardArguments& args) = 0;
+};
+
+}  // namespace dtrain

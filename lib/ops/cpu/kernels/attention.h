@@ -1,0 +1,373 @@
+// Tiles of attention. Part of kernels/all.h. All products are computed by one routine, whose vectors run
+// along the queries, or along the elements of a head. Every element of a product is summed in the order of
+// the inner index, so that the result of a query depends on the query and its keys, but not on the other
+// queries of the tile.
+#pragma once
+
+#include "ops/cpu/kernels/table.h"
+#include "ops/math/attention.h"
+
+namespace dtrain::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int64_t kProductLanes = 16;
+constexpr int kProductRows = 12;
+#elif defined(__AVX2__)
+constexpr int64_t kProductLanes = 8;
+constexpr int kProductRows = 6;
+#else
+constexpr int64_t kProductLanes = 4;
+constexpr int kProductRows = 6;
+#endif
+using ProductVector = float __attribute__((vector_size(kProductLanes * sizeof(float))));
+using UnalignedProductVector =
+    float __attribute__((vector_size(kProductLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+
+/// c = a b, or c += a b, of [rows, columns]; `columns` is a multiple of kLanes. Element (r, k) of a is
+/// a[r * a_row + k * a_step].
+struct TileProduct {
+  int64_t rows, columns, depth;
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_row;
+  float* c;
+  int64_t c_row;
+  bool adds = false;
+};
+
+template <int kRows, int kVectors>
+void multiply_block(const TileProduct& p, int64_t row, int64_t column) {
+  ProductVector sums[kRows][kVectors] = {};
+  const float* a = p.a + row * p.a_row;
+  const float* b = p.b + column;
+  for (int64_t k = 0; k < p.depth; ++k, a += p.a_step, b += p.b_row) {
+    ProductVector values[kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      values[v] = *reinterpret_cast<const UnalignedProductVector*>(b + v * kProductLanes);
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r * p.a_row] * values[v];
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      auto& c =
+          *reinterpret_cast<UnalignedProductVector*>(p.c + (row + r) * p.c_row + column + v * kProductLanes);
+      c = p.adds ? c + sums[r][v] : sums[r][v];
+    }
+  }
+}
+
+/// Computes the last `rows` rows, fewer than kRows.
+template <int kRows, int kVectors>
+void multiply_rest(const TileProduct& p, int64_t row, int64_t column) {
+  if constexpr (kRows > 0) {
+    if (p.rows - row >= kRows) {
+      multiply_block<kRows, kVectors>(p, row, column);
+    } else {
+      multiply_rest<kRows - 1, kVectors>(p, row, column);
+    }
+  }
+}
+
+template <int kVectors>
+void multiply_columns(const TileProduct& p, int64_t column) {
+  int64_t row = 0;
+  for (; row + kProductRows <= p.rows; row += kProductRows)
+    multiply_block<kProductRows, kVectors>(p, row, column);
+  multiply_rest<kProductRows - 1, kVectors>(p, row, column);
+}
+
+void multiply_tile(const TileProduct& p) {
+  int64_t column = 0;
+  for (; column + 2 * kProductLanes <= p.columns; column += 2 * kProductLanes) multiply_columns<2>(p, column);
+  for (; column < p.columns; column += kProductLanes) multiply_columns<1>(p, column);
+}
+
+constexpr int64_t kTileQueries = AttentionTiles::kQueries, kTileKeys = AttentionTiles::kKeys;
+
+/// Numbers of the queries of a tile.
+struct TileRow {
+  alignas(64) float v[kTileQueries];
+};
+
+/// Writes dst[c, i] = scale * src[i, c] for `count` rows of `columns` elements; the other columns of dst
+/// become 0.
+void transpose_queries(const float* src, int64_t step, int64_t count, int64_t columns, float scale,
+                       float* dst) {
+  for (int64_t c = 0; c < columns; ++c) {
+    float* const to = dst + c * kTileQueries;
+    for (int64_t i = 0; i < count; ++i) to[i] = src[i * step + c] * scale;
+    for (int64_t i = count; i < kTileQueries; ++i) to[i] = 0.0f;
+  }
+}
+
+/// Copies rows, scaled, to rows of AttentionTiles::padded(columns), whose remaining elements become 0.
+void copy_padded(const float* src, int64_t step, int64_t count, int64_t columns, float scale, float* dst) {
+  const int64_t padded = AttentionTiles::padded(columns);
+  for (int64_t i = 0; i < count; ++i) {
+    const float* const from = src + i * step;
+    float* const to = dst + i * padded;
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) to[c] = from[c] * scale;
+    for (int64_t c = columns; c < padded; ++c) to[c] = 0.0f;
+  }
+}
+
+/// Position of a tile of queries and keys.
+struct TilePlace {
+  int64_t query, query_count, key, key_count;  ///< index of the first query and key
+
+  /// Number of the tile's keys that some of its queries see.
+  static int64_t visible_keys(const AttentionSpec& spec, int64_t query, int64_t query_count, int64_t key,
+                              int64_t key_count) {
+    const int64_t visible = spec.first_query + query + query_count - key;
+    return spec.causal && visible < key_count ? visible : key_count;
+  }
+};
+
+/// Calls use(weights of key j, first visible query) for keys of the tile that some queries do not see: the
+/// queries before `first` do not.
+template <class Use>
+void each_hidden(const AttentionSpec& spec, const uint8_t* key_mask, const TilePlace& place, Use&& use) {
+  for (int64_t j = 0; j < place.key_count; ++j) {
+    int64_t first = spec.causal ? place.key + j - spec.first_query - place.query : 0;
+    if (key_mask && !key_mask[place.key + j]) first = kTileQueries;
+    if (first > 0) use(j, first < kTileQueries ? first : kTileQueries);
+  }
+}
+
+/// Writes the factors of dropout for a tile: 0 or 1 / (1 - rate).
+void dropout_factors(const AttentionSpec& spec, const AttentionHead& head, const AttentionDropout& dropout,
+                     const TilePlace& place, float* factors) {
+  const float rate = spec.dropout, kept = 1.0f / (1.0f - rate);
+  const auto heads = static_cast<uint64_t>(spec.heads);
+  const auto row =
+      static_cast<uint64_t>(spec.first_query + place.query) * heads + static_cast<uint64_t>(head.index);
+  const uint64_t step = *dropout.step;
+  for (int64_t j = 0; j < place.key_count; j += 4) {
+    float* const to = factors + j * kTileQueries;
+#pragma omp simd
+    for (int64_t i = 0; i < kTileQueries; ++i) {
+      const Philox::Block words =
+          math::attention_words(dropout.random, step, row + static_cast<uint64_t>(i) * heads, head.sample,
+                                static_cast<uint64_t>(place.key + j) / 4);
+      to[i] = uniform01(words.v[0]) >= rate ? kept : 0.0f;
+      to[i + kTileQueries] = uniform01(words.v[1]) >= rate ? kept : 0.0f;
+      to[i + 2 * kTileQueries] = uniform01(words.v[2]) >= rate ? kept : 0.0f;
+      to[i + 3 * kTileQueries] = uniform01(words.v[3]) >= rate ? kept : 0.0f;
+    }
+  }
+}
+
+/// Replaces a tile's scores by exp(score - largest), updates `largest` and `sum`, and writes the factor of
+/// the sums so far.
+void update_softmax(float* weights, int64_t keys, TileRow& largest, TileRow& sum, TileRow& factor) {
+  TileRow next = largest, shift;
+  for (int64_t j = 0; j < keys; ++j) {
+    const float* const w = weights + j * kTileQueries;
+#pragma omp simd
+    for (int64_t i = 0; i < kTileQueries; ++i) next.v[i] = next.v[i] < w[i] ? w[i] : next.v[i];
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < kTileQueries; ++i) {
+    factor.v[i] = math::OnlineSoftmax{largest.v[i], 0.0f}.factor(next.v[i]);
+    shift.v[i] = math::OnlineSoftmax{next.v[i], 0.0f}.shift();
+    sum.v[i] *= factor.v[i];
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    float* const w = weights + j * kTileQueries;
+#pragma omp simd
+    for (int64_t i = 0; i < kTileQueries; ++i) {
+      w[i] = math::exp(w[i] - shift.v[i]);
+      sum.v[i] += w[i];
+    }
+  }
+  largest = next;
+}
+
+/// Multiplies rows of kTileQueries elements by a row of factors.
+void scale_queries(float* rows, int64_t count, const TileRow& factor) {
+  for (int64_t c = 0; c < count; ++c) {
+    float* const to = rows + c * kTileQueries;
+#pragma omp simd
+    for (int64_t i = 0; i < kTileQueries; ++i) to[i] *= factor.v[i];
+  }
+}
+
+void attention_forward(const AttentionSpec& spec, const AttentionDropout& dropout,
+                       const AttentionQueries& part, float* work) {
+  const AttentionHead& head = part.head;
+  const int64_t key_step = spec.key_step(), value_step = spec.value_step();
+  float* const query = work;
+  float* const sums = query + spec.key_dim * kTileQueries;  // [value_dim, kTileQueries]
+  float* const weights = sums + spec.value_dim * kTileQueries;
+  float* const factors = weights + kTileKeys * kTileQueries;
+  TileRow largest, sum, factor;
+  for (int64_t i = 0; i < kTileQueries; ++i) largest.v[i] = -INFINITY, sum.v[i] = 0.0f;
+  const float scale = 1.0f / ::sqrtf(static_cast<float>(spec.key_dim));
+  transpose_queries(head.query + part.first * spec.query_step(), spec.query_step(), part.count, spec.key_dim,
+                    scale, query);
+  const int64_t visible = TilePlace::visible_keys(spec, part.first, part.count, 0, spec.keys);
+  for (int64_t first = 0; first < visible; first += kTileKeys) {
+    const int64_t count = visible - first < kTileKeys ? visible - first : kTileKeys;
+    const TilePlace place{part.first, part.count, first, count};
+    multiply_tile({count, kTileQueries, spec.key_dim, head.key + first * key_step, key_step, 1, query,
+                   kTileQueries, weights, kTileQueries});
+    each_hidden(spec, head.key_mask, place, [&](int64_t j, int64_t hidden) {
+      for (int64_t i = 0; i < hidden; ++i) weights[j * kTileQueries + i] = -INFINITY;
+    });
+    update_softmax(weights, count, largest, sum, factor);
+    if (first > 0) scale_queries(sums, spec.value_dim, factor);
+    if (spec.dropout > 0) {
+      dropout_factors(spec, head, dropout, place, factors);
+#pragma omp simd
+      for (int64_t i = 0; i < count * kTileQueries; ++i) weights[i] *= factors[i];
+    }
+    multiply_tile({spec.value_dim, kTileQueries, count, head.value + first * value_step, 1, value_step,
+                   weights, kTileQueries, sums, kTileQueries, first > 0});
+  }
+  const int64_t dst_step = spec.heads * spec.value_dim;
+  for (int64_t i = 0; i < part.count; ++i) {
+    const math::OnlineSoftmax softmax{largest.v[i], sum.v[i]};
+    if (part.logsumexp) part.logsumexp[part.first + i] = softmax.logsumexp();
+    factor.v[i] = softmax.scale();
+  }
+  float* const dst = part.dst + part.first * dst_step;
+  for (int64_t c = 0; c < spec.value_dim; ++c)
+    for (int64_t i = 0; i < part.count; ++i) dst[i * dst_step + c] = sums[c * kTileQueries + i] * factor.v[i];
+}
+
+/// A thread's work memory in attention_backward().
+struct BackwardWork {
+  BackwardWork(const AttentionSpec& spec, float* work) {
+    const int64_t keys = AttentionTiles::padded(spec.key_dim),
+                  values = AttentionTiles::padded(spec.value_dim);
+    const auto next = [&](int64_t floats) {
+      float* const begin = work;
+      work += floats;
+      return begin;
+    };
+    query = next(spec.key_dim * kTileQueries);
+    diff_query = next(spec.key_dim * kTileQueries);
+    diff_dst = next(spec.value_dim * kTileQueries);
+    query_rows = next(kTileQueries * keys);
+    diff_dst_rows = next(kTileQueries * values);
+    diff_key = next(kTileKeys * keys);
+    diff_value = next(kTileKeys * values);
+    weights = next(kTileKeys * kTileQueries);
+    diff_weights = next(kTileKeys * kTileQueries);
+    factors = next(kTileKeys * kTileQueries);
+  }
+
+  float *query, *diff_query, *diff_dst;  ///< [key_dim or value_dim, kTileQueries]
+  float *query_rows, *diff_dst_rows;     ///< [kTileQueries, padded]
+  float *diff_key, *diff_value;          ///< [kTileKeys, padded]
+  float *weights, *diff_weights, *factors;
+};
+
+/// Replaces scores by weights, and the weights' gradients by those of the scores.
+void scores_backward(const float* logsumexp, const float* dots, const float* factors, int64_t n,
+                     float* weights, float* diff_weights) {
+  for (int64_t j = 0; j < n; ++j) {
+    float *const w = weights + j * kTileQueries, *const d = diff_weights + j * kTileQueries;
+    if (factors) {
+      const float* const f = factors + j * kTileQueries;
+#pragma omp simd
+      for (int64_t i = 0; i < kTileQueries; ++i) {
+        const float weight = math::exp(w[i] - logsumexp[i]);
+        d[i] = weight * (d[i] * f[i] - dots[i]);
+        w[i] = weight * f[i];
+      }
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < kTileQueries; ++i) {
+        w[i] = math::exp(w[i] - logsumexp[i]);
+        d[i] = w[i] * (d[i] - dots[i]);
+      }
+    }
+  }
+}
+
+/// Adds the contributions of a tile of queries of head `member` of the group.
+void attention_backward_tile(const AttentionSpec& spec, const AttentionDropout& dropout,
+                             const AttentionKeys& part, int64_t member, const TilePlace& place,
+                             const BackwardWork& work) {
+  const int64_t query_step = spec.query_step(), dst_step = spec.heads * spec.value_dim;
+  const int64_t key_step = spec.key_step(), value_step = spec.value_step();
+  const int64_t count = place.query_count, keys = place.key_count;
+  AttentionHead head = part.head;
+  head.index += member;
+  const float* const query = head.query + member * spec.key_dim + place.query * query_step;
+  const int64_t dst_at = member * spec.value_dim + place.query * dst_step;
+  const float *const dst = part.dst + dst_at, *const diff_dst = part.diff_dst + dst_at;
+  const float scale = 1.0f / ::sqrtf(static_cast<float>(spec.key_dim));
+  transpose_queries(query, query_step, count, spec.key_dim, scale, work.query);
+  copy_padded(query, query_step, count, spec.key_dim, scale, work.query_rows);
+  transpose_queries(diff_dst, dst_step, count, spec.value_dim, 1.0f, work.diff_dst);
+  copy_padded(diff_dst, dst_step, count, spec.value_dim, 1.0f, work.diff_dst_rows);
+
+  TileRow logsumexp, dots;
+  for (int64_t i = 0; i < kTileQueries; ++i) {
+    logsumexp.v[i] = i < count ? part.logsumexp[member * spec.queries + place.query + i] : INFINITY;
+    float dot = 0.0f;
+    if (i < count) {
+#pragma omp simd reduction(+ : dot)
+      for (int64_t c = 0; c < spec.value_dim; ++c) dot += dst[i * dst_step + c] * diff_dst[i * dst_step + c];
+    }
+    dots.v[i] = dot;
+  }
+  const float *const key = head.key + place.key * key_step, *const value =
+                                                                head.value + place.key * value_step;
+  multiply_tile({keys, kTileQueries, spec.key_dim, key, key_step, 1, work.query, kTileQueries, work.weights,
+                 kTileQueries});
+  multiply_tile({keys, kTileQueries, spec.value_dim, value, value_step, 1, work.diff_dst, kTileQueries,
+                 work.diff_weights, kTileQueries});
+  each_hidden(spec, head.key_mask, place, [&](int64_t j, int64_t hidden) {
+    for (int64_t i = 0; i < hidden; ++i) work.weights[j * kTileQueries + i] = -INFINITY;
+  });
+  if (spec.dropout > 0) dropout_factors(spec, head, dropout, place, work.factors);
+  scores_backward(logsumexp.v, dots.v, spec.dropout > 0 ? work.factors : nullptr, keys, work.weights,
+                  work.diff_weights);
+
+  const int64_t key_columns = AttentionTiles::padded(spec.key_dim),
+                value_columns = AttentionTiles::padded(spec.value_dim);
+  multiply_tile({keys, value_columns, count, work.weights, kTileQueries, 1, work.diff_dst_rows, value_columns,
+                 work.diff_value, value_columns, true});
+  multiply_tile({keys, key_columns, count, work.diff_weights, kTileQueries, 1, work.query_rows, key_columns,
+                 work.diff_key, key_columns, true});
+  multiply_tile({spec.key_dim, kTileQueries, keys, key, 1, key_step, work.diff_weights, kTileQueries,
+                 work.diff_query, kTileQueries});
+  float* const diff_query = part.diff_query + member * spec.key_dim + place.query * part.diff_query_step;
+  for (int64_t c = 0; c < spec.key_dim; ++c)
+    for (int64_t i = 0; i < count; ++i)
+      diff_query[i * part.diff_query_step + c] += work.diff_query[c * kTileQueries + i] * scale;
+}
+
+void attention_backward(const AttentionSpec& spec, const AttentionDropout& dropout, const AttentionKeys& part,
+                        float* memory) {
+  const BackwardWork work(spec, memory);
+  const int64_t key_columns = AttentionTiles::padded(spec.key_dim),
+                value_columns = AttentionTiles::padded(spec.value_dim);
+  for (int64_t i = 0; i < part.count * key_columns; ++i) work.diff_key[i] = 0.0f;
+  for (int64_t i = 0; i < part.count * value_columns; ++i) work.diff_value[i] = 0.0f;
+  for (int64_t member = 0; member < spec.group(); ++member) {
+    for (int64_t query = 0; query < spec.queries; query += kTileQueries) {
+      const int64_t count = spec.queries - query < kTileQueries ? spec.queries - query : kTileQueries;
+      const int64_t keys = TilePlace::visible_keys(spec, query, count, part.first, part.count);
+      if (keys > 0)
+        attention_backward_tile(spec, dropout, part, member, {query, count, part.first, keys}, work);
+    }
+  }
+  const auto write = [&](const float* rows, int64_t padded, int64_t columns, float* dst, int64_t step) {
+    for (int64_t j = 0; j < part.count; ++j) {
+#pragma omp simd
+      for (int64_t c = 0; c < columns; ++c) dst[(part.first + j) * step + c] = rows[j * padded + c];
+    }
+  };
+  write(work.diff_key, key_columns, spec.key_dim, part.diff_key, spec.key_step());
+  write(work.diff_value, value_columns, spec.value_dim, part.diff_value, spec.value_step());
+}
+
+}  // namespace
+}  // namespace dtrain::cpu

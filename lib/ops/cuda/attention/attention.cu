@@ -1,0 +1,302 @@
+// Attention by tiles of queries and keys. A block owns the queries (or in backward, also the keys) whose
+// results it writes, so that sums have the same order in every run. Blocks (., y) compute column block y of
+// their results.
+#include <algorithm>
+
+#include "ops/attention.h"
+#include "ops/cuda/attention/tiles.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/launch.h"
+#include "ops/cuda/random.h"
+#include "ops/cuda/reductions/reduce.h"
+#include "ops/math/attention.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// The arrays of a call.
+template <class T>
+struct AttentionArrays {
+  const T *query, *key, *value;
+  const uint8_t* key_mask;
+  AttentionDropout dropout;
+  T* dst;            ///< forward: written
+  float* logsumexp;  ///< forward: written
+  const T* diff_dst;
+  float* dots;  ///< [batch, heads, queries]: dot products of dst and diff_dst
+  T *diff_query, *diff_key, *diff_value;
+};
+
+/// One head of a sample, and the arithmetic of its weights.
+template <class T>
+struct AttentionPlace {
+  const AttentionSpec& spec;
+  const AttentionArrays<T>& arrays;
+  int64_t sample, head;
+
+  __device__ int64_t kv_head() const { return head / spec.group(); }
+  __device__ float scale() const { return 1.0f / ::sqrtf(static_cast<float>(spec.key_dim)); }
+  __device__ static int64_t tile_rows(int64_t first, int64_t end) {
+    return end - first < kTileSize ? end - first : kTileSize;
+  }
+
+  __device__ int64_t query_at(int64_t query) const {
+    return (sample * spec.queries + query) * spec.query_step() + head * spec.key_dim;
+  }
+  __device__ int64_t key_at(int64_t key) const {
+    return (sample * spec.keys + key) * spec.key_step() + kv_head() * spec.key_dim;
+  }
+  __device__ int64_t value_at(int64_t key) const {
+    return (sample * spec.keys + key) * spec.value_step() + kv_head() * spec.value_dim;
+  }
+  __device__ int64_t dst_at(int64_t query) const {
+    return ((sample * spec.queries + query) * spec.heads + head) * spec.value_dim;
+  }
+  /// Place of a query in arrays of one number per query.
+  __device__ int64_t row_at(int64_t query) const {
+    return (sample * spec.heads + head) * spec.queries + query;
+  }
+
+  __device__ TileRows<T> queries(int64_t first) const {
+    return {arrays.query + query_at(first), spec.query_step(), tile_rows(first, spec.queries)};
+  }
+  __device__ TileRows<T> keys(int64_t first) const {
+    return {arrays.key + key_at(first), spec.key_step(), tile_rows(first, spec.keys)};
+  }
+  __device__ TileRows<T> values(int64_t first) const {
+    return {arrays.value + value_at(first), spec.value_step(), tile_rows(first, spec.keys)};
+  }
+  __device__ TileRows<T> diff_dst(int64_t first) const {
+    return {arrays.diff_dst + dst_at(first), spec.heads * spec.value_dim, tile_rows(first, spec.queries)};
+  }
+
+  /// Number of keys that at least one query of a tile sees, if there is no mask.
+  __device__ int64_t visible_keys(int64_t first) const {
+    const int64_t visible = spec.first_query + first + tile_rows(first, spec.queries);
+    return spec.causal && visible < spec.keys ? visible : spec.keys;
+  }
+  __device__ bool sees(int64_t query, int64_t key) const {
+    return query < spec.queries && key < spec.keys && (!spec.causal || key <= spec.first_query + query) &&
+           (!arrays.key_mask || arrays.key_mask[sample * spec.keys + key] != 0);
+  }
+  /// Factor of a weight by dropout.
+  __device__ float factor(int64_t query, int64_t key) const {
+    if (spec.dropout <= 0.0f) return 1.0f;
+    const AttentionDropout& dropout = arrays.dropout;
+    const auto row = static_cast<uint64_t>((spec.first_query + query) * spec.heads + head);
+    const auto place = static_cast<uint64_t>(key);
+    const Philox::Block words = math::attention_words(
+        dropout.random, *dropout.step, row, dropout.first_sample + static_cast<uint64_t>(sample), place / 4);
+    return uniform01(word_of(words, place % 4)) >= spec.dropout ? 1.0f / (1.0f - spec.dropout) : 0.0f;
+  }
+};
+
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kTileThreads)
+    attention_forward_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
+  __shared__ SharedTile left, right, weights;
+  const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
+                column = int64_t{blockIdx.y} * kColumns * kTileLanes;
+  const AttentionPlace<T> place{spec, arrays, index / tiles / spec.heads, index / tiles % spec.heads};
+  const int64_t query = first + tile_row(), visible = place.visible_keys(first);
+  const float scale = place.scale();
+  math::OnlineSoftmax softmax;
+  float sums[kColumns] = {};
+  for (int64_t key = 0; key < visible; key += kTileSize) {
+    float scores[kTilePart];
+    multiply_rows(place.queries(first), place.keys(key), spec.key_dim, left, right, scores);
+    float largest = softmax.largest;
+#pragma unroll
+    for (int k = 0; k < kTilePart; ++k) {
+      scores[k] = place.sees(query, key + tile_lane() + k * kTileLanes) ? scores[k] * scale : -INFINITY;
+      largest = Max{}(largest, scores[k]);
+    }
+    largest = lanes_reduce(largest, Max{});
+    const float factor = softmax.factor(largest);
+    softmax.largest = largest;
+    float total = 0.0f;
+#pragma unroll
+    for (int k = 0; k < kTilePart; ++k) {
+      const int j = tile_lane() + k * kTileLanes;
+      const float weight = math::exp(scores[k] - softmax.shift());
+      total += weight;
+      weights.v[tile_row()][j] = weight * place.factor(query, key + j);
+    }
+    softmax.sum = softmax.sum * factor + lanes_reduce(total, Add{});
+#pragma unroll
+    for (int i = 0; i < kColumns; ++i) sums[i] *= factor;
+    add_weighted_rows(weights, place.values(key), column, spec.value_dim, right, sums);
+  }
+  if (query >= spec.queries) return;
+  store_columns(arrays.dst + place.dst_at(query), column, spec.value_dim, softmax.scale(), sums);
+  if (arrays.logsumexp && tile_lane() == 0 && blockIdx.y == 0)
+    arrays.logsumexp[place.row_at(query)] = softmax.logsumexp();
+}
+
+/// Writes the gradients of a tile of queries, and the dot products of dst and diff_dst.
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kTileThreads)
+    attention_backward_queries_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
+  __shared__ SharedTile left, right, weights;
+  const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
+                column = int64_t{blockIdx.y} * kColumns * kTileLanes;
+  const AttentionPlace<T> place{spec, arrays, index / tiles / spec.heads, index / tiles % spec.heads};
+  const int64_t query = first + tile_row(), visible = place.visible_keys(first);
+  const bool exists = query < spec.queries;
+  float dot = 0.0f;
+  for (int64_t c = tile_lane(); exists && c < spec.value_dim; c += kTileLanes)
+    dot += to_float(arrays.dst[place.dst_at(query) + c]) * to_float(arrays.diff_dst[place.dst_at(query) + c]);
+  dot = lanes_reduce(dot, Add{});
+  if (exists && tile_lane() == 0 && blockIdx.y == 0) arrays.dots[place.row_at(query)] = dot;
+  const float logsumexp = exists ? arrays.logsumexp[place.row_at(query)] : INFINITY, scale = place.scale();
+  float sums[kColumns] = {};
+  for (int64_t key = 0; key < visible; key += kTileSize) {
+    float scores[kTilePart], diff[kTilePart];
+    multiply_rows(place.queries(first), place.keys(key), spec.key_dim, left, right, scores);
+    multiply_rows(place.diff_dst(first), place.values(key), spec.value_dim, left, right, diff);
+#pragma unroll
+    for (int k = 0; k < kTilePart; ++k) {
+      const int j = tile_lane() + k * kTileLanes;
+      float gradient = 0.0f;
+      if (place.sees(query, key + j))
+        gradient = math::exp(scores[k] * scale - logsumexp) * (diff[k] * place.factor(query, key + j) - dot);
+      weights.v[tile_row()][j] = gradient;
+    }
+    add_weighted_rows(weights, place.keys(key), column, spec.key_dim, right, sums);
+  }
+  if (exists) store_columns(arrays.diff_query + place.query_at(query), column, spec.key_dim, scale, sums);
+}
+
+/// Writes the gradients of a tile of keys and values, from `dots`.
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kTileThreads)
+    attention_backward_keys_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
+  __shared__ SharedTile left, right, weights, diff_weights;
+  const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
+                column = int64_t{blockIdx.y} * kColumns * kTileLanes;
+  AttentionPlace<T> place{spec, arrays, index / tiles / spec.kv_heads,
+                          index / tiles % spec.kv_heads * spec.group()};
+  const int64_t key = first + tile_row(), end = place.head + spec.group();
+  // The first tile with a query that sees a key.
+  const int64_t hidden = spec.causal && first > spec.first_query ? first - spec.first_query : 0;
+  const float scale = place.scale();
+  float key_sums[kColumns] = {}, value_sums[kColumns] = {};
+  for (; place.head < end; ++place.head) {
+    for (int64_t query = hidden / kTileSize * kTileSize; query < spec.queries; query += kTileSize) {
+      float scores[kTilePart], diff[kTilePart];
+      multiply_rows(place.keys(first), place.queries(query), spec.key_dim, left, right, scores);
+      multiply_rows(place.values(first), place.diff_dst(query), spec.value_dim, left, right, diff);
+#pragma unroll
+      for (int k = 0; k < kTilePart; ++k) {
+        const int i = tile_lane() + k * kTileLanes;
+        float weight = 0.0f, gradient = 0.0f;
+        if (place.sees(query + i, key)) {
+          const int64_t row = place.row_at(query + i);
+          const float factor = place.factor(query + i, key);
+          weight = math::exp(scores[k] * scale - arrays.logsumexp[row]);
+          gradient = weight * (diff[k] * factor - arrays.dots[row]);
+          weight *= factor;
+        }
+        weights.v[tile_row()][i] = weight;
+        diff_weights.v[tile_row()][i] = gradient;
+      }
+      add_weighted_rows(weights, place.diff_dst(query), column, spec.value_dim, right, value_sums);
+      add_weighted_rows(diff_weights, place.queries(query), column, spec.key_dim, right, key_sums);
+    }
+  }
+  if (key >= spec.keys) return;
+  place.head = end - 1;
+  store_columns(arrays.diff_key + place.key_at(key), column, spec.key_dim, scale, key_sums);
+  store_columns(arrays.diff_value + place.value_at(key), column, spec.value_dim, 1.0f, value_sums);
+}
+
+/// Calls use(number of a thread's columns) with a constant that suits results of `columns` columns.
+template <class Use>
+void with_tile_columns(int64_t columns, Use&& use) {
+  if (columns <= kTileSize) return use(std::integral_constant<int, kTilePart>{});
+  if (columns <= 2 * kTileSize) return use(std::integral_constant<int, 2 * kTilePart>{});
+  use(std::integral_constant<int, 4 * kTilePart>{});
+}
+
+template <class T>
+class CudaAttention final : public Attention {
+ public:
+  CudaAttention(CudaContext& context, const AttentionSpec& spec) : context_(context), spec_(spec) {}
+
+  size_t scratch_bytes() const override {
+    return spec_.training ? static_cast<size_t>(spec_.batch * spec_.heads * spec_.queries) * sizeof(float)
+                          : 0;
+  }
+
+  void forward(const ForwardArguments& args) override {
+    AttentionArrays<T> arrays = arrays_of(args);
+    arrays.dst = static_cast<T*>(args.dst);
+    arrays.logsumexp = args.logsumexp;
+    with_tile_columns(spec_.value_dim, [&](auto columns) {
+      run(attention_forward_kernel<T, columns()>, spec_.heads, spec_.queries, spec_.value_dim, columns(),
+          arrays);
+    });
+  }
+
+  void backward(const BackwardArguments& args) override {
+    AttentionArrays<T> arrays = arrays_of(args);
+    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // only read
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // only read
+    arrays.diff_dst = static_cast<const T*>(args.diff_dst);
+    arrays.dots = static_cast<float*>(args.scratch);
+    arrays.diff_query = static_cast<T*>(args.diff_query);
+    arrays.diff_key = static_cast<T*>(args.diff_key);
+    arrays.diff_value = static_cast<T*>(args.diff_value);
+    with_tile_columns(spec_.key_dim, [&](auto columns) {
+      run(attention_backward_queries_kernel<T, columns()>, spec_.heads, spec_.queries, spec_.key_dim,
+          columns(), arrays);
+    });
+    const int64_t most = std::max(spec_.key_dim, spec_.value_dim);
+    with_tile_columns(most, [&](auto columns) {
+      run(attention_backward_keys_kernel<T, columns()>, spec_.kv_heads, spec_.keys, most, columns(), arrays);
+    });
+  }
+
+ private:
+  using Kernel = void (*)(AttentionSpec, AttentionArrays<T>, int64_t);
+
+  template <class Arguments>
+  static AttentionArrays<T> arrays_of(const Arguments& args) {
+    return {static_cast<const T*>(args.query),
+            static_cast<const T*>(args.key),
+            static_cast<const T*>(args.value),
+            args.key_mask,
+            args.dropout,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr};
+  }
+
+  /// Enqueues a kernel whose blocks write tiles of `rows` rows for each of `heads` heads of a sample.
+  void run(Kernel kernel, int64_t heads, int64_t rows, int64_t columns, int thread_columns,
+           const AttentionArrays<T>& arrays) {
+    const int64_t tiles = (rows + kTileSize - 1) / kTileSize,
+                  block_columns = int64_t{thread_columns} * kTileLanes;
+    const dim3 grid(static_cast<unsigned>(spec_.batch * heads * tiles),
+                    static_cast<unsigned>((columns + block_columns - 1) / block_columns));
+    launch(kernel, grid, dim3(kTileThreads), context_.compute(), spec_, arrays, tiles);
+  }
+
+  CudaContext& context_;
+  AttentionSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<Attention> CudaOps::attention(const AttentionSpec& spec) {
+  std::unique_ptr<Attention> attention;
+  with_type(math_.type,
+            [&](auto type) { attention = std::make_unique<CudaAttention<decltype(type)>>(context_, spec); });
+  return attention;
+}
+
+}  // namespace dtrain::cuda

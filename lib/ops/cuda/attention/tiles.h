@@ -1,0 +1,109 @@
+// Products of tiles of rows in shared memory. A block of threads has kTileLanes threads for each row of a
+// tile; thread `lane` of a row has columns lane, lane + kTileLanes, and so on.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cuda/reductions/reduce.h"
+#include "ops/cuda/types.h"
+
+namespace dtrain::cuda {
+
+inline constexpr int kTileSize = 32, kTileThreads = 256;
+inline constexpr int kTileLanes = kTileThreads / kTileSize, kTilePart = kTileSize / kTileLanes;
+
+/// A tile of [kTileSize, kTileSize] numbers. The last column keeps threads that read a column in separate
+/// banks.
+struct SharedTile {
+  float v[kTileSize][kTileSize + 1];
+};
+
+/// Rows of an array, at most kTileSize.
+template <class T>
+struct TileRows {
+  const T* first;
+  int64_t step;  ///< elements from one row to the next
+  int64_t count;
+};
+
+__device__ inline int tile_row() {
+  return static_cast<int>(threadIdx.x) / kTileLanes;
+}
+__device__ inline int tile_lane() {
+  return static_cast<int>(threadIdx.x) % kTileLanes;
+}
+
+/// Loads the columns [column, column + kTileSize) of the rows. Elements outside the rows and `columns` become
+/// 0.
+template <class T>
+__device__ inline void load_tile(const TileRows<T>& rows, int64_t column, int64_t columns, SharedTile& tile) {
+#pragma unroll
+  for (int part = 0; part < kTileSize * kTileSize / kTileThreads; ++part) {
+    const int e = part * kTileThreads + static_cast<int>(threadIdx.x), r = e / kTileSize, c = e % kTileSize;
+    tile.v[r][c] =
+        r < rows.count && column + c < columns ? to_float(rows.first[r * rows.step + column + c]) : 0.0f;
+  }
+}
+
+/// Sets dots[k] to the dot product of this thread's row of a and row lane + k * kTileLanes of b.
+template <class T>
+__device__ inline void multiply_rows(const TileRows<T>& a, const TileRows<T>& b, int64_t columns,
+                                     SharedTile& left, SharedTile& right, float (&dots)[kTilePart]) {
+#pragma unroll
+  for (int k = 0; k < kTilePart; ++k) dots[k] = 0.0f;
+  for (int64_t column = 0; column < columns; column += kTileSize) {
+    __syncthreads();
+    load_tile(a, column, columns, left);
+    load_tile(b, column, columns, right);
+    __syncthreads();
+    for (int c = 0; c < kTileSize; ++c) {
+      const float x = left.v[tile_row()][c];
+#pragma unroll
+      for (int k = 0; k < kTilePart; ++k) dots[k] += x * right.v[tile_lane() + k * kTileLanes][c];
+    }
+  }
+}
+
+/// Adds to sums the product of this thread's row of weights and the columns of b from `first` on.
+/// sums[chunk * kTilePart + k] belongs to column first + chunk * kTileSize + lane + k * kTileLanes.
+template <class T, int kColumns>
+__device__ inline void add_weighted_rows(const SharedTile& weights, const TileRows<T>& b, int64_t first,
+                                         int64_t columns, SharedTile& right, float (&sums)[kColumns]) {
+#pragma unroll
+  for (int chunk = 0; chunk < kColumns / kTilePart; ++chunk) {
+    const int64_t column = first + chunk * kTileSize;
+    if (column < columns) {
+      __syncthreads();
+      load_tile(b, column, columns, right);
+      __syncthreads();
+      for (int j = 0; j < kTileSize; ++j) {
+        const float w = weights.v[tile_row()][j];
+#pragma unroll
+        for (int k = 0; k < kTilePart; ++k)
+          sums[chunk * kTilePart + k] += w * right.v[j][tile_lane() + k * kTileLanes];
+      }
+    }
+  }
+}
+
+/// Writes row[c] = scale * the sum of column c, for the columns of add_weighted_rows().
+template <class T, int kColumns>
+__device__ inline void store_columns(T* row, int64_t first, int64_t columns, float scale,
+                                     const float (&sums)[kColumns]) {
+#pragma unroll
+  for (int i = 0; i < kColumns; ++i) {
+    const int64_t c = first + i / kTilePart * kTileSize + tile_lane() + i % kTilePart * kTileLanes;
+    if (c < columns) row[c] = from_float<T>(scale * sums[i]);
+  }
+}
+
+/// Reduces over the lanes of a row, and returns the result to all of them.
+template <class Combine>
+__device__ inline float lanes_reduce(float value, Combine combine) {
+#pragma unroll
+  for (int bits = kTileLanes / 2; bits > 0; bits /= 2)
+    value = combine(value, __shfl_xor_sync(kAllLanes, value, bits));
+  return value;
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,72 @@
+// Rotary and sinusoidal position embeddings.
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/positions.h"
+
+namespace dtrain::cuda {
+namespace {
+
+struct FillRotaryTable {
+  RotarySpec spec;
+  float* table;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    math::rotary_table_entry(spec, i, table);
+  }
+};
+
+/// One pair of elements of a head.
+template <class T>
+struct RotatePairs {
+  RotarySpec spec;
+  T* data;
+  const float* table;
+  bool inverse;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division head = divide(i, spec.pairs()), position = divide(head.quotient, spec.heads);
+    const int64_t entry = position.quotient % spec.positions * spec.pairs() + head.rest;
+    const float cosine = table[entry], sine = table[spec.positions * spec.pairs() + entry];
+    T* const first = data + position.quotient * spec.step + position.rest * spec.dim + head.rest;
+    float x = to_float(first[0]), y = to_float(first[spec.pairs()]);
+    math::rotate(cosine, inverse ? -sine : sine, x, y);
+    first[0] = from_float<T>(x);
+    first[spec.pairs()] = from_float<T>(y);
+  }
+};
+
+template <class T>
+struct SinusoidalPositions {
+  T* dst;
+  int64_t columns;
+  double max_wavelength;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, columns);
+    dst[i] = from_float<T>(math::sinusoidal_position(place.quotient, place.rest, columns, max_wavelength));
+  }
+};
+
+}  // namespace
+
+void CudaOps::rotate_positions(const RotarySpec& spec, void* data, bool inverse, float* table) {
+  for_each<1>(context_, spec.positions * spec.pairs(), false, FillRotaryTable{spec, table});
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    for_each<1>(context_, spec.samples * spec.positions * spec.heads * spec.pairs(), false,
+                RotatePairs<T>{spec, static_cast<T*>(data), table, inverse});
+  });
+}
+
+void CudaOps::sinusoidal_positions(void* dst, int64_t positions, int64_t columns, double max_wavelength) {
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    for_each<1>(context_, positions * columns, false,
+                SinusoidalPositions<T>{static_cast<T*>(dst), columns, max_wavelength});
+  });
+}
+
+}  // namespace dtrain::cuda

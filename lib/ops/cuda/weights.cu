@@ -1,0 +1,105 @@
+// Kernels of regularizers and constraints.
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/reductions/reduce.h"
+#include "ops/cuda/reductions/totals.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/penalties.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kWeightThreads = 256;
+
+__global__ void __launch_bounds__(kWeightThreads)
+    penalty_kernel(PenaltySpec spec, const float* weights, int64_t n, Total total) {
+  double sum = 0;
+  for (int64_t i = thread_index(); i < n; i += thread_count())
+    sum += static_cast<double>(math::penalty(spec, weights[i]));
+  leave(total, sum);
+}
+
+__global__ void __launch_bounds__(kWeightThreads)
+    penalty_gradient_kernel(PenaltySpec spec, GradientRule rule, const double* row_weights,
+                            const StepState* state, const float* weights, float* gradient, int64_t n) {
+  const float scale = math::penalty_scale(rule, row_weights, *state);
+  for (int64_t i = thread_index(); i < n; i += thread_count())
+    gradient[i] += scale * math::penalty_gradient(spec, weights[i]);
+}
+
+template <class T>
+__device__ void store_weight(float* weights, T* copy, int64_t at, float value) {
+  const float values[1] = {value};
+  weights[at] = value;
+  if (copy) store<1>(copy + at, values);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWeightThreads)
+    remove_negatives_kernel(const StepState* state, float* weights, T* copy, int64_t n) {
+  if (state->gradient.skip) return;
+  for (int64_t i = thread_index(); i < n; i += thread_count())
+    store_weight(weights, copy, i, math::without_negative(weights[i]));
+}
+
+/// A thread computes one column: a pair of an outer and an inner index. Neighboring threads read neighboring
+/// elements if `inner` is not small.
+template <class T>
+__global__ void __launch_bounds__(kWeightThreads)
+    limit_norms_kernel(ConstraintSpec spec, const StepState* state, float* weights, T* copy) {
+  if (state->gradient.skip) return;
+  const int64_t columns = spec.outer * spec.inner;
+  for (int64_t column = thread_index(); column < columns; column += thread_count()) {
+    const int64_t first = column / spec.inner * spec.extent * spec.inner + column % spec.inner;
+    double squares = 0;
+    for (int64_t k = 0; k < spec.extent; ++k) {
+      const auto x = static_cast<double>(weights[first + k * spec.inner]);
+      squares += x * x;
+    }
+    const float factor = math::norm_factor(spec, squares);
+    for (int64_t k = 0; k < spec.extent; ++k) {
+      const int64_t at = first + k * spec.inner;
+      store_weight(weights, copy, at, factor * weights[at]);
+    }
+  }
+}
+
+template <class T>
+void enqueue_constraint(const ConstraintSpec& spec, const StepState* state, float* weights, T* copy,
+                        int multiprocessors, cudaStream_t stream) {
+  const int64_t columns = spec.outer * spec.inner, n = columns * spec.extent;
+  if (n <= 0) return;
+  if (spec.non_negative)
+    launch(remove_negatives_kernel<T>, blocks_for(n, kWeightThreads, multiprocessors), kWeightThreads, stream,
+           state, weights, copy, n);
+  else
+    launch(limit_norms_kernel<T>, blocks_for(columns, kWeightThreads, multiprocessors), kWeightThreads,
+           stream, spec, state, weights, copy);
+}
+
+}  // namespace
+
+void CudaOps::add_penalty(const PenaltySpec& penalty, const float* weights, double* total, int64_t n) {
+  if (n <= 0) return;
+  const Total sum{.total = total, .partials = partials()};
+  const unsigned blocks = blocks_for(n, kWeightThreads, context_.multiprocessors());
+  launch(penalty_kernel, blocks, kWeightThreads, stream(), penalty, weights, n, sum);
+  finish(sum, blocks, stream());
+}
+
+void CudaOps::add_penalty_gradient(const PenaltySpec& penalty, const PenaltyArguments& args) {
+  if (args.n <= 0) return;
+  launch(penalty_gradient_kernel, blocks_for(args.n, kWeightThreads, context_.multiprocessors()),
+         kWeightThreads, stream(), penalty, args.rule, args.row_weights, args.state, args.weights,
+         args.gradient, args.n);
+}
+
+void CudaOps::constrain(const ConstraintSpec& spec, const StepState* state, float* weights, void* copy) {
+  const int multiprocessors = context_.multiprocessors();
+  if (!copy)
+    return enqueue_constraint(spec, state, weights, static_cast<float*>(nullptr), multiprocessors, stream());
+  with_type(math_.type, [&](auto typed) {
+    enqueue_constraint(spec, state, weights, static_cast<decltype(typed)*>(copy), multiprocessors, stream());
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,36 @@
+// Formulas of attention that the CPU and the GPU share.
+#pragma once
+
+#include <cstdint>
+#include <math.h>
+
+#include "base/host_device.h"
+#include "base/philox.h"
+#include "ops/math/functions.h"
+
+namespace dtrain::math {
+
+/// The largest score and the sum of exp(score - largest) of the keys that a query has seen.
+struct OnlineSoftmax {
+  float largest = -INFINITY;
+  float sum = 0;
+
+  /// The number that is subtracted from scores: finite even if all scores are -infinity.
+  DTRAIN_HOST_DEVICE float shift() const { return largest == -INFINITY ? 0.0f : largest; }
+  /// Returns the factor of the sums so far if the largest score becomes `next`.
+  DTRAIN_HOST_DEVICE float factor(float next) const { return next == largest ? 1.0f : exp(largest - next); }
+  /// Factor of the weighted sum of values; 0 if the query sees no key.
+  DTRAIN_HOST_DEVICE float scale() const { return sum == 0.0f ? 0.0f : 1.0f / sum; }
+  /// log(sum of exp(score)); infinity if the query sees no key, so that the weights that backward computes
+  /// from it are 0.
+  DTRAIN_HOST_DEVICE float logsumexp() const { return sum == 0.0f ? INFINITY : largest + log(sum); }
+};
+
+/// Returns the random words that decide about the weights of keys key_block * 4 to key_block * 4 + 3.
+/// `row` is the query's position * heads + head (AttentionDropout).
+DTRAIN_HOST_DEVICE inline Philox::Block attention_words(const Philox& random, uint64_t step, uint64_t row,
+                                                        uint64_t sample, uint64_t key_block) {
+  return random(step + (row << 32), sample << 32 | key_block);
+}
+
+}  // namespace dtrain::math

@@ -1,0 +1,98 @@
+#include "profile/table_series.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/readers/csv/table.h"
+#include "data/windows/series_rows.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Returns the columns of series and times of the table.
+CsvColumns read_order(const TableProfile& table, const std::string& path, size_t time,
+                      std::optional<size_t> by) {
+  const CsvFormat format{table.format.delimiter, table.header, table.format.comment, table.notation};
+  return read_csv(path, format, [&](const CsvStart&) {
+    CsvPlan plan;
+    plan.series = by;
+    plan.time = time;
+    plan.readings[time].dates = {DatePart::days};
+    return plan;
+  });
+}
+
+/// Returns the interval of rows if at least 9 of 10 rows of all series follow the one before after about the
+/// same time: months may differ by a tenth.
+std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
+  std::vector<double> days(series.rows.size()), steps;
+  times.read(series.rows, days.data());
+  for (size_t i = 0; i < series.size(); ++i)
+    for (int64_t row = series.begin_of(i) + 1; row < series.ends[i]; ++row)
+      steps.push_back(days[static_cast<size_t>(row)] - days[static_cast<size_t>(row - 1)]);
+  if (steps.empty()) return std::nullopt;
+  std::vector<double> sorted = steps;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  const double step = *middle;
+  const auto even = std::count_if(steps.begin(), steps.end(),
+                                  [&](double one) { return std::abs(one - step) <= 0.1 * step; });
+  if (10 * even < 9 * static_cast<int64_t>(steps.size())) return std::nullopt;
+  return step;
+}
+
+std::optional<TableSeries> series_by(const TableProfile& table, const std::string& path, size_t time,
+                                     std::optional<size_t> by) {
+  constexpr int64_t kLeast = 64, kMostLength = 48, kMostHorizon = 12;  // rows
+  try {
+    const CsvColumns order = read_order(table, path, time, by);
+    const SeriesRows series =
+        sort_series({order.series.get(), order.times.get(), 0, path}, 0, order.times->size());
+    int64_t shortest = series.rows_of(0);
+    for (size_t i = 1; i < series.size(); ++i) shortest = std::min(shortest, series.rows_of(i));
+    const auto days = even_interval(series, *order.times);
+    if (!days || shortest < kLeast) return std::nullopt;
+    return TableSeries{time,
+                       by,
+                       static_cast<int64_t>(series.size()),
+                       *days,
+                       std::min(kMostLength, shortest / 8),
+                       std::min(kMostHorizon, shortest / 16)};
+  } catch (const UserError&) {  // two rows have the same time, or a row has no time or series
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
+                                       const std::vector<size_t>& times, const std::vector<size_t>& by) {
+  for (const size_t time : times) {
+    if (table.columns[time].distinct) {
+      if (const auto found = series_by(table, path, time, {})) return found;
+      continue;
+    }
+    for (const size_t column : by)
+      if (const auto found = series_by(table, path, time, column)) return found;
+  }
+  return std::nullopt;
+}
+
+std::string describe_interval(double days) {
+  constexpr double kHours = 24, kMinutes = 24 * 60, kSeconds = 24 * 60 * 60;
+  const auto in_words = [](double count, const char* noun) {
+    const auto whole = static_cast<int64_t>(std::lround(count));
+    return whole == 1 ? std::string(noun) : format_plural(whole, noun);
+  };
+  if (days >= 0.99) return in_words(days, "day");
+  if (days * kHours >= 0.99) return in_words(days * kHours, "hour");
+  if (days * kMinutes >= 0.99) return in_words(days * kMinutes, "minute");
+  return in_words(std::max(1.0, days * kSeconds), "second");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,133 @@
+"""Text: language models, classifiers of folders and of table columns; vocabularies in checkpoints; raw text for predict."""
+import csv
+import random
+
+import support
+from support import Case
+
+MODEL = """\
+seed: 5
+model:
+  inputs: {tokens: {shape: [8], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 300, output_dim: 8}
+"""
+TRAIN = """\
+strategy: single
+train:
+  epochs: 12
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.05}}
+  metrics: [sparse_categorical_accuracy]
+checkpoint: {every: 5 steps, keep: 100}
+"""
+CLASSIFIER = MODEL + "    - global_average_pooling1d\n    - dense: {units: 2}\n"
+LANGUAGE = MODEL + "    - dense: {units: 300}\n"
+GOOD, BAD = ["good", "great", "fine"], ["bad", "awful", "poor"]
+
+
+def review(draw, good):
+    return f"The {draw.choice(['film', 'plot'])} is {draw.choice(GOOD if good else BAD)}, and {draw.choice(GOOD if good else BAD)}!"
+
+
+class Text(Case):
+    def write_reviews(self):
+        draw = random.Random(1)
+        for number in range(40):
+            name = "good" if number % 2 else "bad"
+            self.write(f"reviews/{name}/{number:02}.txt", review(draw, number % 2))
+
+    def write_table(self):
+        draw = random.Random(2)
+        with open(self.dir / "reviews.csv", "w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["id", "review", "label"])
+            rows.writerows([number, f"{review(draw, number % 2)} {number}", ["bad", "good"][number % 2]] for number in range(40))
+
+    def predicted(self, name, column):
+        with open(self.dir / name, newline="") as file:
+            return [row[column] for row in csv.DictReader(file)]
+
+    def test_folder_of_classes(self):
+        self.write_reviews()
+        self.fit(config=CLASSIFIER + "dataset: {train: {text: {directory: reviews, tokens: words, vocabulary: 100}}}\n" + TRAIN)
+        self.write("new.txt", "This is great!\nAwful, just awful\n\nfine\n")
+        self.dtrain("predict", "run", "--input", "new.txt", "--output", "out.csv")
+        found = self.predicted("out.csv", "class")
+        self.assertEqual((len(found), found[:2]), (4, ["good", "bad"]))
+        self.dtrain("predict", "run", "--input", "reviews", "--output", "folder.csv")
+        self.assertEqual(self.predicted("folder.csv", "path")[0], "bad/00.txt")
+        scores = self.json("evaluate", "run", "--input", "reviews")
+        self.assertEqual((scores["samples"], scores["sparse_categorical_accuracy"]), (40, 1))
+        # The run does not need its data any more.
+        (self.dir / "reviews").rename(self.dir / "elsewhere")
+        self.dtrain("predict", "run", "--input", "new.txt", "--output", "again.csv")
+        self.assertEqual((self.dir / "again.csv").read_bytes(), (self.dir / "out.csv").read_bytes())
+        self.write("table.csv", "a,b\n1,2\n")
+        error = self.dtrain("predict", "run", "--input", "table.csv", "--output", "x.csv", "--delimiter", ";", expect=2).err
+        self.assertIn("expected plain text", error)
+
+    def test_column_of_a_table(self):
+        self.write_table()
+        data = "dataset:\n  train: {csv: {file: reviews.csv, header: true, target: label, text: {review: {tokens: bpe, vocabulary: 300}}}}\n"
+        data += "  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n"
+        self.fit(config=CLASSIFIER + data + TRAIN)
+        self.write("new.csv", "label,review\n,the plot is great\n,the plot is awful\n")
+        self.dtrain("predict", "run", "--input", "new.csv", "--output", "out.csv")
+        self.write("new.txt", "the plot is great\nthe plot is awful\n")
+        self.dtrain("predict", "run", "--input", "new.txt", "--output", "lines.csv")
+        self.assertEqual((self.dir / "out.csv").read_bytes(), (self.dir / "lines.csv").read_bytes())
+        self.write("new.jsonl", '{"review": "the plot is great"}\n{"review": "the plot is awful"}\n')
+        self.dtrain("predict", "run", "--input", "new.jsonl", "--output", "json.csv")
+        self.assertEqual((self.dir / "out.csv").read_bytes(), (self.dir / "json.csv").read_bytes())
+
+    def test_a_killed_run_goes_on_with_its_vocabulary(self):
+        self.write("corpus.txt", "".join(review(random.Random(i), i % 2) + "\n" for i in range(200)))
+        data = "dataset:\n  train: {text: {file: corpus.txt, sequence_length: 8, tokens: bpe, vocabulary: 300}}\n"
+        data += "  validation: {split: {of: train, fraction: 0.1}}\n"
+        config = LANGUAGE + data + TRAIN
+        self.fit(config=config, output="whole")
+        self.kill_on_the_way("fit", "config.yaml", "--output", "killed")
+        self.dtrain("resume", "killed")
+        self.assert_same_run("killed", "whole")
+        first, last = self.metrics("whole")[0], self.metrics("whole")[-1]
+        self.assertLess(last["val_loss"], first["val_loss"])
+        error = self.dtrain("resume", "whole", "--epochs", "9", "--set", "dataset.train={text: {file: corpus.txt, sequence_length: 8}}",
+                            expect=2).err
+        self.assertIn("was trained with the", error)
+        self.dtrain("predict", "whole", "--input", "corpus.txt", "--output", "out.npy")
+
+    def test_new_proposes_models(self):
+        self.write_reviews()
+        self.assertIn("40 texts: bad (20), good (20)", self.dtrain("new", "reviews").out)
+        self.assertIn("text: {directory: reviews, tokens: words, vocabulary: 8192}", (self.dir / "reviews.yaml").read_text())
+        self.dtrain("fit", "reviews.yaml", "--epochs", "1")
+        self.write_table()
+        self.dtrain("new", "reviews.csv", "--output", "table.yaml")
+        self.assertIn("text: {review: {tokens: words, vocabulary: 8192}}", (self.dir / "table.yaml").read_text())
+        self.dtrain("fit", "table.yaml", "--epochs", "1")
+        self.write("story.txt", "".join(review(random.Random(i), i % 2) + " Yes,\n" * (i % 3) for i in range(200)))
+        self.assertIn("a language model, which predicts the next byte", self.dtrain("new", "story.txt").out)
+        self.dtrain("check", "story.yaml")
+        self.write("table.txt", "".join(f"{i * 7 % 11},{i % 3}\n" for i in range(40)))  # a table under any name
+        self.dtrain("new", "table.txt", "--output", "numbers.yaml")
+        self.assertIn("csv:", (self.dir / "numbers.yaml").read_text())
+        self.write("short.txt", "A sentence.\nAnd another one, which is longer.\n")
+        self.assertIn("expected at least 2,561 bytes of text", self.dtrain("new", "short.txt", expect=2).err)
+
+    def test_mistakes_in_the_configuration(self):
+        self.write("corpus.txt", "some text, again and again")
+        data = "dataset: {train: {text: {file: corpus.txt, sequence_length: 8, tokens: words, vocabulary: 301}}}\n"
+        self.write("config.yaml", LANGUAGE + data + TRAIN)
+        error = self.dtrain("check", "config.yaml", expect=2).err
+        self.assertIn("config.yaml:7:18: error: train: its text has up to 301 different tokens, but 'embedding' takes 300", error)
+        self.write("config.yaml", LANGUAGE + data.replace("301", "30") + TRAIN)
+        error = self.dtrain("check", "config.yaml", expect=2).err
+        self.assertIn("corpus.txt: expected at least 9 tokens", error)
+        self.write("config.yaml", LANGUAGE + data.replace("301", "30").replace("corpus", "none") + TRAIN)
+        self.assertIn("none.txt", self.dtrain("check", "config.yaml", expect=2).err)
+
+
+if __name__ == "__main__":
+    support.main()

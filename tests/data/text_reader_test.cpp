@@ -1,0 +1,226 @@
+// The text reader: windows for language models, and one folder of texts per class.
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "data/readers/reader.h"
+#include "data/support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+const TensorSpec kTokens{"tokens", {4}, DType::int32};
+const TensorSpec kNext{"", {4}, DType::int32};
+const TensorSpec kClass{"", {}, DType::int32};
+
+std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& yaml,
+                                    const char* split = "train", const TensorSpec& target = kNext,
+                                    const DataFacts& facts = {}) {
+  DatasetSpec spec = parse(folder, yaml);
+  spec.facts = facts;
+  return open_split(spec, *spec.find(split), {kTokens}, {target});
+}
+
+std::string open_error(const TempDir& folder, const std::string& yaml, const TensorSpec& target = kNext) {
+  return error_of([&] { open(folder, yaml, "train", target); });
+}
+
+std::string letters(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += static_cast<char>('a' + i % 26);
+  return text;
+}
+
+Values bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+}  // namespace
+
+TEST_CASE("text: windows and their next tokens") {
+  const TempDir folder;
+  folder.write("a.txt", letters(14));
+  for (const std::string cache : {"none", "memory", "{file: kept}"}) {
+    CAPTURE(cache);
+    const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}\ncache: " + cache);
+    CHECK(data->size() == 3);  // of 13 tokens with a next one, the last is left out
+    CHECK(read_all(*data, 0) == bytes("abcdefghijkl"));
+    CHECK(read_all(*data, 1) == bytes("bcdefghijklm"));
+    CHECK(read_rows(*data, {2, 0}, 0) == bytes("ijklabcd"));
+    CHECK(data->facts().source.tokens.at("tokens").kind == TokenKind::bytes);
+  }
+  const auto dense = open(folder, "train: {text: {file: a.txt, sequence_length: 4, stride: 3}}");
+  CHECK(dense->size() == 4);
+  CHECK(read_rows(*dense, {1, 3}, 1) == bytes("efghklmn"));
+  const auto sparse = open(folder, "train: {text: {file: a.txt, sequence_length: 4, stride: 9}}");
+  CHECK(sparse->size() == 2);
+  CHECK(read_rows(*sparse, {1}, 0) == bytes("jklm"));
+}
+
+TEST_CASE("text: windows do not cross files") {
+  const TempDir folder;
+  folder.write("b/1.txt", "abcdefg");
+  folder.write("b/2.txt", "short");  // exactly one window
+  folder.write("b/3.txt", "tiny");
+  folder.write("b/sub/4.txt", "");
+  folder.write("b/sub/5.txt", "hijklmnop");
+  write_gzip(folder / "b/sub/6.txt.gz", "packed");
+  const auto data = open(folder, "train: {text: {directory: b, sequence_length: 4}}");
+  CHECK(data->size() == 5);
+  CHECK(read_all(*data, 0) == bytes("abcdshorhijklmnopack"));
+  CHECK(read_all(*data, 1) == bytes("bcdehortijklmnopacke"));
+  REQUIRE(data->warnings().size() == 1);
+  CHECK(contains(data->warnings()[0], "2 of 6 files"));
+  CHECK(contains(data->warnings()[0], "3.txt has 4"));
+  const auto some = open(folder, "train: {text: {files: [b/sub/5.txt, \"b/[12].txt\"], sequence_length: 4}}");
+  CHECK(read_all(*some, 0) == bytes("hijklmnoabcdshor"));
+}
+
+TEST_CASE("text: large files stay on the disk") {
+  const TempDir folder;
+  folder.write("a.txt", letters(2 << 20));
+  const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}");
+  CHECK(!data->in_memory());
+  CHECK(read_rows(*data, {200000}, 0) == bytes(letters(2 << 20).substr(800000, 4)));
+}
+
+TEST_CASE("text: words and bpe are learned from the training split") {
+  const TempDir folder;
+  folder.write("train.txt", "one two two three three three one two. ");
+  folder.write("other.txt", "three four one four two one");
+  const std::string yaml =
+      "train: {text: {file: train.txt, sequence_length: 4, tokens: words, vocabulary: 5}}\n"
+      "validation: {text: {file: other.txt, sequence_length: 4, tokens: words, vocabulary: 5}}";
+  const auto train = open(folder, yaml);
+  CHECK(train->facts().source.tokens.at("tokens").words == std::vector<std::string>{"two", "three", "one"});
+  CHECK(read_all(*train, 0) == Values{4, 2, 2, 3});
+  CHECK(read_all(*train, 1) == Values{2, 2, 3, 3});
+  const auto validation = open(folder, yaml, "validation", kNext, train->facts());
+  CHECK(read_all(*validation, 0) == Values{3, 1, 4, 1});
+  CHECK(validation->facts() == train->facts());
+  // A run keeps its vocabulary, even if its file has changed.
+  folder.write("train.txt", "new words only, and more of them");
+  CHECK(read_all(*open(folder, yaml, "train", kNext, train->facts()), 0) == Values{1, 1, 1, 1});
+  const std::string message = error_of([&] {
+    open(folder, "train: {text: {file: train.txt, sequence_length: 4, tokens: bpe, vocabulary: 300}}",
+         "train", kNext, train->facts());
+  });
+  CHECK(contains(message, "was trained with the 5 tokens of 'tokens' (words"));
+  const auto bpe =
+      open(folder, "train: {text: {file: other.txt, sequence_length: 4, tokens: bpe, vocabulary: 257}}");
+  CHECK(bpe->facts().source.tokens.at("tokens").merges.size() == 1);
+}
+
+TEST_CASE("text: the end of a text is held out") {
+  const TempDir folder;
+  folder.write("a.txt", letters(81));
+  const std::string drawn =
+      "validation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}";
+  const std::string plain = "train: {text: {file: a.txt, sequence_length: 4}}\n" + drawn;
+  std::vector<int64_t> rows(14);
+  std::iota(rows.begin(), rows.end(), 0);
+  CHECK(open(folder, plain)->rows_in_files() == rows);
+  CHECK(open(folder, plain, "validation")->rows_in_files() == std::vector<int64_t>{14, 15, 16, 17});
+  CHECK(open(folder, plain, "test")->rows_in_files() == std::vector<int64_t>{18, 19});
+  CHECK(!open(folder, plain)->facts().split_seed);
+  CHECK(contains(open(folder, plain)->identity().drawn,
+                 "left of 'train' by position: validation 0.2, test 0.1"));
+
+  // Windows that overlap: no target is in two splits.
+  const std::string dense = "train: {text: {file: a.txt, sequence_length: 4, stride: 1}}\n" + drawn;
+  CHECK(open(folder, dense)->size() == 77 - 8 - 15 - 3 - 3);
+  CHECK(open(folder, dense, "validation")->rows_in_files().front() == 77 - 8 - 3 - 15);
+  CHECK(open(folder, dense, "validation")->size() == 15);
+  CHECK(open(folder, dense, "test")->rows_in_files().front() == 69);
+
+  for (const std::string option : {"stratify: true", "seed: 3"})
+    CHECK(contains(open_error(folder,
+                              "train: {text: {file: a.txt, sequence_length: 4}}\n"
+                              "validation: {split: {of: train, fraction: 0.2, " +
+                                  option + "}}"),
+                   "parts of one text"));
+}
+
+TEST_CASE("text: words at the end that are held out are not learned") {
+  const TempDir folder;
+  folder.write("a.txt", "a b a b a b a b a b a b a b a b z z z z z z ");
+  const auto words = [&](const std::string& more) {
+    return open(folder,
+                "train: {text: {file: a.txt, sequence_length: 4, tokens: words, vocabulary: 9}}" + more)
+        ->facts()
+        .source.tokens.at("tokens")
+        .words;
+  };
+  CHECK(words("") == std::vector<std::string>{"b", "a", "z"});
+  CHECK(words("\nvalidation: {split: {of: train, fraction: 0.4}}") == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("text: a folder per class") {
+  const TempDir folder;
+  folder.write("t/good/1.txt", "yes");
+  folder.write("t/good/2.txt", "yes indeed");
+  folder.write("t/bad/1.txt", "no");
+  folder.write("t/README", "not a sample");
+  const std::string yaml = "train: {text: {directory: t}}";
+  const auto data = open(folder, yaml, "train", kClass);
+  CHECK(data->size() == 3);
+  CHECK(read_all(*data, 0) == Values{'n', 'o', 0, 0, 'y', 'e', 's', 0, 'y', 'e', 's', ' '});
+  CHECK(read_all(*data, 1) == Values{0, 1, 1});
+  CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"bad", "good"});
+  CHECK(data->sample_id(2) == "good/2.txt");
+  CHECK(data->id_title() == "path");
+  const auto named = open(folder,
+                          "train: {text: {directory: t, class_names: [good, bad], tokens: words, "
+                          "vocabulary: 100, length: 4}}",
+                          "train", kClass);
+  CHECK(read_all(*named, 1) == Values{1, 0, 0});
+  CHECK(read_all(*named, 0) == Values{3, 0, 0, 0, 2, 0, 0, 0, 2, 4, 0, 0});
+
+  // Raw texts for predictions: a line each, or a file each.
+  DatasetSpec spec = parse(folder, yaml);
+  spec.facts = data->facts();
+  const auto input = folder.write("new.txt", "maybe\r\n\nno");
+  CHECK(read_all(*open_inputs(given(input), spec, {kTokens}, {}), 0) ==
+        Values{'m', 'a', 'y', 'b', 0, 0, 0, 0, 'n', 'o', 0, 0});
+  const auto files = open_inputs(given(folder / "t"), spec, {kTokens}, {});
+  CHECK(files->size() == 4);
+  CHECK(files->sample_id(0) == "README");
+  const auto labelled = open_labelled(given(folder / "t"), spec, {kTokens}, {kClass}, {});
+  CHECK(read_all(*labelled, 1) == Values{0, 1, 1});
+  CHECK(contains(error_of([&] { open_inputs(given(input), spec, {kTokens}, {true, {}}); }), "plain text"));
+}
+
+TEST_CASE("text: mistakes have a place") {
+  const TempDir folder;
+  folder.write("a.txt", "abcd");
+  folder.write("latin.txt", "caf\xc3\xa9\nd\xe9j\xe0 vu, encore une fois");
+  folder.write("t/good/1.txt", "d\xe9j\xe0");
+  std::filesystem::create_directories(folder / "empty");
+  const auto error = [&](const std::string& options) {
+    return open_error(folder, "train: {text: {" + options + "}}");
+  };
+  CHECK(contains(
+      error("file: a.txt, sequence_length: 4"),
+      "a.txt: expected at least 5 tokens (sequence_length 4 and a target for the last one), found 4"));
+  CHECK(contains(error("file: latin.txt, sequence_length: 4, tokens: words, vocabulary: 9"),
+                 "latin.txt: expected text in UTF-8, found the byte 0xe9 at byte 7 (line 2)"));
+  CHECK(error("file: latin.txt, sequence_length: 4, tokens: bpe, vocabulary: 300").empty());
+  CHECK(contains(open_error(folder, "train: {text: {directory: t, tokens: words, vocabulary: 9}}", kClass),
+                 "good/1.txt: expected text in UTF-8"));
+  CHECK(contains(error("directory: empty, sequence_length: 4"), "found an empty folder"));
+  CHECK(contains(error("directory: empty"), "expected one folder of texts per class"));
+  CHECK(contains(error("file: a.txt"), "give 'sequence_length'"));
+  CHECK(contains(error("file: a.txt, directory: t, sequence_length: 4"), "give one of"));
+  CHECK(contains(error("directory: t, stride: 4"), "'stride' is for language models"));
+  CHECK(contains(error("directory: t, length: 4, sequence_length: 4"), "only one kind"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, vocabulary: 9"), "bytes always have 256 tokens"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words"), "need a vocabulary"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words, vocabulary: 2"), "at least 3"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: bpe, vocabulary: 256"), "at least 257"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for tokens: words"));
+  CHECK(contains(error("file: a.txt, sequence_length: 3, tokens: bytes"), "found 3 int32"));
+}
+
+}  // namespace dtrain::test

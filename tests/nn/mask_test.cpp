@@ -1,0 +1,93 @@
+// Masks in graphs: which values have one, and which layers read it.
+#include <doctest/doctest.h>
+
+#include "support/errors.h"
+#include "support/graphs.h"
+
+namespace dtrain::test {
+namespace {
+
+std::string model_of(const std::string& layers, const std::string& inputs = "x: {shape: [5], dtype: int32}") {
+  return "inputs: {" + inputs + "}\nlayers: [" + layers + "]\n";
+}
+
+const std::string kEmbedding = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}";
+
+/// Returns the errors of a model.
+std::string errors_of_model(const std::string& yaml) {
+  Diagnostics diagnostics;
+  parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);
+  std::string text;
+  for (const auto& item : diagnostics.items()) text += item.message + "\n";
+  return text;
+}
+
+bool output_is_masked(const Graph& graph) {
+  return graph.mask_of(graph.outputs[0]) != ValueRef();
+}
+
+}  // namespace
+
+TEST_CASE("layers pass on the mask of their input, read it, or end it") {
+  const Graph graph = graph_from(
+      model_of(kEmbedding +
+               ", dropout: 0.5, {dense: {units: 3, activation: relu}}, {lstm: {units: 2, return_sequences: "
+               "true}}, {gru: {units: 2}}, {dense: {units: 1}}"));
+  const auto node = [&](const char* name) -> const GraphNode& {
+    return graph.nodes[node_named(graph, name)];
+  };
+  const ValueRef mask{static_cast<int>(node_named(graph, "embedding")), 1};
+  CHECK(graph.spec(mask).shape == Shape{5});
+  CHECK(graph.spec(mask).dtype == DType::uint8);
+  CHECK(node("dense/activation").mask_of_output(0) == mask);
+  CHECK(node("dense").masks.empty());
+  CHECK(node("lstm").masks == std::vector{mask});
+  CHECK(node("lstm").mask_of_output(0) == mask);
+  CHECK(node("gru").masks == std::vector{mask});
+  CHECK(node("gru").mask_of_output(0) == ValueRef());
+  CHECK_FALSE(output_is_masked(graph));
+}
+
+TEST_CASE("an embedding without mask_zero creates no mask") {
+  const Graph graph = graph_from(model_of("embedding: {input_dim: 9, output_dim: 4}, {dense: {units: 2}}"));
+  CHECK_FALSE(output_is_masked(graph));
+  CHECK(graph.nodes[1].outputs.size() == 1);
+}
+
+TEST_CASE("masking creates a mask from features, and users do not see it as an output") {
+  const std::string inputs = "x: [6, 3]";
+  const Graph graph = graph_from(model_of("masking: {mask_value: -1}, {dense: {units: 2}}", inputs));
+  CHECK(output_is_masked(graph));
+  CHECK(graph.spec(graph.mask_of(graph.outputs[0])).shape == Shape{6});
+  CHECK(errors_of_model(model_of("masking: {name: m}, {dense: {units: 2, inputs: 'm:1'}}", inputs))
+            .find("'m' has 1 output") != std::string::npos);
+}
+
+TEST_CASE("a layer that cannot handle a mask is an error") {
+  for (const std::string layer : {"flatten", "conv1d: {filters: 2, kernel_size: 2}", "global_max_pooling1d",
+                                  "lstm: {units: 2, return_sequences: true, go_backwards: true}"}) {
+    CAPTURE(layer);
+    CHECK(errors_of_model(model_of(kEmbedding + ", {" + layer + "}"))
+              .find("cannot handle the mask of its input, which 'embedding' creates") != std::string::npos);
+  }
+}
+
+TEST_CASE("layers merge inputs with the same mask; an input without a mask ends it") {
+  const std::string two =
+      kEmbedding + ", {dense: {units: 4, name: a}}, {dense: {units: 4, inputs: embedding, name: b}}, ";
+  CHECK(output_is_masked(graph_from(model_of(two + "{add: {inputs: [a, b]}}"))));
+  CHECK(output_is_masked(graph_from(model_of(two + "{concatenate: {inputs: [a, b]}}"))));
+  const std::string inputs = "x: {shape: [5], dtype: int32}, y: [5, 4]";
+  const std::string from_x = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true, inputs: x, name: a}";
+  CHECK_FALSE(output_is_masked(graph_from(model_of(from_x + ", {add: {inputs: [a, y]}}", inputs))));
+  CHECK(
+      errors_of_model(model_of(from_x + ", {masking: {inputs: y, name: b}}, {add: {inputs: [a, b]}}", inputs))
+          .find("its inputs have different masks, from 'a' and 'b'") != std::string::npos);
+}
+
+TEST_CASE("an activation after a masked layer has the mask, and an embedding of it ends it") {
+  const Graph graph = graph_from(model_of(kEmbedding + ", {dense: {units: 4}}, relu"));
+  CHECK(output_is_masked(graph));
+}
+
+}  // namespace dtrain::test
