@@ -85,8 +85,8 @@ TEST_CASE("layers merge inputs with the same mask; an input without a mask ends 
           .find("its inputs have different masks, from 'a' and 'b'") != std::string::npos);
 }
 
-TEST_CASE("an activation after a masked layer has the mask, and an embedding of it ends it") {
-  const Graph graph = graph_from(model_of(kEmbedding + ", {dense: {units: 4}}, relu"));
+TEST_CASE("an activation after a masked layer has the mask, like its input") {
+  const Graph graph = graph_from(model_of(kEmbedding + ", {dense: {units: 4}}, {activation: relu}"));
   CHECK(output_is_masked(graph));
 }
 

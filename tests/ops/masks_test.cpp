@@ -70,7 +70,8 @@ DEVICE_TEST_CASE("row weights are 0 where a mask is 0") {
                              .n = 8});
   CHECK(dst.read() == Floats{2, 2, 0, 0, 0, 0, 3, 3});
   device.ops().mask_weights({.mask = mask.data(), .dst = dst.data(), .n = 4});
-  CHECK(Floats(dst.read().begin(), dst.read().begin() + 1) == Floats{1});
+  const Floats of_mask = dst.read();
+  CHECK(Floats(of_mask.begin(), of_mask.begin() + 4) == Floats{1, 0, 0, 1});
 }
 
 }  // namespace dtrain
