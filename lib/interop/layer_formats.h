@@ -37,8 +37,8 @@ struct LayerFormats {
   std::function<void(TorchLayer& layer)> torch = nullptr;
   /// Further Keras classes of the kind, besides the one whose name matches the kind ("Conv2D").
   std::vector<std::string> keras_classes = {};
-  /// The part of the Keras layer that has the weights ("cell"); empty: the layer itself.
-  std::string keras_part = {};
+  /// The parts of the Keras layer that have the weights, in equal numbers ("cell"); empty: the layer itself.
+  std::vector<std::string> keras_parts = {};
   /// The keyword argument of the Keras layer's call for a list of all inputs but the first; empty: the inputs
   /// are one argument.
   std::string keras_further_inputs = {};

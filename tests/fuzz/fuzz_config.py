@@ -103,6 +103,7 @@ model:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4}
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true}
+    - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - flatten: {name: flat}
     - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
@@ -495,6 +496,7 @@ GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS
 # Layers that generate() does not use, with the reason. Mutated configurations have them (EVERYTHING).
 MERGES = "generated models are chains, and the layer reads several values"
 NOT_GENERATED = {
+    "bidirectional": "its option is a layer, which must be recurrent",
     "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
     "concatenate": MERGES,
     "embedding": "the generated input has floats",

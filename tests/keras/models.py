@@ -234,7 +234,10 @@ def every_layer():
         {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
         {"gru": {"units": 3, "inputs": "gru", "use_bias": False, "name": "gru_state"}},
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
-        {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state"], "name": "states"}},
+        {"bidirectional": {"layer": {"lstm": {"units": 3, "return_sequences": True}}, "merge_mode": "ave", "inputs": "embedded", "name": "two_ways"}},
+        {"bidirectional": {"layer": {"gru": {"units": 2, "bias_initializer": "random_normal"}}, "name": "both_ends"}},
+        {"bidirectional": {"layer": {"simple_rnn": {"units": 2}}, "merge_mode": "mul", "inputs": "two_ways", "name": "product_of_ends"}},
+        {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state", "both_ends", "product_of_ends"], "name": "states"}},
         # All branches and the input `row`.
         {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "row"], "name": "all"}},
     ]

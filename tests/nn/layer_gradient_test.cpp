@@ -230,6 +230,17 @@ const std::vector<LayerCase>& cases() {
       {"simple_rnn: {units: 3, return_sequences: true, go_backwards: true, use_bias: false}",
        {kSequence, {"h", {3}}}},
       {"simple_rnn: {units: 3, activation: silu, dropout: 0.4}", {kSequence}},
+      {"bidirectional: {layer: {lstm: {units: 3}}}", {kSequence}},
+      {"bidirectional: {layer: {gru: {units: 3, return_sequences: true, dropout: 0.4}}, merge_mode: sum}",
+       {kSequence}},
+      {"bidirectional: {layer: {simple_rnn: {units: 3, return_sequences: true}}, merge_mode: mul}",
+       {kSequence, {"a", {3}}, {"b", {3}}}},
+      {"bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}, merge_mode: ave, backward_layer: "
+       "{gru: {units: 2, return_sequences: true, go_backwards: true}}}",
+       {kSequence}},
+      {"bidirectional: {layer: {simple_rnn: {units: 3, go_backwards: true, return_sequences: true}}, "
+       "merge_mode: none}",
+       {kSequence}},
       {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
        .inputs = {{"x", {6}, DType::int32}},
        .low = 0,

@@ -46,6 +46,7 @@ const Registry<Layer>& registry<Layer>() {
     add_lstm(t);
     add_gru(t);
     add_simple_rnn(t);
+    add_bidirectional(t);
     return t;
   }();
   return table;

@@ -8,6 +8,7 @@ namespace dtrain {
 void add_activation(Registry<Layer>& table);
 void add_add(Registry<Layer>& table);
 void add_batch_normalization(Registry<Layer>& table);
+void add_bidirectional(Registry<Layer>& table);
 void add_concatenate(Registry<Layer>& table);
 void add_conv1d(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);

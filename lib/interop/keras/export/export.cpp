@@ -48,12 +48,16 @@ class WeightsWriter {
       const std::string class_name =
           node.kind == "input" ? std::string("InputLayer") : keras_config_of(node.layer).class_name;
       const std::string path = "/layers/" + numbers.next(class_name);
-      std::string group = add_vars(path, layer.name);
-      const std::string part = node.kind == "input" ? "" : formats_of(node.kind).keras_part;
-      if (!part.empty()) group = add_vars(path + "/" + part, node.kind + "_" + part);
+      const std::string own = add_vars(path, layer.name);
+      if (node.kind == "input") continue;
+      std::vector<std::string> groups;
+      for (const std::string& part : formats_of(node.kind).keras_parts)
+        groups.push_back(add_vars(path + "/" + part, node.kind + "_" + part.substr(part.find('/') + 1)));
+      if (groups.empty()) groups.push_back(own);
+      const size_t in_a_group = node.parameters.size() / groups.size();
       for (size_t i = 0; i < node.parameters.size(); ++i) {
         const std::span<const float> values = model.values(layer.node, i);
-        image_.write_array(fmt::format("{}/{}", group, i),
+        image_.write_array(fmt::format("{}/{}", groups[i / in_a_group], i % in_a_group),
                            {"", node.parameters[i].shape, DType::float32, values.data()});
       }
     }

@@ -42,6 +42,7 @@ const std::vector<ClassWeights>& classes() {
       {"lstm", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"gru", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"simple_rnn", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"bidirectional", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"p_re_lu", {{"alpha", nullptr}}},
       {"batch_normalization",
        {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
@@ -109,6 +110,19 @@ NamedLayer layer_of_path(const KerasWeightGroup& group) {
   return layer;
 }
 
+/// Removes the part of a layer that has the weights, the cell of a recurrent layer, from the end of a group's
+/// name. Returns the prefix of the names of its weights.
+std::string_view take_part(std::string& group) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kParts{
+      {{"/forward_layer/cell", "forward_"}, {"/backward_layer/cell", "backward_"}, {"/cell", ""}}};
+  for (const auto& [part, prefix] : kParts) {
+    if (!group.ends_with(part)) continue;
+    group.resize(group.size() - part.size());
+    return prefix;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, const Json& model_config) {
@@ -116,14 +130,12 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   if (!model_config.is_null()) add_layers(*parse_keras_model(model_config), "", "", layers);
   std::vector<Names> all;
   for (const KerasWeightGroup& written : groups) {
-    // A recurrent layer's cell has its weights.
-    constexpr std::string_view kCell = "/cell";
     KerasWeightGroup group = written;
-    if (group.name.ends_with(kCell)) group.name.resize(group.name.size() - kCell.size());
+    const std::string_view prefix = take_part(group.name);
     const auto found = layers.find(group.name);
     const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
     Names names = weight_names_of(layer.class_name, layer.config, group.weights.size());
-    for (std::string& name : names) name = layer.name + "/" + name;
+    for (std::string& name : names) name = fmt::format("{}/{}{}", layer.name, prefix, name);
     all.push_back(std::move(names));
   }
   return all;

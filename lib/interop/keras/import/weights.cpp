@@ -162,7 +162,8 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
   for (const auto& [container, counts_twice] : layouts) {
     Found found;
     for (const auto& [layer, path] : VarsPaths(container, counts_twice).of(model, has_weights))
-      for (const char* part : {"", "/cell"})  // a recurrent layer's cell has its weights
+      // A recurrent layer's cell has its weights.
+      for (const char* part : {"", "/cell", "/forward_layer/cell", "/backward_layer/cell"})
         if (const auto group = groups.find(path + part); group != groups.end())
           for (const KerasWeight& weight : group->second->weights) found[layer].push_back(&weight);
     if (found.size() > best.size()) best = std::move(found);

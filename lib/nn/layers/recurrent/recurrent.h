@@ -43,9 +43,12 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
 
+  const RecurrentOptions& options() const { return options_; }
+  /// Returns the number of states: the state and, for lstm, the cell state.
+  size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
+
  private:
   RecurrenceSpec spec() const;
-  size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
 
   RecurrenceSpec::Kind kind_;
 };
