@@ -69,6 +69,7 @@ model:
     - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}, kernel_regularizer: {l1_l2: {l1: 0.001, l2: 0.01}}, kernel_constraint: {max_norm: {max_value: 3, axis: 0}}, bias_constraint: non_neg}
     - reshape: [2, 3]
     - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
+    - conv1d_transpose: {filters: 3, kernel_size: 2, strides: 1, padding: same, use_bias: false}
     - spatial_dropout1d: {rate: 0.25}
     - prelu: {shared_axes: 1}
     - flatten: {}
@@ -485,7 +486,7 @@ ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noi
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
                 "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
-SEQUENCE_LAYERS = ["conv1d", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
+SEQUENCE_LAYERS = ["conv1d", "conv1d_transpose", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
@@ -548,7 +549,7 @@ def generate(draw, schema):
             options["shared_axes"] = draw.choice([None, 1, [1], [2], [1, 2]])
         if name == "group_normalization":
             options["groups"] = draw.choice([1, 1, -1, 2])
-        if name in ("conv1d", "conv2d", "conv3d", "conv2d_transpose"):
+        if name in ("conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":
             options["units"] = draw.choice([1, 2, 5, 16, 33])

@@ -38,6 +38,7 @@ model:
     - prelu: {{name: base/prelu, shared_axes: [1, 2]}}
     - reshape: [25, 4]
     - conv1d: {{name: base/sequence, filters: 3, kernel_size: 3, padding: causal}}
+    - conv1d_transpose: {{name: base/longer, filters: 2, kernel_size: 3, strides: 2, padding: same}}
     - prelu: {{name: base/each}}
     - flatten
     - concatenate: {{inputs: [flatten, voxels, text, base/plain, base/both]}}
@@ -47,7 +48,7 @@ model:
     "group_norm/*": "base/group_norm/*", "rms_norm/*": "base/rms_norm/*",
     "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*",
     "memory/*": "base/memory/*", "gated/*": "base/gated/*", "old/*": "base/old/*", "plain/*": "base/plain/*",
-    "both/*": "base/both/*"}}}}
+    "both/*": "base/both/*", "longer/*": "base/longer/*"}}}}
 dataset:
   train: {{synthetic: {{samples: 8, input: {{low: 0, high: 7}}, target: {{classes: 5}}}}}}
 strategy: single
@@ -98,6 +99,7 @@ def model_of(keras):
         x = layers.RMSNormalization(name="rms_norm")(x)
     x = layers.Reshape((25, 4))(layers.PReLU(shared_axes=[1, 2], name="prelu")(x))
     x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
+    x = layers.Conv1DTranspose(2, 3, strides=2, padding="same", name="longer")(x)
     x = layers.PReLU(name="each")(x)
     x = layers.Concatenate()([layers.Flatten()(x), voxels, text, state, both])
     return keras.Model([image, words], layers.Dense(5, activation="softmax", name="head")(x))

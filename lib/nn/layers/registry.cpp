@@ -36,6 +36,7 @@ const Registry<Layer>& registry<Layer>() {
     add_cropping2d(t);
     add_upsampling2d(t);
     add_conv1d(t);
+    add_conv1d_transpose(t);
     add_pooling1d(t);
     add_shape1d(t);
     add_conv3d(t);

@@ -11,6 +11,7 @@ void add_batch_normalization(Registry<Layer>& table);
 void add_bidirectional(Registry<Layer>& table);
 void add_concatenate(Registry<Layer>& table);
 void add_conv1d(Registry<Layer>& table);
+void add_conv1d_transpose(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);
 void add_conv2d_transpose(Registry<Layer>& table);
 void add_conv3d(Registry<Layer>& table);

@@ -34,6 +34,7 @@ const std::vector<ClassWeights>& classes() {
       {"conv1d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv2d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv3d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv1d_transpose", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv2d_transpose", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"depthwise_conv2d", {{"depthwise_kernel", nullptr}, {"bias", "use_bias"}}},
       {"separable_conv2d",
