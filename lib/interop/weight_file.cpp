@@ -83,13 +83,38 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
   }
 }
 
+/// Returns the direction of a bidirectional layer that has the weight, "forward_" or "backward_"; "" for
+/// other layers. Keras names the layer of a direction "forward_lstm".
+std::string direction_of(const std::string& name) {
+  const std::vector<std::string> parts = parts_of_name(name);
+  for (size_t i = 0; i + 1 < parts.size(); ++i)
+    for (const char* direction : {"forward_", "backward_"})
+      if (parts[i].starts_with(direction)) return direction;
+  return "";
+}
+
+bool is_bidirectional(const std::vector<std::string>& names) {
+  const auto has = [&](const char* direction) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return direction_of(name) == direction; });
+  };
+  return has("forward_") && has("backward_") && !has("");
+}
+
+/// Returns dtrain's names of the weights of a bidirectional layer: "forward_kernel".
+std::vector<std::string> names_by_direction(const std::vector<std::string>& names) {
+  std::vector<std::string> named;
+  for (const std::string& name : names) named.push_back(direction_of(name) + parts_of_name(name).back());
+  return named;
+}
+
 /// Returns the names of each group's weights for files with KerasLayout::layers.
 std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWeightGroup>& groups) {
   std::vector<std::vector<std::string>> all;
   for (const KerasWeightGroup& group : groups) {
     std::vector<std::string> names;
     for (const KerasWeight& weight : group.weights) names.push_back(weight.name);
-    names = short_names(names);
+    names = is_bidirectional(names) ? names_by_direction(names) : short_names(names);
     for (std::string& name : names) name = group.name + "/" + name;
     all.push_back(std::move(names));
   }

@@ -15,7 +15,8 @@ inline constexpr size_t kMostMerged = 64;
 
 /// dst[i0, ..., i5] = the sum over j0 and j1, in this order, of src[i0 * strides[0] + ... + i5 * strides[5] +
 /// j0 * sum_strides[0] + j1 * sum_strides[1]]: a copy in another order of axes, a copy that repeats elements
-/// (a stride of 0), or the gradient of one. dst is row major. Strides count elements.
+/// (a stride of 0) or reverses them (a negative stride), or the gradient of one. dst is row major. Strides
+/// count elements.
 struct StridedSum {
   std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1}, strides{};  ///< outermost first
   std::array<int64_t, 2> sum_extents{1, 1}, sum_strides{};

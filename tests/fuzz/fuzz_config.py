@@ -69,6 +69,7 @@ model:
     - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}, kernel_regularizer: {l1_l2: {l1: 0.001, l2: 0.01}}, kernel_constraint: {max_norm: {max_value: 3, axis: 0}}, bias_constraint: non_neg}
     - reshape: [2, 3]
     - conv1d: {filters: 3, kernel_size: 2, strides: 1, padding: causal, dilation_rate: 1, activation: relu}
+    - conv1d_transpose: {filters: 3, kernel_size: 2, strides: 1, padding: same, use_bias: false}
     - spatial_dropout1d: {rate: 0.25}
     - prelu: {shared_axes: 1}
     - flatten: {}
@@ -103,6 +104,7 @@ model:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4}
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true}
+    - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - position_embedding: {sequence_length: 4}
     - sinusoidal_position_encoding: {max_wavelength: 100}
@@ -505,8 +507,8 @@ ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noi
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
                 "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
-SEQUENCE_LAYERS = ["conv1d", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d", "spatial_dropout1d",
-                   "multi_head_attention", "position_embedding", "sinusoidal_position_encoding"]
+SEQUENCE_LAYERS = ["conv1d", "conv1d_transpose", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d",
+                   "spatial_dropout1d", "multi_head_attention", "position_embedding", "sinusoidal_position_encoding"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
@@ -517,6 +519,7 @@ GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS
 # Layers that generate() does not use, with the reason. Mutated configurations have them (EVERYTHING).
 MERGES = "generated models are chains, and the layer reads several values"
 NOT_GENERATED = {
+    "bidirectional": "its option is a layer, which must be recurrent",
     "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
     "concatenate": MERGES,
     "embedding": "the generated input has floats",
@@ -568,7 +571,7 @@ def generate(draw, schema):
             options["shared_axes"] = draw.choice([None, 1, [1], [2], [1, 2]])
         if name == "group_normalization":
             options["groups"] = draw.choice([1, 1, -1, 2])
-        if name in ("conv1d", "conv2d", "conv3d", "conv2d_transpose"):
+        if name in ("conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":
             options["units"] = draw.choice([1, 2, 5, 16, 33])

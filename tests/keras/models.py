@@ -218,6 +218,10 @@ def every_layer():
         {"conv1d": {"filters": 4, "kernel_size": 3, "dilation_rate": 2, "padding": "causal"}},
         {"conv1d": {"filters": 5, "kernel_size": 2, "strides": 2, "padding": "causal", "bias_initializer": "random_normal"}},
         {"prelu": {"shared_axes": [1, 2], "alpha_initializer": {"constant": 0.3}}},
+        {"conv1d_transpose": {"filters": 3, "kernel_size": 4, "strides": 2, "padding": "same", "bias_initializer": "random_normal"}},
+        {"conv1d": {"filters": 5, "kernel_size": 2, "strides": 2}},
+        {"conv1d_transpose": {"filters": 5, "kernel_size": 3, "dilation_rate": 2, "use_bias": False}},
+        {"cropping1d": {"cropping": [1, 3]}},
         {"upsampling1d": {"size": 2}},
         {"max_pooling1d": {"pool_size": 2, "padding": "same", "strides": 1}},
         {"average_pooling1d": {"pool_size": 3, "padding": "same", "name": "means"}},
@@ -243,7 +247,10 @@ def every_layer():
         {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "num_key_value_heads": 2, "use_bias": False, "name": "grouped"}},
         {"flatten": {"name": "attended"}},
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
-        {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state"], "name": "states"}},
+        {"bidirectional": {"layer": {"lstm": {"units": 3, "return_sequences": True}}, "merge_mode": "ave", "inputs": "embedded", "name": "two_ways"}},
+        {"bidirectional": {"layer": {"gru": {"units": 2, "bias_initializer": "random_normal"}}, "name": "both_ends"}},
+        {"bidirectional": {"layer": {"simple_rnn": {"units": 2}}, "merge_mode": "mul", "inputs": "two_ways", "name": "product_of_ends"}},
+        {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state", "both_ends", "product_of_ends"], "name": "states"}},
         # All branches and the input `row`.
         {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "attended", "row"], "name": "all"}},
     ]

@@ -57,6 +57,58 @@ TEST_CASE("an lstm has its formula's values") {
   }
 }
 
+TEST_CASE("a bidirectional layer merges both directions in the order of the input") {
+  constexpr size_t kBatch = 2, kSteps = 4, kUnits = 3;
+  const auto run_of = [](const std::string& yaml) {
+    return LayerRun({.yaml = yaml, .inputs = {{"x", {kSteps, 5}}}, .training = false, .batch = kBatch});
+  };
+  for (const bool sequences : {false, true}) {
+    const std::string own = std::string("units: 3, return_sequences: ") + (sequences ? "true" : "false");
+    LayerRun ahead = run_of("lstm: {" + own + "}"), back = run_of("lstm: {" + own + ", go_backwards: true}");
+    for (const std::string mode : {"concat", "sum", "mul", "ave", "none"}) {
+      CAPTURE(mode);
+      CAPTURE(sequences);
+      LayerRun both = run_of("bidirectional: {layer: {lstm: {" + own + "}}, merge_mode: " + mode + "}");
+      ahead.inputs = back.inputs = both.inputs;
+      ahead.parameters = {both.parameters.begin(), both.parameters.begin() + 3};
+      back.parameters = {both.parameters.begin() + 3, both.parameters.end()};
+      CHECK(both.parameter_specs[1].name == "forward_recurrent_kernel");
+      CHECK(both.parameter_specs[5].name == "backward_bias");
+      const Values a = ahead.forward(), unordered = back.forward();
+      const size_t steps = sequences ? kSteps : 1;
+      Values b;
+      for (size_t s = 0; s < kBatch; ++s)
+        for (size_t t = 0; t < steps; ++t)
+          for (size_t u = 0; u < kUnits; ++u)
+            b.push_back(unordered[(s * steps + steps - 1 - t) * kUnits + u]);
+      Doubles expected;
+      for (size_t row = 0; row < kBatch * steps; ++row) {
+        const auto of = [&](const Values& from, size_t u) { return double{from[row * kUnits + u]}; };
+        for (size_t u = 0; u < kUnits; ++u) {
+          const double x = of(a, u), y = of(b, u);
+          expected.push_back(mode == "sum" ? x + y : mode == "mul" ? x * y : mode == "ave" ? (x + y) / 2 : x);
+        }
+        for (size_t u = 0; u < kUnits && mode == "concat"; ++u) expected.push_back(of(b, u));
+      }
+      check_values(both.forward(), expected, 1e-6);
+      if (mode == "none") check_values(both.further[0], Doubles(b.begin(), b.end()), 1e-6);
+    }
+  }
+}
+
+TEST_CASE("the states of a bidirectional layer follow its output, those of the first direction first") {
+  LayerRun run({.yaml = "bidirectional: {layer: {lstm: {units: 2, return_state: true}}}",
+                .inputs = {{"x", {3, 4}}},
+                .training = false});
+  const Values merged = run.forward();
+  REQUIRE(run.further.size() == 4);
+  for (size_t sample = 0; sample < 2; ++sample)
+    for (size_t unit = 0; unit < 2; ++unit) {
+      CHECK(merged[4 * sample + unit] == run.further[0][2 * sample + unit]);
+      CHECK(merged[4 * sample + 2 + unit] == run.further[2][2 * sample + unit]);
+    }
+}
+
 TEST_CASE("a recurrent layer adds the gradients of its states to those of its output") {
   for (const char* yaml : {"lstm: {units: 3, return_state: true}", "gru: {units: 3, return_state: true}",
                            "simple_rnn: {units: 3, return_state: true}"}) {

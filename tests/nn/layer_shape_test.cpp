@@ -54,6 +54,14 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, strides: 2, padding: causal}", {7, 4}) == Shape{4, 2});
   CHECK(shape_of("conv1d: {filters: 2, kernel_size: 9, dilation_rate: 4, padding: causal}", {7, 4}) ==
         Shape{7, 2});
+  CHECK(shape_of("bidirectional: {layer: {gru: {units: 3}}}", {5, 6}) == Shape{6});
+  CHECK(shape_of("bidirectional: {layer: {gru: {units: 3, return_sequences: true}}, merge_mode: sum}",
+                 {5, 6}) == Shape{5, 3});
+  CHECK(shape_of("conv1d_transpose: {filters: 3, kernel_size: 4, strides: 2}", {5, 6}) == Shape{12, 3});
+  CHECK(shape_of("conv1d_transpose: {filters: 3, kernel_size: 4, strides: 2, padding: same}", {5, 6}) ==
+        Shape{10, 3});
+  CHECK(shape_of("conv1d_transpose: {filters: 3, kernel_size: 3, strides: 3, output_padding: 2}", {5, 6}) ==
+        Shape{17, 3});
   CHECK(shape_of("permute: [3, 1, 2]", {5, 6, 4}) == Shape{4, 5, 6});
   CHECK(shape_of("repeat_vector: 7", {5}) == Shape{7, 5});
   CHECK(shape_of("separable_conv2d: {filters: 9, kernel_size: 3, strides: 2, padding: same}", {5, 6, 4}) ==
@@ -313,6 +321,16 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("dense: {units: 1, bias_constraint: max_nrom}", {image}, "did you mean 'max_norm'?");
   check_error("dense: {units: 1, bias_constraint: {min_max_norm: {min_value: 2}}}", {image},
               "expected a min_value of at most the max_value 1, found 2");
+  check_error("bidirectional: {layer: {dense: {units: 1}}}", {image},
+              "bidirectional's layer: expected lstm, gru or simple_rnn");
+  check_error("bidirectional: {layer: {gru: {units: 1}}, backward_layer: {gru: {units: 1}}}", {image},
+              "expected opposite values of go_backwards");
+  check_error(
+      "bidirectional: {layer: {gru: {units: 1}}, merge_mode: sum, backward_layer: {gru: {units: 2, "
+      "go_backwards: true}}}",
+      {image}, "this merge_mode needs the same units, found 1 and 2");
+  check_error("conv1d_transpose: {filters: 1, kernel_size: 2, strides: 2, output_padding: 2}", {image},
+              "expected less than the strides 2, found 2");
   check_error("dropout: {rate: 1}", {image},
               "dropout's rate: expected a number of at least 0 and less than 1");
   for (const char* kind : {"spatial_dropout2d", "gaussian_dropout"})

@@ -203,6 +203,15 @@ TEST_CASE("volume convolutions and poolings match a plain loop with TensorFlow's
   check_volumes("global_average_pooling3d: {keepdims: true}", {{5, 3, 4}}, Volumes::mean);
 }
 
+TEST_CASE("conv1d_transpose adds the kernel at every position of the output that an input reaches") {
+  LayerRun run({.yaml = "conv1d_transpose: {filters: 1, kernel_size: 3, strides: 2}",
+                .inputs = {{"x", {2, 1}}},
+                .batch = 1});
+  run.inputs = {{2, 3}};
+  run.parameters = {{1, 10, 100}, {0.5f}};
+  check_values(run.forward(), {2.5, 20.5, 203.5, 30.5, 300.5});
+}
+
 TEST_CASE("conv1d and max_pooling1d match a plain loop over sequences") {
   LayerRun filtered(
       {.yaml = "conv1d: {filters: 1, kernel_size: 2, strides: 2}", .inputs = {{"x", {5, 1}}}, .batch = 1});

@@ -1,4 +1,7 @@
+#include "interop/layers/recurrent.h"
+
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -10,6 +13,16 @@
 #include "interop/torch/builder.h"
 
 namespace dtrain {
+
+bool option_is(const Json& options, const char* key, const char* value) {
+  const Json* const found = options.find(key);
+  return !found || (found->is_string() && found->as_string() == value);
+}
+
+bool is_set(const Json& options, const char* key) {
+  const Json* const found = options.find(key);
+  return found && found->is_bool() && found->as_bool();
+}
 
 namespace {
 
@@ -48,16 +61,6 @@ std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string ki
   };
 }
 
-bool option_is(const Json& options, const char* key, const char* value) {
-  const Json* const found = options.find(key);
-  return !found || (found->is_string() && found->as_string() == value);
-}
-
-bool is_set(const Json& options, const char* key) {
-  const Json* const found = options.find(key);
-  return found && found->is_bool() && found->as_bool();
-}
-
 /// Throws UserError if the layer cannot be exported to `tool`. `is_usual` says whether `tool` has its
 /// activations.
 void check_exported(const GraphNode& node, const Json& options, const char* tool, bool is_usual) {
@@ -94,8 +97,18 @@ struct OnnxRecurrence {
   std::vector<int64_t> gates;
 };
 
-void recurrent_to_onnx(OnnxLayer& layer, const OnnxRecurrence& form) {
-  const Json& options = layer.options();
+const OnnxRecurrence& onnx_recurrence_of(const std::string& kind) {
+  static const std::map<std::string, OnnxRecurrence> forms = {
+      {"lstm", {"LSTM", {0, 3, 1, 2}}}, {"gru", {"GRU", {0, 1, 2}}}, {"simple_rnn", {"RNN", {0}}}};
+  return forms.at(kind);
+}
+
+}  // namespace
+
+std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
+  const OnnxRecurrence& form = onnx_recurrence_of(recurrent.kind);
+  const Json& options = recurrent.options;
+  const std::string& prefix = recurrent.prefix;
   check_exported(layer.node(), options, "ONNX", has_usual_activations(options));
   const int64_t units = options.at("units").as_int(), steps = layer.input_spec().shape[0],
                 inputs = layer.input_spec().shape[1];
@@ -103,22 +116,23 @@ void recurrent_to_onnx(OnnxLayer& layer, const OnnxRecurrence& form) {
   std::vector<std::string> operands = {
       layer.add("Transpose", {layer.input(0, ExportLayout::channels_last)},
                 {{"perm", std::vector<int64_t>{1, 0, 2}}}),
-      layer.array("W", {1, columns, inputs}, gates_first(layer.values("kernel"), units, form.gates)),
-      layer.array("R", {1, columns, units},
-                  gates_first(layer.values("recurrent_kernel"), units, form.gates))};
-  if (layer.has_parameter("bias")) {
+      layer.array(prefix + "W", {1, columns, inputs},
+                  gates_first(layer.values(prefix + "kernel"), units, form.gates)),
+      layer.array(prefix + "R", {1, columns, units},
+                  gates_first(layer.values(prefix + "recurrent_kernel"), units, form.gates))};
+  if (layer.has_parameter(prefix + "bias")) {
     // The biases of both products, one after the other.
-    const std::span<const float> values = layer.values("bias");
+    const std::span<const float> values = layer.values(prefix + "bias");
     const auto n = static_cast<size_t>(columns);
     std::vector<float> bias = gates_first(values.first(n), units, form.gates);
     if (values.size() > n) {
-      const std::vector<float> recurrent = gates_first(values.subspan(n), units, form.gates);
-      bias.insert(bias.end(), recurrent.begin(), recurrent.end());
+      const std::vector<float> second = gates_first(values.subspan(n), units, form.gates);
+      bias.insert(bias.end(), second.begin(), second.end());
     }
     bias.resize(2 * n, 0.0f);
-    operands.push_back(layer.array("B", {1, 2 * columns}, std::move(bias)));
+    operands.push_back(layer.array(prefix + "B", {1, 2 * columns}, std::move(bias)));
   }
-  const bool backwards = is_set(options, "go_backwards");
+  const bool backwards = recurrent.goes_backwards();
   std::vector<OnnxAttribute> attributes = {{"hidden_size", units},
                                            {"direction", std::string(backwards ? "reverse" : "forward")}};
   if (is_set(options, "reset_after")) attributes.emplace_back("linear_before_reset", int64_t{1});
@@ -127,112 +141,149 @@ void recurrent_to_onnx(OnnxLayer& layer, const OnnxRecurrence& form) {
   if (!is_set(options, "return_sequences")) {
     const int64_t last = backwards ? 0 : steps - 1;
     y = layer.add("Slice", {y, layer.integers({last}), layer.integers({last + 1}), layer.integers({0})});
-    layer.set_output(layer.add("Squeeze", {y, layer.integers({0, 1})}), ExportLayout::channels_last);
-    return;
+    return layer.add("Squeeze", {y, layer.integers({0, 1})});
   }
   y = layer.add("Squeeze", {y, layer.integers({1})});
-  if (backwards) {
+  if (backwards && !recurrent.in_input_order) {
     std::vector<int64_t> reversed;
     for (int64_t t = steps; t-- > 0;) reversed.push_back(t);
     y = layer.add("Gather", {y, layer.integers(reversed)}, {{"axis", int64_t{0}}});
   }
-  layer.set_output(layer.add("Transpose", {y}, {{"perm", std::vector<int64_t>{1, 0, 2}}}),
+  return layer.add("Transpose", {y}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+}
+
+namespace {
+
+void recurrent_to_onnx(OnnxLayer& layer) {
+  layer.set_output(add_onnx_recurrence(layer, {layer.node().kind, layer.options()}),
                    ExportLayout::channels_last);
 }
 
 /// Returns the input of a module, in the order of processing.
-std::string torch_sequence(TorchLayer& layer) {
+std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
-  return is_set(layer.options(), "go_backwards") ? x + ".flip(1)" : x;
+  return recurrent.goes_backwards() ? x + ".flip(1)" : x;
 }
 
-/// Sets the output from an expression for the states after all steps.
-void set_torch_states(TorchLayer& layer, const std::string& states) {
-  const char* const part = is_set(layer.options(), "return_sequences") ? "" : "[:, -1]";
-  layer.set_output(layer.add(states + part), ExportLayout::channels_last);
+/// Adds the output from an expression for the states after all steps. Returns its variable.
+std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, const std::string& states) {
+  const bool sequences = is_set(recurrent.options, "return_sequences");
+  const bool flips = sequences && recurrent.goes_backwards() && recurrent.in_input_order;
+  return layer.add(states + (flips ? ".flip(1)" : sequences ? "" : "[:, -1]"));
+}
+
+/// Returns the expression that refers to a layer's module.
+std::string module_of(const TorchLayer& layer, const Recurrent& recurrent) {
+  return recurrent.part.empty() ? layer.module() : fmt::format("{}[\"{}\"]", layer.module(), recurrent.part);
+}
+
+std::string weight_name(const Recurrent& recurrent, const char* name) {
+  return recurrent.part.empty() ? name : fmt::format("{}.{}", recurrent.part, name);
 }
 
 /// nn.LSTM has the same order of gates as Keras, nn.RNN has one gate. Both have a second bias, which is zero.
-void module_to_torch(TorchLayer& layer, const std::string& module, const std::string& arguments) {
-  const int64_t units = layer.options().at("units").as_int();
-  const bool has_bias = layer.has_parameter("bias");
-  layer.set_module(fmt::format("{}({}, {}{}, batch_first=True{})", module, layer.input_spec().shape[1], units,
-                               has_bias ? "" : ", bias=False", arguments));
-  layer.weight("weight_ih_l0", "kernel", {1, 0});
-  layer.weight("weight_hh_l0", "recurrent_kernel", {1, 0});
-  if (has_bias) {
-    layer.weight("bias_ih_l0", "bias");
-    const int64_t columns = (layer.node().kind == "lstm" ? 4 : 1) * units;
-    layer.weight_or("bias_hh_l0", "", {columns}, 0);
-  }
-  set_torch_states(layer, fmt::format("{}({})[0]", layer.module(), torch_sequence(layer)));
+TorchRecurrence module_in_torch(const TorchLayer& layer, const Recurrent& recurrent,
+                                const std::string& module, const std::string& arguments) {
+  const int64_t units = recurrent.options.at("units").as_int();
+  const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");
+  const auto add = [recurrent, units, has_bias](TorchLayer& to) {
+    const std::string& prefix = recurrent.prefix;
+    to.weight(weight_name(recurrent, "weight_ih_l0"), prefix + "kernel", {1, 0});
+    to.weight(weight_name(recurrent, "weight_hh_l0"), prefix + "recurrent_kernel", {1, 0});
+    if (has_bias) {
+      to.weight(weight_name(recurrent, "bias_ih_l0"), prefix + "bias");
+      const int64_t columns = (recurrent.kind == "lstm" ? 4 : 1) * units;
+      to.weight_or(weight_name(recurrent, "bias_hh_l0"), "", {columns}, 0);
+    }
+    return add_torch_states(
+        to, recurrent, fmt::format("{}({})[0]", module_of(to, recurrent), torch_sequence(to, recurrent)));
+  };
+  return {fmt::format("{}({}, {}{}, batch_first=True{})", module, layer.input_spec().shape[1], units,
+                      has_bias ? "" : ", bias=False", arguments),
+          add};
 }
 
-void lstm_to_torch(TorchLayer& layer) {
-  check_exported(layer.node(), layer.options(), "PyTorch", has_usual_activations(layer.options()));
-  module_to_torch(layer, "nn.LSTM", "");
+/// Adds the lines of a gru, whose module is an nn.ParameterDict. nn.GRU has the reset gate first. The weights
+/// keep Keras's order, and forward() converts them.
+std::string add_torch_gru(TorchLayer& layer, const Recurrent& recurrent) {
+  const int64_t units = recurrent.options.at("units").as_int();
+  const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");
+  for (const char* name : {"kernel", "recurrent_kernel", "bias"})
+    if (has_bias || std::string_view(name) != "bias")
+      layer.weight(weight_name(recurrent, name), recurrent.prefix + name);
+  const auto converted = [&](const char* name, const char* end) {
+    return layer.add(fmt::format("{}[\"{}\"].unflatten(1, (3, {}))[:, [1, 0, 2]].flatten(1){}",
+                                 module_of(layer, recurrent), name, units, end));
+  };
+  const std::string x = layer.add(torch_sequence(layer, recurrent)),
+                    kernel = converted("kernel", ".t().contiguous()"),
+                    other = converted("recurrent_kernel", ".t().contiguous()"),
+                    bias = has_bias ? converted("bias", "") : "";
+  const std::string weights = has_bias ? fmt::format("{}, {}, {}[0], {}[1]", kernel, other, bias, bias)
+                                       : fmt::format("{}, {}", kernel, other);
+  return add_torch_states(
+      layer, recurrent,
+      fmt::format(
+          "torch.gru({0}, {0}.new_zeros(1, {0}.shape[0], {1}), [{2}], {3}, 1, 0.0, False, False, True)[0]", x,
+          units, weights, has_bias ? "True" : "False"));
 }
 
-void simple_rnn_to_torch(TorchLayer& layer) {
-  const bool relu = layer.options().find("activation") && option_is(layer.options(), "activation", "relu");
-  check_exported(layer.node(), layer.options(), "PyTorch", relu || has_usual_activations(layer.options()));
-  module_to_torch(layer, "nn.RNN", relu ? ", nonlinearity=\"relu\"" : "");
-}
-
-/// nn.GRU has the reset gate first. The weights keep Keras's order, and forward() converts them.
-void gru_to_torch(TorchLayer& layer) {
-  const Json& options = layer.options();
-  check_exported(layer.node(), options, "PyTorch", has_usual_activations(options));
+TorchRecurrence gru_in_torch(const TorchLayer& layer, const Recurrent& recurrent) {
+  const Json& options = recurrent.options;
   if (!is_set(options, "reset_after"))
-    throw UserError(fmt::format("gru '{}' cannot be exported to PyTorch: nn.GRU has no reset_after: false",
-                                layer.node().name));
+    throw UserError(fmt::format("{} '{}' cannot be exported to PyTorch: nn.GRU has no reset_after: false",
+                                layer.node().kind, layer.node().name));
   const int64_t units = options.at("units").as_int(), inputs = layer.input_spec().shape[1];
-  const bool has_bias = layer.has_parameter("bias");
+  const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");
   std::string parameters;
-  const auto add = [&](const char* name, int64_t rows) {
+  const auto add_parameter = [&](const char* name, int64_t rows) {
     parameters += fmt::format("{}\"{}\": nn.Parameter(torch.zeros({}, {}))", parameters.empty() ? "" : ", ",
                               name, rows, 3 * units);
   };
-  add("kernel", inputs);
-  add("recurrent_kernel", units);
-  if (has_bias) add("bias", 2);
-  layer.set_module(fmt::format("nn.ParameterDict({{{}}})", parameters));
-  layer.weight("kernel", "kernel");
-  layer.weight("recurrent_kernel", "recurrent_kernel");
-  if (has_bias) layer.weight("bias", "bias");
-  const auto converted = [&](const char* name, const char* end) {
-    return layer.add(fmt::format("{}[\"{}\"].unflatten(1, (3, {}))[:, [1, 0, 2]].flatten(1){}",
-                                 layer.module(), name, units, end));
-  };
-  const std::string x = layer.add(torch_sequence(layer)), kernel = converted("kernel", ".t().contiguous()"),
-                    recurrent = converted("recurrent_kernel", ".t().contiguous()"),
-                    bias = has_bias ? converted("bias", "") : "";
-  const std::string weights = has_bias ? fmt::format("{}, {}, {}[0], {}[1]", kernel, recurrent, bias, bias)
-                                       : fmt::format("{}, {}", kernel, recurrent);
-  set_torch_states(layer,
-                   fmt::format("torch.gru({0}, {0}.new_zeros(1, {0}.shape[0], {1}), [{2}], {3}, 1, 0.0, "
-                               "False, False, True)[0]",
-                               x, units, weights, has_bias ? "True" : "False"));
+  add_parameter("kernel", inputs);
+  add_parameter("recurrent_kernel", units);
+  if (has_bias) add_parameter("bias", 2);
+  return {fmt::format("nn.ParameterDict({{{}}})", parameters),
+          [recurrent](TorchLayer& to) { return add_torch_gru(to, recurrent); }};
+}
+
+}  // namespace
+
+TorchRecurrence recurrence_in_torch(const TorchLayer& layer, const Recurrent& recurrent) {
+  const Json& options = recurrent.options;
+  const bool relu = recurrent.kind == "simple_rnn" && options.find("activation") &&
+                    option_is(options, "activation", "relu");
+  check_exported(layer.node(), options, "PyTorch", relu || has_usual_activations(options));
+  if (recurrent.kind == "gru") return gru_in_torch(layer, recurrent);
+  if (recurrent.kind == "lstm") return module_in_torch(layer, recurrent, "nn.LSTM", "");
+  return module_in_torch(layer, recurrent, "nn.RNN", relu ? ", nonlinearity=\"relu\"" : "");
+}
+
+namespace {
+
+void recurrent_to_torch(TorchLayer& layer) {
+  const TorchRecurrence made = recurrence_in_torch(layer, {layer.node().kind, layer.options()});
+  layer.set_module(made.constructor);
+  layer.set_output(made.add(layer), ExportLayout::channels_last);
 }
 
 }  // namespace
 
 void add_recurrent_formats(std::vector<LayerFormats>& table) {
-  const auto add = [&](const std::string& kind, const char* keras, OnnxRecurrence onnx,
-                       std::function<void(TorchLayer&)> torch) {
+  const auto add = [&](const std::string& kind, const char* keras) {
     table.push_back({
         .kind = kind,
         .to_keras = recurrent_to_keras(keras),
         .from_keras = recurrent_from_keras(kind),
-        .onnx = [onnx = std::move(onnx)](OnnxLayer& layer) { recurrent_to_onnx(layer, onnx); },
-        .torch = std::move(torch),
+        .onnx = recurrent_to_onnx,
+        .torch = recurrent_to_torch,
         .keras_part = [](const Json&, const std::string&) { return std::string("cell"); },
         .keras_further_inputs = "initial_state",
     });
   };
-  add("lstm", "LSTM", {"LSTM", {0, 3, 1, 2}}, lstm_to_torch);
-  add("gru", "GRU", {"GRU", {0, 1, 2}}, gru_to_torch);
-  add("simple_rnn", "SimpleRNN", {"RNN", {0}}, simple_rnn_to_torch);
+  add("lstm", "LSTM");
+  add("gru", "GRU");
+  add("simple_rnn", "SimpleRNN");
 }
 
 }  // namespace dtrain

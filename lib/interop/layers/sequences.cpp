@@ -57,6 +57,25 @@ void conv1d_to_onnx(OnnxLayer& layer) {
   set_onnx_sequence(layer, "Conv", std::move(inputs), std::move(attributes));
 }
 
+/// Returns the cropping and the extension of the output of a transposed convolution.
+TransposePadding sequence_transpose_padding(const Window& window, const TensorSpec& input,
+                                            const TensorSpec& output) {
+  return transpose_padding(window, Shape{1, input.shape[0], input.shape[1]},
+                           Shape{1, output.shape[0], output.shape[1]});
+}
+
+void conv1d_transpose_to_onnx(OnnxLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  const TransposePadding padding =
+      sequence_transpose_padding(window, layer.input_spec(), layer.output_spec());
+  std::vector<OnnxAttribute> attributes = sequence_attributes(window, padding.cut);
+  attributes.emplace_back("dilations", std::vector<int64_t>{window.dilation.width});
+  attributes.emplace_back("output_padding", std::vector<int64_t>{padding.extra.width});
+  std::vector<std::string> inputs = {layer.parameter("kernel", {2, 1, 0})};
+  if (layer.has_parameter("bias")) inputs.push_back(layer.parameter("bias"));
+  set_onnx_sequence(layer, "ConvTranspose", std::move(inputs), std::move(attributes));
+}
+
 std::function<void(OnnxLayer&)> pooling1d_to_onnx(const std::string& op) {
   return [op](OnnxLayer& layer) {
     const Window window = sequence_window(layer.options());
@@ -98,6 +117,25 @@ void conv1d_to_torch(TorchLayer& layer) {
   if (layer.has_parameter("bias")) layer.weight("bias", "bias");
   const std::string x = torch_padded_sequence(layer, sequence_padding(window, layer.input_spec()), "0");
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
+}
+
+/// PyTorch crops both ends equally, so a slice removes exactly the required positions.
+void conv1d_transpose_to_torch(TorchLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  const Shape& output = layer.output_spec().shape;
+  const TransposePadding padding =
+      sequence_transpose_padding(window, layer.input_spec(), layer.output_spec());
+  layer.set_module(fmt::format("nn.ConvTranspose1d({}, {}, {}, stride={}, dilation={}, output_padding={}{})",
+                               layer.input_spec().shape[1], output[1], window.size.width,
+                               window.strides.width, window.dilation.width, padding.extra.width,
+                               layer.has_parameter("bias") ? "" : ", bias=False"));
+  layer.weight("weight", "kernel", {2, 1, 0});
+  if (layer.has_parameter("bias")) layer.weight("bias", "bias");
+  const int64_t left = padding.cut.left;
+  layer.set_output(
+      layer.add(fmt::format("{}({})[:, :, {}:{}]", layer.module(),
+                            layer.input(0, ExportLayout::channels_first), left, left + output[0])),
+      ExportLayout::channels_first);
 }
 
 void max_pooling1d_to_torch(TorchLayer& layer) {
@@ -174,6 +212,7 @@ void add_sequence_formats(std::vector<LayerFormats>& table) {
     });
   };
   add("conv1d", "Conv1D", conv1d_to_onnx, conv1d_to_torch);
+  add("conv1d_transpose", "Conv1DTranspose", conv1d_transpose_to_onnx, conv1d_transpose_to_torch);
   add("max_pooling1d", "MaxPooling1D", pooling1d_to_onnx("MaxPool"), max_pooling1d_to_torch);
   add("average_pooling1d", "AveragePooling1D", pooling1d_to_onnx("AveragePool"), average_pooling1d_to_torch);
   add("global_max_pooling1d", "GlobalMaxPooling1D", global_pooling_to_onnx("GlobalMaxPool"),

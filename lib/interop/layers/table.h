@@ -9,6 +9,7 @@ namespace dtrain {
 
 void add_activation_formats(std::vector<LayerFormats>& table);
 void add_attention_formats(std::vector<LayerFormats>& table);
+void add_bidirectional_formats(std::vector<LayerFormats>& table);
 void add_convolution_formats(std::vector<LayerFormats>& table);
 void add_dense_formats(std::vector<LayerFormats>& table);
 void add_dropout_formats(std::vector<LayerFormats>& table);

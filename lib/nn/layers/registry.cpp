@@ -36,6 +36,7 @@ const Registry<Layer>& registry<Layer>() {
     add_cropping2d(t);
     add_upsampling2d(t);
     add_conv1d(t);
+    add_conv1d_transpose(t);
     add_pooling1d(t);
     add_shape1d(t);
     add_conv3d(t);
@@ -47,6 +48,7 @@ const Registry<Layer>& registry<Layer>() {
     add_lstm(t);
     add_gru(t);
     add_simple_rnn(t);
+    add_bidirectional(t);
     add_multi_head_attention(t);
     add_position_embedding(t);
     return t;

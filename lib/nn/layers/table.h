@@ -8,8 +8,10 @@ namespace dtrain {
 void add_activation(Registry<Layer>& table);
 void add_add(Registry<Layer>& table);
 void add_batch_normalization(Registry<Layer>& table);
+void add_bidirectional(Registry<Layer>& table);
 void add_concatenate(Registry<Layer>& table);
 void add_conv1d(Registry<Layer>& table);
+void add_conv1d_transpose(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);
 void add_conv2d_transpose(Registry<Layer>& table);
 void add_conv3d(Registry<Layer>& table);
@@ -32,8 +34,8 @@ void add_multi_head_attention(Registry<Layer>& table);
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
 void add_position_embedding(Registry<Layer>& table);  // also sinusoidal_position_encoding
-void add_pooling1d(Registry<Layer>& table);  // also adds the global ones
-void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
+void add_pooling1d(Registry<Layer>& table);           // also adds the global ones
+void add_pooling2d(Registry<Layer>& table);           // max_pooling2d, average_pooling2d
 void add_pooling3d(Registry<Layer>& table);
 void add_prelu(Registry<Layer>& table);
 void add_repeat_vector(Registry<Layer>& table);

@@ -80,7 +80,7 @@ class WeightsWriter {
     for (size_t i = 0; i < node.parameters.size(); ++i) {
       const std::string part = part_of ? part_of(config, node.parameters[i].name) : "";
       if (part != last_part) {
-        group = add_vars(path + "/" + part, node.kind + "_" + part);
+        group = add_vars(path + "/" + part, node.kind + "_" + part.substr(part.find('/') + 1));
         last_part = part;
         next = 0;
       }

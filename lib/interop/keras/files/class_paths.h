@@ -22,20 +22,23 @@ class KerasClassNumbers {
 
 /// A part of a layer that has weights of its own in files of the layout `vars`.
 struct KerasLayerPart {
-  std::string_view group;   ///< "query_dense"
-  std::string_view prefix;  ///< of the names of its weights: "query/"
+  std::string_view group;       ///< "query_dense"
+  std::string_view prefix;      ///< of the names of its weights: "query/"
+  std::string_view class_name;  ///< of the part, in snake case; "": its weights have the names of the layer's
 };
 
-/// The parts of all layers: the cell of recurrent layers, the products of attention. The parts of one layer
-/// are in the order of its weights.
-inline constexpr KerasLayerPart kKerasLayerParts[] = {{"cell", ""},
-                                                      {"query_dense", "query/"},
-                                                      {"key_dense", "key/"},
-                                                      {"value_dense", "value/"},
-                                                      {"output_dense", "attention_output/"},
-                                                      {"_query_dense", "query/"},
-                                                      {"_key_dense", "key/"},
-                                                      {"_value_dense", "value/"},
-                                                      {"_output_dense", "attention_output/"}};
+/// The parts of all layers: the cells of recurrent layers, the products of attention. The parts of one layer
+/// are in the order of its weights; a group that ends another one follows it.
+inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "forward_", ""},
+                                                      {"backward_layer/cell", "backward_", ""},
+                                                      {"cell", "", ""},
+                                                      {"query_dense", "query/", "dense"},
+                                                      {"key_dense", "key/", "dense"},
+                                                      {"value_dense", "value/", "dense"},
+                                                      {"output_dense", "attention_output/", "dense"},
+                                                      {"_query_dense", "query/", "dense"},
+                                                      {"_key_dense", "key/", "dense"},
+                                                      {"_value_dense", "value/", "dense"},
+                                                      {"_output_dense", "attention_output/", "dense"}};
 
 }  // namespace dtrain

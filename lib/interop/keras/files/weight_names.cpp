@@ -1,7 +1,6 @@
 #include "interop/keras/files/weight_names.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 
@@ -34,6 +33,7 @@ const std::vector<ClassWeights>& classes() {
       {"conv1d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv2d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv3d", {{"kernel", nullptr}, {"bias", "use_bias"}}},
+      {"conv1d_transpose", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"conv2d_transpose", {{"kernel", nullptr}, {"bias", "use_bias"}}},
       {"depthwise_conv2d", {{"depthwise_kernel", nullptr}, {"bias", "use_bias"}}},
       {"separable_conv2d",
@@ -42,6 +42,7 @@ const std::vector<ClassWeights>& classes() {
       {"lstm", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"gru", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"simple_rnn", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
+      {"bidirectional", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"p_re_lu", {{"alpha", nullptr}}},
       {"batch_normalization",
        {{"gamma", "scale"}, {"beta", "center"}, {"moving_mean", nullptr}, {"moving_variance", nullptr}}},
@@ -109,6 +110,17 @@ NamedLayer layer_of_path(const KerasWeightGroup& group) {
   return layer;
 }
 
+/// Removes the part of a layer that has the weights from the end of a group's name, and returns it.
+KerasLayerPart take_part(std::string& group) {
+  for (const KerasLayerPart& part : kKerasLayerParts) {
+    const std::string end = fmt::format("/{}", part.group);
+    if (!group.ends_with(end)) continue;
+    group.resize(group.size() - end.size());
+    return part;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, const Json& model_config) {
@@ -117,20 +129,13 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   std::vector<Names> all;
   for (const KerasWeightGroup& written : groups) {
     KerasWeightGroup group = written;
-    std::string_view prefix;
-    for (const KerasLayerPart& part : kKerasLayerParts) {
-      const std::string end = fmt::format("/{}", part.group);
-      if (!group.name.ends_with(end)) continue;
-      group.name.resize(group.name.size() - end.size());
-      prefix = part.prefix;
-      break;
-    }
+    const KerasLayerPart part = take_part(group.name);
     const auto found = layers.find(group.name);
     const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
-    // The parts of attention are dense layers.
-    const std::string_view class_name = prefix.empty() ? std::string_view(layer.class_name) : "dense";
+    const std::string_view class_name =
+        part.class_name.empty() ? std::string_view(layer.class_name) : part.class_name;
     Names names = weight_names_of(class_name, layer.config, group.weights.size());
-    for (std::string& name : names) name = fmt::format("{}/{}{}", layer.name, prefix, name);
+    for (std::string& name : names) name = fmt::format("{}/{}{}", layer.name, part.prefix, name);
     all.push_back(std::move(names));
   }
   return all;

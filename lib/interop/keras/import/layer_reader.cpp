@@ -8,6 +8,7 @@
 
 #include "config/names/aliases.h"
 #include "interop/keras/files/json.h"
+#include "interop/layer_formats.h"
 #include "nn/constraint.h"
 #include "nn/initializer.h"
 #include "nn/layer.h"
@@ -240,6 +241,26 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
       entries.push_back(ConfigNode::entry(key, std::move(read)));
   }
   return ConfigNode::mapping(std::move(entries));
+}
+
+ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::string_view> classes,
+                                   std::initializer_list<std::string_view> skipped) {
+  skip({key});
+  const Json* const written = find(key);
+  if (!written || written->is_null()) return {};
+  const Serialized object = read_serialized(*written);
+  const LayerFormats* const row = formats_of_keras_class(object.name);
+  if (!row || std::find(classes.begin(), classes.end(), object.name) == classes.end()) {
+    add_problem(fmt::format("has the {} '{}'", key, object.name));
+    return {};
+  }
+  KerasLayerReader inner(object.name, object.options, keras_major_);
+  inner.skip(skipped);
+  const ConfigNode options = row->from_keras(inner);
+  for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));
+  for (const std::string& setting : inner.left_out())
+    left_out_.push_back(fmt::format("{}'s {}", key, setting));
+  return ConfigNode::mapping({ConfigNode::entry(row->kind, options)});
 }
 
 std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind) {

@@ -1,3 +1,5 @@
+#include "nn/layers/convolution/conv2d_transpose.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,49 +13,35 @@
 namespace dtrain {
 namespace {
 
-struct TransposeOptions {
-  int64_t filters = 0;
-  Size2 kernel_size;
-  Size2 strides;
-  Border padding = Border::valid;
-  std::optional<int64_t> output_padding;
-  Size2 dilation_rate;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
-
-  static const Schema<TransposeOptions>& schema() {
-    using O = TransposeOptions;
-    static const auto schema =
-        Schema<O>("A transposed convolution, which enlarges images by its strides.")
-            .example("{filters: 16, kernel_size: 2, strides: 2}")
-            .required("filters", &O::filters, "channels of the output", extent())
-            .required("kernel_size", &O::kernel_size, "extent of the kernel")
-            .optional("strides", &O::strides,
-                      "distance in the output between neighboring pixels of the input")
-            .optional("padding", &O::padding, "'same' gives strides times the input's extent")
-            .optional("output_padding", &O::output_padding,
-                      "pixels added at the bottom and right; less than the strides",
-                      at_least(std::optional<int64_t>(0)))
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-            .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
-            .part("kernel_", &O::kernel, weight_schema("the [height, width, filters, channels] kernel"))
-            .part("bias_", &O::bias, weight_schema("the bias"))
-            .details({"activation", "use_bias"})
-            .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
-              const int64_t stride = std::min(o.strides.height, o.strides.width);
-              if (o.output_padding && *o.output_padding >= stride)
-                diagnostics.error(
-                    *node.find("output_padding"),
-                    fmt::format("conv2d_transpose's output_padding: expected less than the strides {}, "
-                                "found {}",
-                                str(o.strides), *o.output_padding));
-            });
-    return schema;
-  }
-};
+const Schema<TransposeOptions>& transpose_schema() {
+  using O = TransposeOptions;
+  static const auto schema =
+      Schema<O>("A transposed convolution, which enlarges images by its strides.")
+          .example("{filters: 16, kernel_size: 2, strides: 2}")
+          .required("filters", &O::filters, "channels of the output", extent())
+          .required("kernel_size", &O::kernel_size, "extent of the kernel")
+          .optional("strides", &O::strides, "distance in the output between neighboring pixels of the input")
+          .optional("padding", &O::padding, "'same' gives strides times the input's extent")
+          .optional("output_padding", &O::output_padding,
+                    "pixels added at the bottom and right; less than the strides",
+                    at_least(std::optional<int64_t>(0)))
+          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+          .optional("activation", &O::activation, "activation function of the output")
+          .optional("use_bias", &O::use_bias, "add a bias")
+          .part("kernel_", &O::kernel, weight_schema("the [height, width, filters, channels] kernel"))
+          .part("bias_", &O::bias, weight_schema("the bias"))
+          .details({"activation", "use_bias"})
+          .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
+            const int64_t stride = std::min(o.strides.height, o.strides.width);
+            if (o.output_padding && *o.output_padding >= stride)
+              diagnostics.error(
+                  *node.find("output_padding"),
+                  fmt::format("conv2d_transpose's output_padding: expected less than the strides {}, "
+                              "found {}",
+                              str(o.strides), *o.output_padding));
+          });
+  return schema;
+}
 
 /// Runs `convolution` with source and destination exchanged: the convolution's source is this layer's output.
 class PreparedTranspose : public PreparedLayer {
@@ -141,18 +129,25 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
   }
 
-  /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel.
+  /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel. output_padding
+  /// is less than all strides; the exception is the height of a sequence as an image, whose stride 1 allows
+  /// none.
   int64_t length(int64_t input, int64_t size, int64_t stride) const {
     const bool same = options_.padding == Border::same;
     if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));
-    return (input - 1) * stride + size - (same ? size / 2 * 2 : 0) + *options_.output_padding;
+    return (input - 1) * stride + size - (same ? size / 2 * 2 : 0) +
+           std::min(*options_.output_padding, stride - 1);
   }
 };
 
 }  // namespace
 
+std::shared_ptr<const Layer> make_conv2d_transpose(const TransposeOptions& options) {
+  return std::make_shared<const Conv2DTranspose>(options);
+}
+
 void add_conv2d_transpose(Registry<Layer>& table) {
-  table.add<Conv2DTranspose>("conv2d_transpose", TransposeOptions::schema());
+  table.add<Conv2DTranspose>("conv2d_transpose", transpose_schema());
 }
 
 }  // namespace dtrain

@@ -46,9 +46,12 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
   MaskRule mask_rule() const override;
   bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 
+  const RecurrentOptions& options() const { return options_; }
+  /// Returns the number of states: the state and, for lstm, the cell state.
+  size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
+
  private:
   RecurrenceSpec spec() const;
-  size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
 
   RecurrenceSpec::Kind kind_;
 };

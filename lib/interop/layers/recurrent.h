@@ -1,0 +1,42 @@
+// Export of recurrent layers, shared by the layers and by bidirectional.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
+
+namespace dtrain {
+
+/// Returns whether an option is this text; true if the layer does not have the option.
+bool option_is(const Json& options, const char* key, const char* value);
+/// Returns whether an option is true; false if the layer does not have it.
+bool is_set(const Json& options, const char* key);
+
+/// One recurrent layer in an exported model: a layer, or a direction of a bidirectional layer.
+struct Recurrent {
+  std::string kind;
+  Json options = {};            ///< those of the recurrent layer
+  std::string prefix = {};      ///< of its parameters' names
+  std::string part = {};        ///< its module in the layer's nn.ModuleDict; "": the layer's module
+  bool in_input_order = false;  ///< its states after all steps have the order of the input
+
+  bool goes_backwards() const { return is_set(options, "go_backwards"); }
+};
+
+/// Adds the operators of a recurrent layer. Returns its output, channels last. Throws UserError if ONNX lacks
+/// it.
+std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent);
+
+/// How a recurrent layer is computed in PyTorch: the constructor of its module, and, once the module exists,
+/// the function that stores its weights, adds its lines and returns its output.
+struct TorchRecurrence {
+  std::string constructor;
+  std::function<std::string(TorchLayer&)> add;
+};
+
+/// Returns the computation of a recurrent layer. Throws UserError if PyTorch lacks it.
+TorchRecurrence recurrence_in_torch(const TorchLayer& layer, const Recurrent& recurrent);
+
+}  // namespace dtrain
