@@ -59,7 +59,7 @@ class Model:
             shape = [4, 4, draw.randint(1, 3)] if self.pictures else [3] if self.words else [draw.randint(1, 7)]
             self.inputs[name] = {"shape": shape, "dtype": "int32"} if self.words else shape
             if self.words:
-                self.add("embedding", [(name, shape)], [3, 4], input_dim=draw.choice([10, 10, 2]), output_dim=4, mask_zero=self.masked)
+                self.add("embedding", [(name, shape)], [3, 4], input_dim=10, output_dim=4, mask_zero=self.masked)
                 if self.masked:
                     kind = draw.choice(["lstm", "gru", "simple_rnn", "multi_head_attention"])
                     units = {"num_heads": 2} if kind == "multi_head_attention" else {"units": 4, "return_sequences": True}

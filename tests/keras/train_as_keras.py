@@ -50,7 +50,7 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
     "masked lstm, classes of tokens": EMBEDDING + "dropout: 0, lstm: {units: 5, return_sequences: true}, ",
     "masked gru": EMBEDDING + "gru: {units: 5, return_sequences: true}, gru: {units: 4, reset_after: false}, ",
     "masked gru, backwards": EMBEDDING + "gru: {units: 5, go_backwards: true, reset_after: false}, ",
-    "masked simple_rnn": EMBEDDING + "layer_normalization: {}, simple_rnn: {units: 5, return_sequences: true}, "
+    "masked simple_rnn": EMBEDDING + "dense: {units: 5}, simple_rnn: {units: 5, return_sequences: true}, "
                          "simple_rnn: {units: 4, go_backwards: true}, ",
     "masked average": EMBEDDING + "dense: {units: 6, activation: tanh}, global_average_pooling1d: {}, ",
     "masked attention": EMBEDDING + "multi_head_attention: {num_heads: 2, key_dim: 3, causal: true}, global_average_pooling1d: {}, ",
@@ -58,7 +58,8 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
                    "multi_head_attention: {num_heads: 2, key_dim: 3, inputs: [query, embedding]}, global_average_pooling1d: {}, ",
     "merged masks": EMBEDDING + "lstm: {units: 4, return_sequences: true, name: a}, "
                     "gru: {units: 4, return_sequences: true, inputs: embedding, name: b}, add: {inputs: [a, b]}, "
-                    "concatenate: {inputs: [add, a]}, lstm: {units: 3}, ",
+                    # Keras names an operation on masks "concatenate".
+                    "concatenate: {inputs: [add, a], name: joined}, lstm: {units: 3}, ",
     "ignored mask": EMBEDDING + "lstm: {units: 4, return_sequences: true}, global_max_pooling1d: {ignore_mask: true}, ",
     "masking": "masking: {mask_value: 0}, lstm: {units: 5}, ",
     "masking, classes of steps": "masking: {}, simple_rnn: {units: 5, return_sequences: true}, ",
@@ -188,8 +189,8 @@ def main():
                             "layers": layers, "shape": (9, 4), "epochs": 13}
         for name, layers in MASKED.items():
             of_steps = "classes of" in name
-            checks[name] = {"train": f"{'metrics: [accuracy]' if of_steps else ''}\n  optimizer: {{sgd: {{learning_rate: 0.3}}}}",
-                            "optimizer": keras.optimizers.SGD(0.3), "layers": layers, "epochs": 13, "masked": True,
+            checks[name] = {"train": f"{'metrics: [accuracy]' if of_steps else ''}\n  optimizer: {{sgd: {{learning_rate: 0.1}}}}",
+                            "optimizer": keras.optimizers.SGD(0.1), "layers": layers, "epochs": 13, "masked": True,
                             "tokens": "embedding" in layers, "shape": (9,) if "embedding" in layers else (9, 4),
                             "of_steps": of_steps}
         for name, layers in RULES.items():

@@ -126,6 +126,18 @@ TEST_CASE("masks are the same under every strategy") {
   }
 }
 
+TEST_CASE("masks are recomputed with the layers that create them") {
+  const TempDir directory;
+  const std::string plain = run_of(directory, rows_of({4, 1, 0, 3, 2, 0, 5}), 6);
+  std::string recomputed = plain;
+  for (const std::string option : {"mask_zero: true", "return_sequences: true"})
+    recomputed.replace(recomputed.find(option), option.size(), option + ", recompute: {segment: all}");
+  CHECK(losses_of(recomputed) == losses_of(plain));
+  check_equal(losses_of(recomputed,
+                        {"strategy={placed: {layers: {'embedding': cpu:0, 'lstm': cpu:1, 'dense': cpu:0}}}"}),
+              losses_of(plain));
+}
+
 TEST_CASE("a step without valid positions changes nothing, not even by weight decay") {
   const TempDir directory;
   Recorder recorder;
