@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "exported.h"
 #include "interop/keras/export/export.h"
+#include "interop/keras/export/graph_layers.h"
 #include "interop/keras/import/graph.h"
 #include "support/errors.h"
 #include "support/temp_dir.h"
@@ -96,6 +97,13 @@ TEST_CASE("masks that dtrain cannot pass on, or read, are problems") {
             .find("reads a mask and returns the steps in reverse order") != std::string::npos);
   // Without a reader, the mask does not matter.
   CHECK_FALSE(has(imported(kTokens + named("BatchNormalization") + ", " + named("Flatten")), "mask"));
+}
+
+TEST_CASE("layers do not have the name of Keras's operation on masks") {
+  const Graph graph = test::graph_from(
+      "inputs: {x: [5, 2]}\nlayers: [{masking: {name: a}}, {dense: {units: 2, name: b}}, {concatenate: "
+      "{inputs: [a, b]}}]\n");
+  CHECK(keras_layers(graph).back().name == "masked_concatenate");
 }
 
 TEST_CASE("models whose masks Keras would treat in another way are not exported") {

@@ -58,8 +58,7 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
                    "multi_head_attention: {num_heads: 2, key_dim: 3, inputs: [query, embedding]}, global_average_pooling1d: {}, ",
     "merged masks": EMBEDDING + "lstm: {units: 4, return_sequences: true, name: a}, "
                     "gru: {units: 4, return_sequences: true, inputs: embedding, name: b}, add: {inputs: [a, b]}, "
-                    # Keras names an operation on masks "concatenate".
-                    "concatenate: {inputs: [add, a], name: joined}, lstm: {units: 3}, ",
+                    "concatenate: {inputs: [add, a]}, lstm: {units: 3}, ",
     "ignored mask": EMBEDDING + "lstm: {units: 4, return_sequences: true}, global_max_pooling1d: {ignore_mask: true}, ",
     "masking": "masking: {mask_value: 0}, lstm: {units: 5}, ",
     "masking, classes of steps": "masking: {}, simple_rnn: {units: 5, return_sequences: true}, ",
