@@ -88,6 +88,7 @@ ConfigNode write_layer(const Graph& graph, const GraphNode& node, const Segments
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
+  if (node.ignores_mask) options.push_back(ConfigNode::entry("ignore_mask", Codec<bool>::write(true)));
   if (node.recompute >= 0)
     options.push_back(
         ConfigNode::entry("recompute", Codec<Recompute>::write(recompute_of(segments.at(node.recompute)))));

@@ -40,7 +40,8 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  bool is_frozen = false;  // not trainable only because it matches Graph::freeze
+  bool is_frozen = false;     // not trainable only because it matches Graph::freeze
+  bool ignores_mask = false;  // treats padding as data: has neither masks nor the inputs' mask
   /// Index of the earlier node of the same layer that owns this node's parameters; -1: the node owns them.
   int shared_with = -1;
   /// The `device:` option of the layer or of the innermost block around it that has one.

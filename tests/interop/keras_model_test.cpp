@@ -372,7 +372,7 @@ TEST_CASE("layers have Keras's form") {
   CHECK(
       config("embedding: {input_dim: 3, output_dim: 2, embeddings_regularizer: {l1_l2: {l1: 0.5}}, "
              "embeddings_constraint: {max_norm: {axis: 1}}}") ==
-      R"(Embedding {"input_dim": 3, "output_dim": 2, )"
+      R"(Embedding {"input_dim": 3, "output_dim": 2, "mask_zero": false, )"
       R"("embeddings_initializer": {"class_name": "RandomUniform", "config": {"minval": -0.05, "maxval": 0.05}}, )"
       R"("embeddings_regularizer": {"class_name": "L1L2", "config": {"l1": 0.5, "l2": 0}}, )"
       R"("embeddings_constraint": {"class_name": "MaxNorm", "config": {"max_value": 2, "axis": 1}}})");
@@ -424,6 +424,7 @@ TEST_CASE("layers have Keras's form") {
         R"(GroupNormalization {"groups": 4, "epsilon": 0.001, "center": false, "scale": true, )"
         R"("beta_initializer": {"class_name": "Zeros", "config": {}}, )"
         R"("gamma_initializer": {"class_name": "Ones", "config": {}}})");
+  CHECK(config("masking: {mask_value: -1}") == R"(Masking {"mask_value": -1})");
   CHECK(config("gaussian_noise: 0.5") == R"(GaussianNoise {"stddev": 0.5})");
   CHECK(config("gaussian_dropout: 0.5") == R"(GaussianDropout {"rate": 0.5})");
   CHECK(config("spatial_dropout1d: 0.5") == R"(SpatialDropout1D {"rate": 0.5})");

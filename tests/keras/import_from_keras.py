@@ -163,7 +163,22 @@ def volumes(keras):
     return keras.Model(volume, layers.Dense(2)(x))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes]
+def masks(keras):
+    """Masks that layers read, that they lose, and that nothing reads."""
+    layers = keras.layers
+    words = keras.Input((7,), dtype="int32")
+    embedded = layers.Embedding(20, 4, mask_zero=True)(words)
+    x = layers.Dropout(0.5)(layers.Dense(4, activation="tanh")(embedded))
+    sequence = layers.LSTM(3, return_sequences=True)(x)
+    state = layers.GRU(3)(layers.Add()([sequence, layers.SimpleRNN(3, return_sequences=True)(x)]))
+    lost = layers.LSTM(3)(layers.Conv1D(3, 2)(sequence))
+    unread = layers.Flatten()(layers.Embedding(20, 2, mask_zero=True)(words))
+    masked = layers.LSTM(3)(layers.Masking(0.0)(layers.ReLU()(layers.Embedding(20, 1)(words))))
+    ends = [state, lost, unread, masked, layers.GlobalMaxPooling1D()(sequence)]
+    return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
+
+
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes, masks]
 
 
 def towers(keras, model, count):

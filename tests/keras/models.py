@@ -241,7 +241,8 @@ def every_layer():
         {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "embedded", "causal": True, "dropout": 0.1, "bias_initializer": "random_normal"}},
         {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "inputs": ["multi_head_attention", "embedded"], "name": "crossed"}},
         {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "num_key_value_heads": 2, "use_bias": False, "name": "grouped"}},
-        {"flatten": {"name": "attended"}},
+        {"masking": {"mask_value": 0.5}},
+        {"flatten": {"ignore_mask": True, "name": "attended"}},
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
         {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state"], "name": "states"}},
         # All branches and the input `row`.
@@ -329,6 +330,30 @@ def small_ones():
         "synchronized batch normalization": run_of(
             {"inputs": {"x": [4]}, "layers": [{"batch_normalization": {"synchronized": True}},
                                               {"dense": {"units": 2, "name": "last"}}]},
+            targets={"last": {"shape": [2]}}),
+        "masks": run_of(
+            {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
+             "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},
+                        {"dense": {"units": 4, "activation": "tanh", "name": "each"}},
+                        {"lstm": {"units": 3, "return_sequences": True, "name": "a"}},
+                        {"gru": {"units": 3, "return_sequences": True, "inputs": "each", "name": "b"}},
+                        {"add": {"inputs": ["a", "b"]}},
+                        {"simple_rnn": {"units": 4, "return_sequences": True, "name": "c"}},
+                        {"global_max_pooling1d": {"ignore_mask": True, "name": "largest"}},
+                        {"lstm": {"units": 3, "go_backwards": True, "inputs": "c", "name": "d"}},
+                        {"concatenate": {"inputs": ["largest", "d"]}},
+                        {"dense": {"units": 3, "name": "last"}}]},
+            targets={"last": {"shape": [3]}}, low_high=(0, 4)),
+        "masked outputs": run_of(
+            {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
+             "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},
+                        {"lstm": {"units": 3, "return_sequences": True}},
+                        {"dense": {"units": 3, "activation": "softmax", "name": "last"}}]},
+            targets={"last": {"shape": [6, 3]}}, loss="categorical_crossentropy", metrics=["accuracy"],
+            low_high=(0, 4)),
+        "masked steps": run_of(
+            {"inputs": {"x": [6, 2]},
+             "layers": [{"masking": {"mask_value": 0.5}}, {"lstm": {"units": 3}}, {"dense": {"units": 2, "name": "last"}}]},
             targets={"last": {"shape": [2]}}),
         "a name that TensorFlow refuses": run() | {"name": "my first run"},
     }

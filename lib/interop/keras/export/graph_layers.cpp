@@ -75,13 +75,21 @@ std::string spelled(std::string name) {
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
+/// Returns whether a layer concatenates masks. Keras names its operation "concatenate", or with a number, and
+/// rejects a layer of the same name.
+bool concatenates_masks(const GraphNode& node) {
+  return node.kind == "concatenate" && !node.output_masks.empty();
+}
+
 /// Returns unique Keras names, indexed by node. Layers with a valid name keep it; only the others are
 /// renamed.
 std::vector<std::string> names_of_layers(const Graph& graph) {
+  const bool reserves_concatenate = std::any_of(graph.nodes.begin(), graph.nodes.end(), concatenates_masks);
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;
   for (const GraphNode& node : graph.nodes) {
     names.push_back(spelled(node.name));
+    if (reserves_concatenate && names.back().starts_with("concatenate")) names.back().insert(0, "masked_");
     if (names.back() == node.name) taken.insert(node.name);
   }
   for (size_t i = 0; i < names.size(); ++i) {
