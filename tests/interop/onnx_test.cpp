@@ -170,6 +170,17 @@ layers:
   CHECK(model.initializers.size() == 2);
 }
 
+TEST_CASE("an embedding and a dense layer with its weights share an initializer") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token}
+  - dense: {shared_with: token}
+)");
+  CHECK(ops(model) == "Gather Transpose MatMul");
+  CHECK(model.initializers.size() == 1);
+}
+
 TEST_CASE("an output that is an input or a duplicate has a separate name") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [4]}

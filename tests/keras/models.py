@@ -327,6 +327,14 @@ def small_ones():
                         {"concatenate": {"inputs": ["three", "one"], "name": "joined"}},
                         {"dense": {"units": 3, "name": "last"}}]},
             targets={"last": {"shape": [3]}}),
+        "tied embedding": run_of(
+            {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
+             "layers": [{"embedding": {"input_dim": 9, "output_dim": 4, "name": "token"}},
+                        {"layer_normalization": {"gamma_initializer": "random_normal"}},
+                        {"dense": {"shared_with": "token", "name": "scores", "activation": "tanh"}},
+                        {"dense": {"units": 4, "name": "narrow"}},
+                        {"dense": {"shared_with": "token", "name": "last"}}]},
+            targets={"last": {"shape": [6, 9]}}, low_high=(0, 9)),
         "synchronized batch normalization": run_of(
             {"inputs": {"x": [4]}, "layers": [{"batch_normalization": {"synchronized": True}},
                                               {"dense": {"units": 2, "name": "last"}}]},

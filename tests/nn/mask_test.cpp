@@ -123,13 +123,8 @@ TEST_CASE("layers merge inputs with the same mask; an input without a mask ends 
           .find("its inputs have different masks, from 'a' and 'b'") != std::string::npos);
 }
 
-<<<<<<< HEAD
 TEST_CASE("an activation after a masked layer has the mask, like its input") {
   const Graph graph = graph_from(model_of(kEmbedding + ", {dense: {units: 4}}, {activation: relu}"));
-=======
-TEST_CASE("an activation after a masked layer has the mask") {
-  const Graph graph = graph_from(model_of(kEmbedding + ", {dense: {units: 4}}, relu"));
->>>>>>> masks
   CHECK(output_is_masked(graph));
 }
 

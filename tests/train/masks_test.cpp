@@ -138,6 +138,16 @@ TEST_CASE("masks are recomputed with the layers that create them") {
               losses_of(plain));
 }
 
+TEST_CASE("a dense layer with an embedding's weights passes the mask") {
+  const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
+  const std::string tied =
+      "model.layers=[{embedding: {input_dim: 9, output_dim: 4, mask_zero: true, name: token}}, "
+      "{dense: {shared_with: token, activation: tanh}}, {dense: {units: 3}}]";
+  const auto expected = masked_losses(lengths, 5, {tied});
+  CHECK(expected.back() < expected.front());
+  check_equal(masked_losses(lengths, 9, {tied}), expected);
+}
+
 TEST_CASE("a step without valid positions changes nothing, not even by weight decay") {
   const TempDir directory;
   Recorder recorder;

@@ -28,6 +28,8 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
+  reader.expect("reverse_dtype", "float32");
+  reader.expect("tie_weights", true);
   return options_of_keras("embedding")(reader);
 }
 
@@ -61,6 +63,7 @@ void add_embedding_formats(std::vector<LayerFormats>& table) {
       .from_keras = embedding_from_keras,
       .onnx = embedding_to_onnx,
       .torch = embedding_to_torch,
+      .keras_classes = {kKerasReversibleEmbedding},
   });
   table.push_back({
       .kind = "masking",

@@ -70,14 +70,9 @@ class WeightsWriter {
     KerasClassNumbers numbers;
     for (const KerasLayer& layer : layers) {
       const GraphNode& node = model.graph->nodes[static_cast<size_t>(layer.node)];
-      if (node.kind == "input") {
-        add_vars("/layers/" + numbers.next("InputLayer"), layer.name);
-        continue;
-      }
-      const KerasLayerConfig keras = keras_config_of(node.layer);
-      const std::string path = "/layers/" + numbers.next(keras.class_name);
+      const std::string path = "/layers/" + numbers.next(keras_class_of(*model.graph, layer.node));
       add_vars(path, layer.name);
-      write_weights(model, layer.node, keras.config, path);
+      if (node.layer) write_weights(model, layer.node, keras_config_of(node.layer).config, path);
     }
     if (training) write_optimizer(*training);
     image_.close();

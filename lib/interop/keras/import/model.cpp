@@ -114,6 +114,9 @@ class Importer {
         problems_.push_back(fmt::format("{}: only some of its calls have use_causal_mask", call.path));
       if (written_.contains(call.layer)) continue;
       written_[call.layer] = {};
+      if (call.is_reverse)
+        problems_.push_back(
+            fmt::format("{}: is called with reverse=true before it is called without", call.path));
       const LayerFormats* row = formats_of_keras_class(call.layer->class_name);
       if (!row || !row->from_keras) {
         problems_.push_back(describe_unknown(call));
@@ -235,7 +238,8 @@ class Importer {
 
   void write_call(size_t number) {
     const Call& call = calls_[number];
-    const auto& [kind, own_options] = written_[call.layer];
+    const auto& [layer_kind, own_options] = written_[call.layer];
+    const std::string kind = call.is_reverse ? "dense" : layer_kind;  // with the weights of the embedding
     const Axes axes = axes_of(call);
     const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
     if (axes == Axes::channels_last)
@@ -291,7 +295,8 @@ class Importer {
     for (size_t i = 0; i < calls_.size(); ++i)
       for (const Value& value : calls_[i].inputs)
         if (is_read_[i] && value.call < 0 && value.input == input) {
-          if (calls_[i].layer->class_name != "Embedding") return false;
+          const std::string& reader = calls_[i].layer->class_name;
+          if (reader != "Embedding" && reader != kKerasReversibleEmbedding) return false;
           found = true;
         }
     return found;
