@@ -176,6 +176,11 @@ void evaluate(const EvaluateOptions& options, World& world) {
   RunConfig& config = run.config;
   config.require_train(run.checkpoint.path());
   if (options.inputs.empty()) config.require_dataset(run.checkpoint.path());
+  if (options.errors && config.heads[0].mask)
+    throw UserError(
+        fmt::format("{}: --errors does not support models whose outputs have a mask of padding: it compares "
+                    "losses of whole samples",
+                    run.checkpoint.path()));
   Findings found;
   if (options.per_class) found.tables = add_class_reports(config, options);
   found.thresholds = add_threshold_reports(run);

@@ -51,11 +51,14 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
     first.push_back(values.size());
     for (const TensorSpec& output : graph.nodes[i].outputs)
       values.push_back({static_cast<int>(i), value_bytes(output, work), {}});
-    for (const ValueRef input : graph.nodes[i].inputs) {
-      const size_t number = first[static_cast<size_t>(input.node)] + static_cast<size_t>(input.output);
+    const auto add_reader = [&](ValueRef value) {
+      const size_t number = first[static_cast<size_t>(value.node)] + static_cast<size_t>(value.output);
       std::vector<int>& readers = values[number].readers;
       if (readers.empty() || readers.back() != static_cast<int>(i)) readers.push_back(static_cast<int>(i));
-    }
+    };
+    for (const ValueRef input : graph.nodes[i].inputs) add_reader(input);
+    for (const ValueRef mask : graph.nodes[i].masks)
+      if (mask != ValueRef()) add_reader(mask);
   }
   return values;
 }

@@ -81,20 +81,23 @@ Recompute recompute_of(const std::vector<std::string>& segment) {
   return recompute;
 }
 
-ConfigNode write_layer(const Graph& graph, const GraphNode& node, const Segments& segments) {
+ConfigNode write_layer(const Graph& graph, int number, const Segments& segments) {
+  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
   std::vector<ConfigNode::Entry> options{
       ConfigNode::entry("name", Codec<std::string>::write(node.name)),
       ConfigNode::entry("inputs", write_names(value_names(graph, node.inputs))),
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
+  if (node.ignores_mask) options.push_back(ConfigNode::entry("ignore_mask", Codec<bool>::write(true)));
   if (node.recompute >= 0)
     options.push_back(
         ConfigNode::entry("recompute", Codec<Recompute>::write(recompute_of(segments.at(node.recompute)))));
   if (node.shared_with >= 0)
     options.push_back(ConfigNode::entry(
         "shared_with", Codec<std::string>::write(graph.nodes[static_cast<size_t>(node.shared_with)].name)));
-  else if (node.layer.resolved.is_mapping())
+  const bool has_options = node.shared_with < 0 || graph.is_tied(number);
+  if (has_options && node.layer.resolved.is_mapping())
     for (const ConfigNode::Entry& option : node.layer.resolved.entries().front().second.entries())
       options.push_back(option);
   return ConfigNode::mapping({ConfigNode::entry(node.kind, ConfigNode::mapping(std::move(options)))});
@@ -123,12 +126,13 @@ ConfigNode write_model(const Graph& graph) {
   std::vector<ConfigNode::Entry> inputs;
   std::vector<ConfigNode> layers;
   const Segments segments = segments_of(graph);
-  for (const GraphNode& node : graph.nodes) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
     if (node.kind == "input")
       inputs.push_back({Codec<std::string>::write(node.name),
                         InputSpec::schema().write({node.outputs[0].shape, node.outputs[0].dtype})});
     else if (!node.is_activation_of_previous)
-      layers.push_back(write_layer(graph, node, segments));
+      layers.push_back(write_layer(graph, static_cast<int>(i), segments));
   }
   ConfigNode model = ConfigNode::mapping({
       ConfigNode::entry("inputs", ConfigNode::mapping(std::move(inputs))),

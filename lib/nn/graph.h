@@ -40,8 +40,10 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  bool is_frozen = false;  // not trainable only because it matches Graph::freeze
-  /// Index of the earlier node of the same layer that owns this node's parameters; -1: the node owns them.
+  bool is_frozen = false;     // not trainable only because it matches Graph::freeze
+  bool ignores_mask = false;  // treats padding as data: has neither masks nor the inputs' mask
+  /// Index of the earlier node that owns this node's parameters, which is of the same layer unless
+  /// Graph::is_tied(); -1: the node owns them.
   int shared_with = -1;
   /// The `device:` option of the layer or of the innermost block around it that has one.
   std::optional<WrittenDevice> device;
@@ -95,6 +97,11 @@ struct Graph {
   int owner(int node) const {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
+  }
+  /// Returns whether the node uses the parameters of a layer of another kind: a `dense` layer with the weights
+  /// of an `embedding` (Layer::tied).
+  bool is_tied(int node) const {
+    return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }
   /// Returns the layer that reads the model input `input` (a node) as indices; of several, the one with the
   /// smallest limit (Layer::indices). Null if there is none.

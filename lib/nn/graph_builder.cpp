@@ -183,6 +183,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   node.trainable = scope.trainable && layer.keys.trainable;
   node.device = layer.keys.device ? layer.keys.device : scope.device;
   node.recompute = segment_of(layer.keys, scope);
+  node.ignores_mask = layer.keys.ignore_mask;
   node.block = scope.block;
   node.mark = layer.kind.mark();
   if (!registry<Layer>().contains(node.kind)) {

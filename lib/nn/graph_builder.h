@@ -90,6 +90,7 @@ class GraphBuilder {
   ValueRef add(GraphNode node);
   bool infer(GraphNode& node);
   void pass_masks(GraphNode& node, const ReportError& report_error) const;
+  void take_masks(GraphNode& node, const ReportError& report_error) const;
   ValueRef common_mask(const std::vector<ValueRef>& masks, const ReportError& report_error) const;
   bool count_one(const Mark& mark);
   void misunderstood(const Mark& mark, std::string message);

@@ -1,5 +1,6 @@
 // The part of GraphBuilder that determines which values have masks, and which masks layers read.
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -15,18 +16,18 @@ bool begins_with(const Shape& shape, const Shape& leading) {
 
 }  // namespace
 
-/// Returns the mask of a layer that merges inputs with these masks. As in Keras, there is none if an input
-/// has none. Reports inputs with different masks.
+/// Returns the mask that all of these are; none if one of them is none, as in Keras, or if there are none.
+/// Reports different masks.
 ValueRef GraphBuilder::common_mask(const std::vector<ValueRef>& masks,
                                    const ReportError& report_error) const {
-  if (std::find(masks.begin(), masks.end(), kUnknown) != masks.end()) return kUnknown;
+  if (masks.empty() || std::find(masks.begin(), masks.end(), kUnknown) != masks.end()) return kUnknown;
   const auto other =
       std::find_if(masks.begin(), masks.end(), [&](ValueRef mask) { return mask != masks[0]; });
   if (other == masks.end()) return masks[0];
   const auto name = [&](ValueRef mask) { return nodes_[static_cast<size_t>(mask.node)].name; };
   report_error(
-      fmt::format("its inputs have different masks, from '{}' and '{}'; layers can only merge inputs "
-                  "that have the same mask",
+      fmt::format("its inputs have different masks, from '{}' and '{}'; it can only read inputs that have "
+                  "the same mask, or ignore masks (`ignore_mask: true`)",
                   name(masks[0]), name(*other)));
   return kUnknown;
 }
@@ -34,37 +35,47 @@ ValueRef GraphBuilder::common_mask(const std::vector<ValueRef>& masks,
 /// Determines the masks that the node's layer reads and those of its outputs. Reports an error if the layer
 /// cannot handle a mask.
 void GraphBuilder::pass_masks(GraphNode& node, const ReportError& report_error) const {
-  std::vector<ValueRef> masks;
-  for (const ValueRef input : node.inputs)
-    masks.push_back(nodes_[static_cast<size_t>(input.node)].mask_of_output(input.output));
-  const auto masked =
-      std::find_if(masks.begin(), masks.end(), [](ValueRef mask) { return mask != kUnknown; });
   node.output_masks.assign(node.outputs.size(), kUnknown);
-  if (masked != masks.end()) {
-    const GraphNode& source = nodes_[static_cast<size_t>(masked->node)];
-    const MaskRule rule = node.layer->mask_rule();
-    if (rule == MaskRule::refused)
-      return report_error(fmt::format(
-          "cannot handle the mask of its input, which '{}' creates: it would treat padding as data",
-          source.name));
-    if (rule == MaskRule::read) node.masks = masks;
-    const ValueRef mask = rule == MaskRule::passed ? common_mask(masks, report_error) : masks[0];
-    for (size_t k = 0; k < node.outputs.size() && mask != kUnknown; ++k) {
-      if (rule == MaskRule::read && !node.layer->masks_output(k)) continue;
-      const Shape& shape =
-          nodes_[static_cast<size_t>(mask.node)].outputs[static_cast<size_t>(mask.output)].shape;
-      if (!begins_with(node.outputs[k].shape, shape))
-        return report_error(
-            fmt::format("cannot handle the mask of its input: the mask of shape {} does not fit "
-                        "an output of shape {}",
-                        shape.str(), node.outputs[k].shape.str()));
-      node.output_masks[k] = mask;
-    }
-  }
+  if (!node.ignores_mask) take_masks(node, report_error);
   if (node.layer->creates_mask())
     node.output_masks[0] = {static_cast<int>(nodes_.size()), static_cast<int>(node.outputs.size()) - 1};
   const auto is_none = [](ValueRef mask) { return mask == kUnknown; };
   if (std::all_of(node.output_masks.begin(), node.output_masks.end(), is_none)) node.output_masks.clear();
+}
+
+/// Handles the masks of the inputs by the layer's rule.
+void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) const {
+  const auto is_masked = [](ValueRef mask) { return mask != kUnknown; };
+  std::vector<ValueRef> masks;
+  for (const ValueRef input : node.inputs)
+    masks.push_back(nodes_[static_cast<size_t>(input.node)].mask_of_output(input.output));
+  std::vector<ValueRef> given;
+  std::copy_if(masks.begin(), masks.end(), std::back_inserter(given), is_masked);
+  if (given.empty()) return;
+  const MaskRule rule = node.layer->mask_rule();
+  if (rule == MaskRule::refused)
+    return report_error(
+        fmt::format("cannot handle the mask of its input, which '{}' creates; with `ignore_mask: true` it "
+                    "treats padding as data",
+                    nodes_[static_cast<size_t>(given[0].node)].name));
+  if (rule == MaskRule::read) {
+    node.masks = masks;
+    if (is_masked(masks[0])) given.erase(given.begin());
+    common_mask(given, report_error);
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      if (node.layer->masks_output(k)) node.output_masks[k] = masks[0];
+    return;
+  }
+  for (const ValueRef mask : given) {
+    const Shape& shape =
+        nodes_[static_cast<size_t>(mask.node)].outputs[static_cast<size_t>(mask.output)].shape;
+    if (!begins_with(node.outputs[0].shape, shape))
+      return report_error(
+          fmt::format("cannot handle the mask of its input: the mask of shape {} does not fit its output of "
+                      "shape {}; with `ignore_mask: true` it treats padding as data",
+                      shape.str(), node.outputs[0].shape.str()));
+  }
+  node.output_masks.assign(node.outputs.size(), common_mask(masks, report_error));
 }
 
 }  // namespace dtrain

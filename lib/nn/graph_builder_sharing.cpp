@@ -7,35 +7,51 @@
 
 namespace dtrain {
 
-/// Makes the node another use of the layer named by `shared_with:`. Reports an error and leaves the node
-/// without a layer if that is not possible.
+namespace {
+/// Returns whether a layer of this kind may have the weights of the node.
+bool can_share(const GraphNode& node, std::string_view kind) {
+  return node.kind == kind || (node.layer && node.layer->tied_kind() == kind);
+}
+}  // namespace
+
+/// Makes the node another use of the layer named by `shared_with:`, or a layer of another kind that has the
+/// weights of that layer (Layer::tied). Reports an error and leaves the node without a layer if that is not
+/// possible.
 void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
   const Name& name = *layer.keys.shared_with;
   const auto found = layers_.find(scope.prefix + name.text);
   if (found == layers_.end()) {
     std::vector<std::string> names;
     for (const auto& [known, number] : layers_)
-      if (known.starts_with(scope.prefix) && nodes_[static_cast<size_t>(number)].kind == node.kind)
+      if (known.starts_with(scope.prefix) && can_share(nodes_[static_cast<size_t>(number)], node.kind))
         names.push_back(known.substr(scope.prefix.size()));
     std::sort(names.begin(), names.end());
     return misunderstood(name.mark, fmt::format("shared_with: '{}' is not an earlier {} layer{}", name.text,
                                                 node.kind, names.empty() ? "" : hint(name.text, names)));
   }
-  const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
-  const auto at = static_cast<size_t>(first >= 0 ? first : found->second);
-  const GraphNode& owner = nodes_[at];
-  if (owner.kind != node.kind)
+  const GraphNode& named = nodes_[static_cast<size_t>(found->second)];
+  const int number = named.shared_with >= 0 ? named.shared_with : found->second;
+  const GraphNode& owner = nodes_[static_cast<size_t>(number)];
+  if (!named.layer && named.kind != node.kind) return;  // its errors are already reported
+  if (!can_share(named, node.kind))
     return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {} layer, but this is a {} layer",
-                                                name.text, owner.kind, node.kind));
-  if (layer.options.is_mapping())
+                                                name.text, named.kind, node.kind));
+  Configured<Layer> itself = named.layer;
+  if (named.kind != node.kind) {
+    const size_t before = diagnostics_.count();
+    itself = named.layer->tied(layer.kind, layer.options, diagnostics_);
+    misunderstood_ |= diagnostics_.count() != before;
+  } else if (layer.options.is_mapping()) {
     for (const auto& [key, value] : layer.options.entries())
       diagnostics_.error(
           key, fmt::format("{} '{}' has the options of '{}' (shared_with) and cannot have others", node.kind,
-                           node.name, owner.name));
-  if (known_[at] && owner.parameters.empty())
+                           node.name, named.name));
+  }
+  if (known_[static_cast<size_t>(number)] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
-  share(owner, static_cast<int>(at), node.mark, node);
+  share(owner, number, node.mark, node);
+  node.layer = std::move(itself);
 }
 
 void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {

@@ -7,11 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/tensor_spec.h"
 #include "base/view.h"
 #include "collective/collective.h"
+#include "config/diagnostics.h"
 #include "config/registry.h"
 #include "nn/constraint.h"
 #include "nn/initializer.h"
@@ -202,6 +204,15 @@ class Layer {
   virtual bool creates_mask() const { return false; }
   /// Returns the number of valid indices (0 to n - 1) if the layer's input holds indices; else nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
+  /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):
+  /// "dense" for an embedding, whose transpose is then a kernel. Empty if there is none.
+  virtual std::string_view tied_kind() const { return {}; }
+  /// Returns a layer of tied_kind() with the parameters of this one and its own options; `kind` is its written
+  /// name. Empty after reporting an error in the options.
+  virtual Configured<Layer> tied(const ConfigNode& /*kind*/, const ConfigNode& /*options*/,
+                                 Diagnostics&) const {
+    return {};
+  }
 };
 
 /// Returns the registry of all layers (layers/registry.cpp).

@@ -154,7 +154,12 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
           .optional("shared_with", &LayerKeys::shared_with,
-                    "an earlier layer of the same type, whose weights and options this layer shares");
+                    "an earlier layer of the same type, whose weights and options this layer shares. A "
+                    "`dense` layer may also share those of an `embedding`: it computes activation(x "
+                    "embeddings^T), and has only the option `activation`")
+          .optional("ignore_mask", &LayerKeys::ignore_mask,
+                    "whether the layer treats padding as data; the mask of its inputs ends here. Without it, "
+                    "a layer that cannot take a mask into account is an error");
   return kSchema;
 }
 

@@ -91,7 +91,8 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  int64_t repeat = 1;  // only for blocks
+  bool ignore_mask = false;  // only for layers
+  int64_t repeat = 1;        // only for blocks
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };

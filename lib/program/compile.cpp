@@ -11,6 +11,7 @@ PreparedLayers compile(CompileState& step, std::span<Ops* const> ops) {
   lower_forward(step);
   lower_losses(step);
   lower_backward(step);
+  remove_unread(step);
   choose_layouts(step);
   recompute(step);
   transfer_values(step);

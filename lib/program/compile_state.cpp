@@ -36,7 +36,8 @@ size_t CompileState::bytes_on(ValueRef ref, int slot) const {
 
 std::string CompileState::name_of(ValueRef ref) const {
   const GraphNode& its = node(ref.node);
-  return its.outputs.size() == 1 ? its.name : fmt::format("{}:{}", its.name, ref.output);
+  if (static_cast<size_t>(ref.output) >= its.readable_outputs()) return "mask of " + its.name;
+  return its.readable_outputs() == 1 ? its.name : fmt::format("{}:{}", its.name, ref.output);
 }
 
 ValueId CompileState::add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout its_layout) {

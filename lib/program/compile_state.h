@@ -64,7 +64,7 @@ struct CompileState {
   Shape batch_shape(ValueRef ref) const { return graph.spec(ref).shape.prepended(batch()); }
   /// Returns the bytes of an output, or of its gradient, on a slot.
   size_t bytes_on(ValueRef ref, int slot) const;
-  /// Returns the name of an output: "dense_1"; "lstm:1" for a later output.
+  /// Returns the name of an output: "dense_1"; "lstm:1" for a later output; "mask of embedding" for a mask.
   std::string name_of(ValueRef ref) const;
   /// Adds a value for an output or its gradient, with a name that tells which.
   ValueId add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout layout);

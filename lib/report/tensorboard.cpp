@@ -41,9 +41,10 @@ std::vector<EventGraphNode> nodes_of(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     EventGraphNode made{node.name, node.kind, {}, {}, 0};
     for (const ValueRef input : node.inputs) made.inputs.push_back(graph.spec(input).name);
-    for (const TensorSpec& output : node.outputs) {
+    for (size_t k = 0; k < node.readable_outputs(); ++k) {
+      const Shape& output = node.outputs[k].shape;
       std::vector<int64_t> shape{-1};  // the batch axis
-      for (size_t i = 0; i < output.shape.rank(); ++i) shape.push_back(output.shape[i]);
+      for (size_t i = 0; i < output.rank(); ++i) shape.push_back(output[i]);
       made.shapes.push_back(std::move(shape));
     }
     if (node.shared_with < 0)

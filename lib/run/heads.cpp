@@ -296,6 +296,11 @@ void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
     const ValueRef value = graph.mask_of(head.output);
     if (value == ValueRef()) continue;
     head.mask = HeadMask{value, graph.spec(value).shape};
+    if (head.loss && head.loss->is_of_samples() && head.mask->shape.rank() > 0)
+      diagnostics.error(mark,
+                        fmt::format("the output '{}' has a mask (of padding in its inputs), but this loss "
+                                    "is computed over whole samples and cannot leave positions out",
+                                    graph.layer_name(head.output.node)));
   }
   const auto& first = config.heads[0].mask;
   const auto differs = [&](const Head& head) {

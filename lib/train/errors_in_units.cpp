@@ -53,7 +53,7 @@ void ErrorsInUnits::add(const std::string& name, size_t head, std::shared_ptr<co
   std::optional<double> factor;
   if (const auto unit = scales_[head].unit(); unit && is_configured)
     factor = std::pow(*unit, metric->unit_power());
-  if (!factor && !metric->check(output, one.target, [](const std::string&) {})) return;
+  if (!factor && (one.mask || !metric->check(output, one.target, [](const std::string&) {}))) return;
   const auto sums = static_cast<size_t>(metric->sums(output, one.target));
   errors_.push_back({name, head, std::move(metric), weighted, factor, std::vector<double>(sums), 0});
 }

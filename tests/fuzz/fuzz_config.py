@@ -101,15 +101,16 @@ name: two
 model:
   inputs: {left: [4], word: {shape: [3], dtype: int32}}
   layers:
-    - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4}
+    - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4, mask_zero: true}
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
-    - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true}
+    - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
+    - masking: {mask_value: 0.5}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - position_embedding: {sequence_length: 4}
     - sinusoidal_position_encoding: {max_wavelength: 100}
     - multi_head_attention: {num_heads: 2, key_dim: 2, num_key_value_heads: 1, causal: true, dropout: 0.1, rotary: {base: 100}}
-    - flatten: {name: flat}
+    - flatten: {name: flat, ignore_mask: true}
     - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
     - multiply: {name: product, inputs: [flat, numbers]}
     - concatenate: {inputs: [product, numbers], axis: -1}
@@ -508,7 +509,9 @@ IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
                 "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
 SEQUENCE_LAYERS = ["conv1d", "conv1d_transpose", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d",
-                   "spatial_dropout1d", "multi_head_attention", "position_embedding", "sinusoidal_position_encoding"]
+                   "spatial_dropout1d", "multi_head_attention", "position_embedding", "sinusoidal_position_encoding", "masking"]
+REFUSING_MASKS = ["conv1d", "conv1d_transpose", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d",
+                  "global_max_pooling1d", "flatten"]
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
@@ -562,7 +565,7 @@ def generate(draw, schema):
 
     def layer(name):
         options = maker.options(maker.kind("layer", name))
-        for key in ("name", "inputs", "trainable", "device", "recompute", "shared_with", "filters", "units"):
+        for key in ("name", "inputs", "trainable", "device", "recompute", "shared_with", "ignore_mask", "filters", "units"):
             options.pop(key, None)
         if "padding" in options and not name.startswith("zero_padding") or \
                 name.endswith(("conv2d", "conv3d", "pooling2d", "pooling3d")) and not name.startswith("global") and draw.random() < 0.7:
@@ -596,6 +599,11 @@ def generate(draw, schema):
     layers = [layer(draw.choice(kinds)) for _ in range(draw.randrange(4))] if kinds else []
     layers += [layer(draw.choice(POOLING_TO_ROWS[len(shape)]))] if kinds and draw.random() < 0.2 else []
     layers += [{"flatten": {}}] if layers or is_image or draw.random() < 0.5 or not shape else []
+    if any("masking" in one for one in layers):
+        for one in layers:
+            for kind, options in one.items():
+                if kind in REFUSING_MASKS or options.get("go_backwards"):
+                    options["ignore_mask"] = True
     layers += [layer(draw.choice(ROW_LAYERS)) for _ in range(draw.randrange(3))]
     if draw.random() < 0.2:
         layers += [{"layer_normalization": {"name": "rows"}}, layer(draw.choice(["activation", "dropout"])),

@@ -39,6 +39,10 @@ class Found(Exception):
     pass
 
 
+# Layers that have no mask, in models of words with padding: several masks may meet there, or the layer cannot take masks.
+IGNORING_MASKS = ["add", "multiply", "concatenate", "flatten"]
+
+
 class Model:
     """Layers over vectors or images, each of which reads any earlier ones."""
 
@@ -47,15 +51,22 @@ class Model:
         self.layers = []  # (kind, options)
         self.values = []  # (name, shape, whether a layer produced it)
         self.dense = []   # (name, inputs, units) of layers whose weights others may share
-        self.words = draw.random() < 0.15
+        self.words = draw.random() < 0.2
+        self.masked = self.words and draw.random() < 0.6
         self.pictures = not self.words and draw.random() < 0.3
         self.inputs = {}
         for name in ("x", "y")[:draw.choice([1, 1, 2])]:
             shape = [4, 4, draw.randint(1, 3)] if self.pictures else [3] if self.words else [draw.randint(1, 7)]
             self.inputs[name] = {"shape": shape, "dtype": "int32"} if self.words else shape
             if self.words:
-                self.add("embedding", [(name, shape)], [3, 4], input_dim=10, output_dim=4)
-                self.add("flatten", [self.values[-1]], [12])
+                self.add("embedding", [(name, shape)], [3, 4], input_dim=10, output_dim=4, mask_zero=self.masked)
+                if self.masked:
+                    kind = draw.choice(["lstm", "gru", "simple_rnn", "multi_head_attention"])
+                    units = {"num_heads": 2} if kind == "multi_head_attention" else {"units": 4, "return_sequences": True}
+                    self.add(kind, [self.values[-1]], [3, 4], **units)
+                    self.add("lstm", [self.values[-1]], [4], units=4)
+                else:
+                    self.add("flatten", [self.values[-1]], [12])
             else:
                 self.values.append((name, shape))
         for _ in range(draw.randint(2, 9)):
@@ -64,6 +75,8 @@ class Model:
 
     def add(self, kind, reads, shape, **options):
         name = options.pop("name", f"l{len(self.layers)}")
+        if self.masked and kind in IGNORING_MASKS:
+            options["ignore_mask"] = True
         inputs = [value[0] for value in reads]
         self.layers.append({kind: {"name": name, **options, "inputs": inputs if len(inputs) > 1 else inputs[0]}})
         self.values.append((name, shape))
@@ -128,6 +141,9 @@ class Model:
         for value in ends:
             if len(value[1]) == 3:
                 self.add("global_average_pooling2d", [value], value[1][-1:])
+                value = self.values[-1]
+            elif len(value[1]) == 2 and self.masked and self.draw.random() < 0.5:
+                self.add("global_average_pooling1d", [value], value[1][-1:])
                 value = self.values[-1]
             elif len(value[1]) == 2:
                 self.add("flatten", [value], [value[1][0] * value[1][1]])

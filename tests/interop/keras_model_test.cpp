@@ -190,6 +190,32 @@ layers:
   CHECK(layers[6].at("inbound_nodes").dump() == R"([[["base", 2, 0, {}]]])");
 }
 
+TEST_CASE("an embedding whose weights a dense layer has is called in reverse") {
+  const Graph graph = graph_from(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token}
+  - layer_normalization: {name: rows}
+  - dense: {name: scores, shared_with: token, activation: relu}
+)");
+  CHECK(order(graph) == "x token rows scores.activation");
+  const Json config = model_config(graph);
+  const auto& layers = config.at("layers").items();
+  CHECK(layers[1].at("class_name").as_string() == "ReversibleEmbedding");
+  const auto& calls = layers[1].at("inbound_nodes").items();
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0].at("kwargs").entries().empty());
+  CHECK(calls[1].at("kwargs").at("reverse").as_bool());
+  const auto read_by = [](const Json& call) {
+    return call.at("args").items()[0].at("config").at("keras_history").dump();
+  };
+  CHECK(read_by(calls[1]) == R"(["rows", 0, 0])");
+  CHECK(layers[3].at("class_name").as_string() == "Activation");
+  CHECK(layers[3].at("config").at("activation").as_string() == "relu");
+  CHECK(read_by(layers[3].at("inbound_nodes").items()[0]) == R"(["token", 1, 0])");
+  CHECK(config.at("output_layers").dump() == R"(["scores.activation", 0, 0])");
+}
+
 TEST_CASE("image layers have data_format channels_last") {
   for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
                             "depthwise_conv2d: {kernel_size: 3}",
@@ -372,7 +398,7 @@ TEST_CASE("layers have Keras's form") {
   CHECK(
       config("embedding: {input_dim: 3, output_dim: 2, embeddings_regularizer: {l1_l2: {l1: 0.5}}, "
              "embeddings_constraint: {max_norm: {axis: 1}}}") ==
-      R"(Embedding {"input_dim": 3, "output_dim": 2, )"
+      R"(Embedding {"input_dim": 3, "output_dim": 2, "mask_zero": false, )"
       R"("embeddings_initializer": {"class_name": "RandomUniform", "config": {"minval": -0.05, "maxval": 0.05}}, )"
       R"("embeddings_regularizer": {"class_name": "L1L2", "config": {"l1": 0.5, "l2": 0}}, )"
       R"("embeddings_constraint": {"class_name": "MaxNorm", "config": {"max_value": 2, "axis": 1}}})");
@@ -424,6 +450,7 @@ TEST_CASE("layers have Keras's form") {
         R"(GroupNormalization {"groups": 4, "epsilon": 0.001, "center": false, "scale": true, )"
         R"("beta_initializer": {"class_name": "Zeros", "config": {}}, )"
         R"("gamma_initializer": {"class_name": "Ones", "config": {}}})");
+  CHECK(config("masking: {mask_value: -1}") == R"(Masking {"mask_value": -1})");
   CHECK(config("gaussian_noise: 0.5") == R"(GaussianNoise {"stddev": 0.5})");
   CHECK(config("gaussian_dropout: 0.5") == R"(GaussianDropout {"rate": 0.5})");
   CHECK(config("spatial_dropout1d: 0.5") == R"(SpatialDropout1D {"rate": 0.5})");

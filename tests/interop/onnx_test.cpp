@@ -86,9 +86,9 @@ layers:
 }
 
 TEST_CASE("recurrent layers that cannot be exported say why") {
-  const auto refused = [](const std::string& layer) {
+  const auto refused = [](const std::string& layers) {
     try {
-      onnx_of("{inputs: {x: [5, 3]}, layers: [{" + layer + "}]}");
+      onnx_of("{inputs: {x: [5, 3]}, layers: [" + layers + "]}");
     } catch (const UserError& error) {
       return std::string(error.what());
     }
@@ -98,6 +98,8 @@ TEST_CASE("recurrent layers that cannot be exported say why") {
         "lstm 'lstm' cannot be exported to ONNX yet: it has return_state");
   CHECK(refused("gru: {units: 2, recurrent_activation: hard_sigmoid}") ==
         "gru 'gru' cannot be exported to ONNX yet: it has other activations than Keras's defaults");
+  CHECK(refused("masking: {}, lstm: {units: 2}") ==
+        "lstm 'lstm' cannot be exported to ONNX: it reads a mask");
 }
 
 TEST_CASE("images are transposed only at inputs and before flattening") {
@@ -168,6 +170,17 @@ layers:
   CHECK(model.initializers.size() == 2);
 }
 
+TEST_CASE("an embedding and a dense layer with its weights share an initializer") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token}
+  - dense: {shared_with: token}
+)");
+  CHECK(ops(model) == "Gather Transpose MatMul");
+  CHECK(model.initializers.size() == 1);
+}
+
 TEST_CASE("an output that is an input or a duplicate has a separate name") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [4]}
@@ -214,6 +227,8 @@ TEST_CASE("the reference loops compute the operators as specified") {
   CHECK(answer("prelu: {alpha_initializer: {constant: 0.5}}", "[2, 2]", {-1, 2, -3, 0}) ==
         std::vector<float>{-0.5, 2, -1.5, 0});
   CHECK(answer("unit_normalization", "[2, 2]", {3, 4, 0, -2}) == std::vector<float>{0.6f, 0.8f, 0, -1});
+  CHECK(answer("masking: {mask_value: 2}", "[3, 2]", {2, 2, 2, 1, 0, 3}) ==
+        std::vector<float>{0, 0, 2, 1, 0, 3});
   CHECK(answer("rescaling: {scale: [2, 3], offset: [1, 0]}", "[2, 2]", {1, 2, 3, 4}) ==
         std::vector<float>{3, 6, 7, 12});
   const std::vector<float> root_mean_square = answer("rms_normalization", "[2]", {1, 7});

@@ -197,6 +197,20 @@ layers:
   CHECK(builder.lines() == std::vector<std::string>{"v0 = self.one(a)", "v1 = self.one(b)", "v2 = v0 + v1"});
 }
 
+TEST_CASE("a dense layer with an embedding's weights reads them from its module") {
+  const TestExport exported(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token}
+  - dense: {shared_with: token}
+)");
+  const TorchBuilder builder(exported.graph);
+  CHECK(builder.constructors() == std::vector<std::string>{"self.token = nn.Embedding(9, 3)"});
+  CHECK(builder.weights().size() == 1);
+  CHECK(builder.lines() ==
+        std::vector<std::string>{"v0 = self.token(x)", "v1 = F.linear(v0, self.token.weight)"});
+}
+
 TEST_CASE("the script converts units and probabilities") {
   TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 2, name: last}]\n");
   exported.model.inputs[0] = {{"x", {1, 2}, DType::float32}, {5}, {2}};

@@ -121,6 +121,16 @@ def indices(keras):
     return keras.Sequential([keras.Input((7,)), layers.Embedding(20, 4), layers.Flatten(), layers.Dense(3)])
 
 
+def tied(keras):
+    """An embedding that is also the output projection; a plain one in a Keras without ReversibleEmbedding."""
+    layers = keras.layers
+    words = keras.Input((7,), dtype="int32")
+    if not hasattr(layers, "ReversibleEmbedding"):
+        return keras.Model(words, layers.Embedding(20, 4)(words))
+    token = layers.ReversibleEmbedding(20, 4, name="token")
+    return keras.Model(words, token(layers.Dense(4, activation="tanh")(token(words)), reverse=True))
+
+
 def sequences(keras):
     layers = keras.layers
     row = keras.Input((16, 3))
@@ -163,7 +173,22 @@ def volumes(keras):
     return keras.Model(volume, layers.Dense(2)(x))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, sequences, channels_first, volumes]
+def masks(keras):
+    """Masks that layers read, that they lose, and that nothing reads."""
+    layers = keras.layers
+    words = keras.Input((7,), dtype="int32")
+    embedded = layers.Embedding(20, 4, mask_zero=True)(words)
+    x = layers.Dropout(0.5)(layers.Dense(4, activation="tanh")(embedded))
+    sequence = layers.LSTM(3, return_sequences=True)(x)
+    state = layers.GRU(3)(layers.Add()([sequence, layers.SimpleRNN(3, return_sequences=True)(x)]))
+    lost = layers.LSTM(3)(layers.Conv1D(3, 2)(sequence))
+    unread = layers.Flatten()(layers.Embedding(20, 2, mask_zero=True)(words))
+    masked = layers.LSTM(3)(layers.Masking(0.0)(layers.ReLU()(layers.Embedding(20, 1)(words))))
+    ends = [state, lost, unread, masked, layers.GlobalMaxPooling1D()(sequence)]
+    return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
+
+
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, channels_first, volumes, masks]
 
 
 def towers(keras, model, count):
@@ -201,7 +226,7 @@ class Case:
     def samples(self, model):
         import numpy
         draw = numpy.random.default_rng(1)
-        has_indices = any(type(layer).__name__ == "Embedding" for layer in model.layers)
+        has_indices = any(type(layer).__name__.endswith("Embedding") for layer in model.layers)
         if has_indices:
             return [draw.integers(0, 20, (9, *model.inputs[0].shape[1:])).astype("int32")]
         return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]

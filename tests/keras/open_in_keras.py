@@ -133,7 +133,7 @@ class Opened:
             training = file.attrs.get("training_config")
             self.training = json.loads(self.text(training)) if training is not None else None
         layers = {layer["name"]: layer for layer in config["layers"]}
-        rows = [l["config"]["input_dim"] for l in config["layers"] if l["class_name"] == "Embedding"]
+        rows = [l["config"]["input_dim"] for l in config["layers"] if l["class_name"].endswith("Embedding")]
         self.inputs = {}
         for name, _, _ in self.ends(config["input_layers"]):
             spec = layers[name]["config"]
@@ -225,6 +225,8 @@ def open_in(keras, opened, expected, eager):
         raise Passed("its hard_sigmoid has another slope")
     if not has_ops and '"__keras_tensor__"' in opened.config:
         raise Passed("it has calls that only Keras 3's form of a model can express")
+    if not hasattr(keras.layers, "ReversibleEmbedding") and '"ReversibleEmbedding"' in opened.config:
+        raise Passed("this Keras has no ReversibleEmbedding")
     if not hasattr(keras.activations, "hard_silu") and '"hard_silu"' in opened.config:
         raise Passed("this Keras has no hard_silu")
     with keras.utils.custom_object_scope({"gelu_tanh": gelu_tanh, "hard_sigmoid_0.2": hard_sigmoid}):

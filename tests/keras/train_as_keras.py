@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Trains one model with every optimizer and schedule, and models with recurrent layers, in dtrain and in Keras, from the same
-weights with the same batches: the predictions after 40 (recurrent: 104) steps must be equal to 1e-5 of the largest.
+"""Trains one model with every optimizer and schedule, models with recurrent layers, and models of padded tokens, in dtrain and in
+Keras, from the same weights with the same batches: the predictions after 40 (recurrent: 104) steps must be equal to 1e-5 of the
+largest. If each token has a class, the accuracies must be equal, too.
 
     train_as_keras.py DTRAIN
 
 Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -17,7 +19,7 @@ SAMPLES, BATCH, EPOCHS = 61, 8, 5  # the last batch of an epoch has 5 samples
 
 CONFIG = """\
 seed: 1
-model: {{inputs: {{x: {shape}}}, layers: [{layers}dense: {{units: 3}}]}}
+model: {{inputs: {{x: {{shape: {shape}, dtype: {dtype}}}}}, layers: [{layers}dense: {{units: 3}}]}}
 dataset: {{train: {{npy: {{input: x.npy, target: y.npy}}}}, shuffle: false}}
 strategy: {{mirrored: {{devices: [cpu:0, cpu:1], replicas: {replicas}}}}}
 train:
@@ -39,6 +41,27 @@ RECURRENT = {  # layers before the last
                          "recurrent_activation: hard_sigmoid}, ",
     "simple_rnn": "simple_rnn: {units: 7, return_sequences: true}, simple_rnn: {units: 5, activation: relu}, ",
     "shared lstm": "lstm: {units: 5, name: a}, lstm: {shared_with: a, inputs: x, name: b}, multiply: {inputs: [a, b]}, ",
+}
+
+
+EMBEDDING = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}, "
+MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at the end, at the beginning or in between
+    "masked lstm": EMBEDDING + "lstm: {units: 5}, ",
+    "masked lstm, classes of tokens": EMBEDDING + "dropout: 0, lstm: {units: 5, return_sequences: true}, ",
+    "masked gru": EMBEDDING + "gru: {units: 5, return_sequences: true}, gru: {units: 4, reset_after: false}, ",
+    "masked gru, backwards": EMBEDDING + "gru: {units: 5, go_backwards: true, reset_after: false}, ",
+    "masked simple_rnn": EMBEDDING + "dense: {units: 5}, simple_rnn: {units: 5, return_sequences: true}, "
+                         "simple_rnn: {units: 4, go_backwards: true}, ",
+    "masked average": EMBEDDING + "dense: {units: 6, activation: tanh}, global_average_pooling1d: {}, ",
+    "masked attention": EMBEDDING + "multi_head_attention: {num_heads: 2, key_dim: 3, causal: true}, global_average_pooling1d: {}, ",
+    "masked keys": EMBEDDING + "embedding: {input_dim: 9, output_dim: 4, inputs: x, name: query}, "
+                   "multi_head_attention: {num_heads: 2, key_dim: 3, inputs: [query, embedding]}, global_average_pooling1d: {}, ",
+    "merged masks": EMBEDDING + "lstm: {units: 4, return_sequences: true, name: a}, "
+                    "gru: {units: 4, return_sequences: true, inputs: embedding, name: b}, add: {inputs: [a, b]}, "
+                    "concatenate: {inputs: [add, a]}, lstm: {units: 3}, ",
+    "ignored mask": EMBEDDING + "lstm: {units: 4, return_sequences: true}, global_max_pooling1d: {ignore_mask: true}, ",
+    "masking": "masking: {mask_value: 0}, lstm: {units: 5}, ",
+    "masking, classes of steps": "masking: {}, simple_rnn: {units: 5, return_sequences: true}, ",
 }
 
 
@@ -103,19 +126,43 @@ def fit(program, folder, **options):
     return next((folder / "run").rglob("*.h5"))
 
 
-def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), epochs=EPOCHS):
+def padding(random, steps, may_be_empty):
+    """Returns which of the steps of each sample are padding."""
+    import numpy
+    masks = numpy.zeros((SAMPLES, steps), bool)
+    for row in range(SAMPLES):
+        count = random.integers(0, steps)
+        masks[row, :count] = True
+        if row % 3 == 1:
+            masks[row] = masks[row, ::-1]
+        if row % 3 == 2:
+            random.shuffle(masks[row])
+    if may_be_empty:
+        masks[::7] = True
+    return masks
+
+
+def samples(random, shape, tokens, masked, of_steps, may_be_empty):
+    """Returns inputs, and a class for each sample or for each of its steps."""
+    x = random.integers(1, 9, (SAMPLES, *shape)).astype("int32") if tokens else random.normal(size=(SAMPLES, *shape)).astype("float32")
+    if masked:
+        x[padding(random, shape[0], may_be_empty)] = 0
+    return x, random.integers(0, 3, (SAMPLES, shape[0]) if of_steps else SAMPLES).astype("int32")
+
+
+def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), epochs=EPOCHS, tokens=False, masked=False,
+          of_steps=False):
     """Returns the largest differences of predictions, with one replica and with three, relative to the largest prediction."""
     import numpy
-    random = numpy.random.default_rng(7)
-    x = random.normal(size=(SAMPLES, *shape)).astype("float32")
-    y = random.integers(0, 3, SAMPLES).astype("int32")
+    # Keras's mean over no steps is NaN.
+    x, y = samples(numpy.random.default_rng(7), shape, tokens, masked, of_steps, "pooling" not in layers)
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
-    options = {"train": train, "layers": layers, "shape": list(shape)}
+    options = {"train": train, "layers": layers, "shape": list(shape), "dtype": str(x.dtype)}
     model = keras.models.load_model(fit(program, folder, **options, epochs=0, replicas=1), compile=False)
     before = model.predict(x, verbose=0)
-    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(x, y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0)
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"] if of_steps else None)
+    history = model.fit(x, y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0).history
     expected = model.predict(x, verbose=0)
     if not abs(expected - before).max() > 0.01:
         raise open_in_keras.Mistake("nothing moved")
@@ -123,6 +170,10 @@ def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), ep
     for replicas in (1, 3):
         fit(program, folder, **options, epochs=epochs, replicas=replicas)
         run(program, folder, "predict", "run", "--input", "x.npy", "--output", "found.npy")
+        if of_steps:
+            found = [json.loads(line)["accuracy"] for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+            if not numpy.allclose(found, history["accuracy"], atol=1e-5):
+                raise open_in_keras.Mistake(f"accuracies {found} instead of {history['accuracy']}")
         differences.append(float(abs(numpy.load(folder / "found.npy") - expected).max() / abs(expected).max()))
     return max(differences)
 
@@ -135,6 +186,12 @@ def main():
         for name, layers in RECURRENT.items():
             checks[name] = {"train": "optimizer: {sgd: {learning_rate: 0.1}}", "optimizer": keras.optimizers.SGD(0.1),
                             "layers": layers, "shape": (9, 4), "epochs": 13}
+        for name, layers in MASKED.items():
+            of_steps = "classes of" in name
+            checks[name] = {"train": f"{'metrics: [accuracy]' if of_steps else ''}\n  optimizer: {{sgd: {{learning_rate: 0.1}}}}",
+                            "optimizer": keras.optimizers.SGD(0.1), "layers": layers, "epochs": 13, "masked": True,
+                            "tokens": "embedding" in layers, "shape": (9,) if "embedding" in layers else (9, 4),
+                            "of_steps": of_steps}
         for name, layers in RULES.items():
             for clip, more in (("", {}), (", clip_norm", {"global_clipnorm": 0.3})):
                 checks[name + clip] = {"train": f"{'clip_norm: 0.3' if clip else ''}\n  optimizer: {{sgd: {{learning_rate: 0.1}}}}",

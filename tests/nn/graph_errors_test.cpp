@@ -211,6 +211,40 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
         "m.yaml:3:38: error: shared_with: 'outside' is not an earlier dense layer");
 }
 
+TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
+  const auto errors = [](const std::string& layers) {
+    return model_errors(
+        "inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
+        "  - embedding: {input_dim: 9, output_dim: 3, name: token}\n" +
+        layers);
+  };
+  CHECK(errors("  - dense: {units: 5}\n  - dense: {shared_with: token, name: b}\n") ==
+        "m.yaml:5:5: error: dense 'b': its embedding has vectors of length 3: expected an input whose last "
+        "axis has this length, found 'dense' of 4x5");
+  CHECK(errors("  - dense: {shared_with: token, use_bias: true}\n") ==
+        "m.yaml:4:43: error: use_bias: a dense layer with the weights of an embedding has no bias; expected "
+        "false");
+  CHECK(errors("  - dense: {shared_with: token, units: 9}\n")
+            .starts_with(
+                "m.yaml:4:33: error: unknown key 'units' in dense with the weights of an embedding; expected "
+                "one of"));
+  CHECK(errors("  - dense: {shared_with: tokn}\n") ==
+        "m.yaml:4:26: error: shared_with: 'tokn' is not an earlier dense layer; did you mean 'token'?");
+  CHECK(errors("  - layer_normalization: {name: n}\n  - dense: {shared_with: n}\n") ==
+        "m.yaml:5:26: error: shared_with: 'n' is a layer_normalization layer, but this is a dense layer");
+  CHECK(errors("  - dense: {shared_with: token, name: b, trainable: false}\n") ==
+        "m.yaml:4:5: error: dense 'b' shares the weights of 'token', which is trained: set `trainable: "
+        "false` there");
+  CHECK(errors("  - dense: {shared_with: token, name: b}\n  - dense: {shared_with: b, activation: relu}\n") ==
+        "m.yaml:5:29: error: dense 'dense' has the options of 'b' (shared_with) and cannot have others\n"
+        "m.yaml:5:5: error: dense 'dense': its embedding has vectors of length 3: expected an input whose "
+        "last axis has this length, found 'b' of 4x9");
+  // The errors of the embedding explain all others.
+  CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
+                     "  - embedding: {input_dim: 9, name: token}\n  - dense: {shared_with: token}\n")
+            .find('\n') == std::string::npos);
+}
+
 TEST_CASE("sharing weights with an unsuitable block is an error") {
   const auto errors = [](const std::string& layers) {
     return model_errors(

@@ -198,6 +198,54 @@ layers:
   check_round_trip(graph);
 }
 
+TEST_CASE("a dense layer may have the weights of an embedding, with options of its own") {
+  const Graph graph = graph_from(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token}
+  - dense: {name: scores, shared_with: token, activation: relu}
+  - dense: {units: 3, name: narrow}
+  - dense: {name: again, shared_with: scores}
+  - dense: {name: plain, shared_with: token, inputs: narrow, use_bias: false}
+  - concatenate: {inputs: [again, plain]}
+)");
+  const auto token = static_cast<int>(node_named(graph, "token"));
+  for (const char* name : {"scores", "again", "plain"}) {
+    CAPTURE(name);
+    const auto number = static_cast<int>(node_named(graph, name));
+    CHECK(graph.is_tied(number));
+    CHECK(graph.owner(number) == token);
+    CHECK(node_of(graph, name).outputs[0].shape == Shape{4, 9});
+    CHECK(node_of(graph, name).parameters.size() == 1);
+  }
+  CHECK_FALSE(graph.is_tied(token));
+  for (const char* name : {"scores/activation", "again/activation"})
+    CHECK(node_of(graph, name).layer->elementwise()->kind == Activation::relu);
+  CHECK(names_of_nodes(graph).size() == 9);  // `plain` has no activation
+  CHECK(graph.count_parameters(true) == 9 * 3 + (9 * 3 + 3));
+  check_round_trip(graph);
+}
+
+TEST_CASE("an embedding and a dense layer with its weights may be in a block that is shared") {
+  const Graph graph = graph_from(R"(
+inputs: {x: {shape: [4], dtype: int32}, y: {shape: [4], dtype: int32}}
+blocks:
+  words:
+    layers:
+      - embedding: {input_dim: 9, output_dim: 3, name: token}
+      - dense: {name: scores, shared_with: token}
+layers:
+  - words: {name: left, inputs: x}
+  - words: {name: right, inputs: y, shared_with: left}
+  - concatenate: {inputs: [left, right]}
+)");
+  for (const char* name : {"left/scores", "right/token", "right/scores"})
+    CHECK(graph.owner(static_cast<int>(node_named(graph, name))) ==
+          static_cast<int>(node_named(graph, "left/token")));
+  CHECK(graph.count_parameters(true) == 27);
+  check_round_trip(graph);
+}
+
 TEST_CASE("a block shares weights layer by layer, including nested blocks") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4], y: [4]}

@@ -378,6 +378,21 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding have 
   CHECK(table.forward() == Values{30, 31, 10, 11, 20, 21, 30, 31});
 }
 
+TEST_CASE("masking and embedding create masks; masking sets masked steps to 0 and stops their gradients") {
+  LayerRun masking({.yaml = "masking: {mask_value: 2}", .inputs = {{"x", {3, 2}}}, .batch = 1});
+  masking.inputs = {{2, 2, 2, 1, 0, 0}};
+  CHECK(masking.forward() == Values{0, 0, 2, 1, 0, 0});
+  CHECK(masking.further[0] == Values{0, 1, 1});
+  CHECK(masking.backward({1, 2, 3, 4, 5, 6}).inputs[0] == Values{0, 0, 3, 4, 5, 6});
+
+  LayerRun embedding(
+      {"embedding: {input_dim: 3, output_dim: 1, mask_zero: true}", {{"x", {2}, DType::int32}}});
+  embedding.inputs = {{2, 0, 1, 0}};
+  embedding.parameters = {{10, 20, 30}};
+  CHECK(embedding.forward() == Values{30, 10, 20, 10});
+  CHECK(embedding.further[0] == Values{1, 0, 1, 0});
+}
+
 TEST_CASE("the first of equal inputs gets the gradient of maximum and minimum") {
   for (const char* kind : {"maximum", "minimum"}) {
     LayerRun run({.yaml = kind, .inputs = {{"x", {2}}, {"y", {2}}, {"z", {2}}}, .batch = 1});

@@ -18,6 +18,9 @@ const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
 const TensorSpec kVolume{"x", {5, 4, 3, 2}};
 const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 const TensorSpec kSequence{"x", {5, 3}};
+const std::vector<uint8_t> kMask = {0, 1, 0, 1, 0, 1, 1, 1, 0, 0};
+const std::vector<uint8_t> kNoStep = {1, 1, 1, 0, 0,
+                                      0, 0, 0, 0, 0};  // all steps of the second sample are masked
 
 double projection(const Values& output, const Values& weights) {
   return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
@@ -254,6 +257,25 @@ const std::vector<LayerCase>& cases() {
       {"bidirectional: {layer: {simple_rnn: {units: 3, go_backwards: true, return_sequences: true}}, "
        "merge_mode: none}",
        {kSequence}},
+      {.yaml = "lstm: {units: 3}", .inputs = {kSequence}, .mask = kMask},
+      {.yaml = "lstm: {units: 3, return_sequences: true}",
+       .inputs = {kSequence, {"h", {3}}, {"c", {3}}},
+       .mask = kNoStep},
+      {.yaml = "gru: {units: 3, go_backwards: true}", .inputs = {kSequence}, .mask = kMask},
+      {.yaml = "gru: {units: 3, reset_after: false, return_sequences: true}",
+       .inputs = {kSequence, {"h", {3}}},
+       .mask = kNoStep},
+      {.yaml = "simple_rnn: {units: 3, return_sequences: true}", .inputs = {kSequence}, .mask = kMask},
+      {.yaml = "global_average_pooling1d", .inputs = {kSequence}, .mask = kNoStep},
+      {.yaml = "multi_head_attention: {num_heads: 2, key_dim: 4}", .inputs = {kSequence}, .mask = kMask},
+      {.yaml = "multi_head_attention: {num_heads: 3, causal: true}",
+       .inputs = {kSequence, {"v", {5, 2}}},
+       .mask = kNoStep},
+      {"masking: {mask_value: 5}", {kSequence}},
+      {.yaml = "embedding: {input_dim: 4, output_dim: 3, mask_zero: true}",
+       .inputs = {{"x", {6}, DType::int32}},
+       .low = 0,
+       .high = 4},
       {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
        .inputs = {{"x", {6}, DType::int32}},
        .low = 0,
@@ -281,6 +303,7 @@ std::string name_of(const LayerCase& c) {
   std::string name = c.yaml + " of";
   for (const TensorSpec& input : c.inputs) name += " " + input.shape.str();
   if (c.fused.kind != Activation::linear) name += ", with an activation";
+  if (!c.mask.empty()) name += ", masked";
   return c.trainable ? name : name + ", frozen";
 }
 

@@ -72,6 +72,44 @@ TEST_CASE("a layer that cannot handle a mask is an error") {
   }
 }
 
+TEST_CASE("a layer may ignore a mask, which ends there") {
+  const Graph graph =
+      graph_from(model_of(kEmbedding + ", {flatten: {ignore_mask: true}}, {dense: {units: 2}}"));
+  CHECK_FALSE(output_is_masked(graph));
+  CHECK(write_model(graph).to_yaml().find("ignore_mask: true") != std::string::npos);
+  const Graph read = graph_from(write_model(graph).to_yaml());
+  CHECK(read.nodes[node_named(read, "flatten")].ignores_mask);
+  const Graph averaged =
+      graph_from(model_of(kEmbedding + ", {global_average_pooling1d: {ignore_mask: true}}"));
+  CHECK(averaged.nodes.back().masks.empty());
+}
+
+TEST_CASE("a mask that does not fit the steps of a merged value is an error") {
+  const std::string inputs = "x: {shape: [5], dtype: int32}, y: [2, 4]";
+  const std::string from_x = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true, inputs: x, name: a}";
+  CHECK(errors_of_model(model_of(from_x + ", {concatenate: {axis: 1, inputs: [a, y]}}", inputs))
+            .find("the mask of shape 5 does not fit its output of shape 7x4") != std::string::npos);
+}
+
+TEST_CASE("attention reads the mask of values and keys, and passes on that of queries") {
+  const std::string inputs = "x: {shape: [5], dtype: int32}, y: [5, 4]";
+  const std::string from_x = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true, inputs: x, name: a}";
+  const auto attention = [&](const std::string& reads) {
+    return model_of(
+        from_x + ", {masking: {inputs: y, name: b}}, {multi_head_attention: {num_heads: 2, inputs: " + reads +
+            "}}",
+        inputs);
+  };
+  const Graph graph = graph_from(attention("[a, b]"));
+  const GraphNode& node = graph.nodes.back();
+  REQUIRE(node.masks.size() == 2);
+  CHECK(node.masks[0].node == static_cast<int>(node_named(graph, "a")));
+  CHECK(node.masks[1].node == static_cast<int>(node_named(graph, "b")));
+  CHECK(node.mask_of_output(0) == node.masks[0]);
+  CHECK(errors_of_model(attention("[a, b, a]")).find("its inputs have different masks, from 'b' and 'a'") !=
+        std::string::npos);
+}
+
 TEST_CASE("layers merge inputs with the same mask; an input without a mask ends it") {
   const std::string two =
       kEmbedding + ", {dense: {units: 4, name: a}}, {dense: {units: 4, inputs: embedding, name: b}}, ";

@@ -3,6 +3,63 @@
 
 namespace dtrain::test {
 
+TEST_CASE("a final softmax that neither a loss nor a metric reads is removed") {
+  Graph graph = chain(dense(), dense(), relu());
+  Diagnostics diagnostics;
+  graph.nodes[3].layer = registry<Layer>().parse(parse_yaml("softmax", "l.yaml", diagnostics), diagnostics);
+  Compilation made(graph, {}, {}, "sparse_categorical_crossentropy");
+  choose_loss_points(made.step);
+  lower({&made});
+  CHECK(made.text() == R"(
+instruction  slot  phase     call             reads                 writes
+-----------  ----  --------  ---------------  --------------------  ---------------
+          0     0  forward   a forward        x%0                   a%2
+          1     0  forward   b forward        a%2                   b%3
+          2     0  forward   c forward        b%3                   c%4
+          3     0  loss      c loss           b%3, target of c%1    gradient of b%5
+          4     0  backward  b backward       gradient of b%5, a%2  gradient of a%6
+          5     0  backward  gradients ready
+          6     0  backward  a backward       gradient of a%6, x%0
+          7     0  backward  gradients ready
+)");
+  remove_unread(made.step);
+  CHECK(made.text() == R"(
+instruction  slot  phase     call             reads                 writes
+-----------  ----  --------  ---------------  --------------------  ---------------
+          0     0  forward   a forward        x%0                   a%2
+          1     0  forward   b forward        a%2                   b%3
+          2     0  loss      c loss           b%3, target of c%1    gradient of b%5
+          3     0  backward  b backward       gradient of b%5, a%2  gradient of a%6
+          4     0  backward  gradients ready
+          5     0  backward  a backward       gradient of a%6, x%0
+          6     0  backward  gradients ready
+)");
+}
+
+TEST_CASE("a prediction keeps the outputs and what they depend on") {
+  PlannedGraph branches;
+  const int a = branches.add("a", {0}, dense());
+  branches.add("e", {branches.add("d", {a}, relu())}, relu());
+  branches.add("c", {a}, dense());
+  Compilation made(branches.graph, {}, {}, "mean_squared_error", PlanKey::Purpose::prediction);
+  lower({&made});
+  CHECK(made.text() == R"(
+instruction  slot  phase    call       reads  writes
+-----------  ----  -------  ---------  -----  ------
+          0     0  forward  a forward  x%0    a%1
+          1     0  forward  d forward  a%1    d%2
+          2     0  forward  e forward  d%2    e%3
+          3     0  forward  c forward  a%1    c%4
+)");
+  remove_unread(made.step);
+  CHECK(made.text() == R"(
+instruction  slot  phase    call       reads  writes
+-----------  ----  -------  ---------  -----  ------
+          0     0  forward  a forward  x%0    a%1
+          1     0  forward  c forward  a%1    c%4
+)");
+}
+
 TEST_CASE("an input is converted to the layout that its layer requires") {
   Compilation made(chain(dense(), in_blocks(), in_blocks()));
   lower({&made});

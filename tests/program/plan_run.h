@@ -131,9 +131,16 @@ class PlanRun {
         const int slot = program.values[program.columns[column].value].slot;
         return run_.devices[static_cast<size_t>(slot)]->context();
       };
-      const Values pixels = spread_values(samples.elements(), -1, 1, static_cast<int>(seed));
-      const auto bytes = test::bytes_of_values(pixels, run_.devices[0]->math.type);
-      context_of(0).copy_to_device(samples.data, bytes.data(), bytes.size());
+      if (samples.dtype == DType::int32) {
+        std::vector<int32_t> indices(static_cast<size_t>(samples.elements()));
+        for (size_t i = 0; i < indices.size(); ++i)
+          indices[i] = static_cast<int32_t>((i * i + seed) % kIndices);
+        context_of(0).copy_to_device(samples.data, indices.data(), indices.size() * sizeof(int32_t));
+      } else {
+        const Values pixels = spread_values(samples.elements(), -1, 1, static_cast<int>(seed));
+        const auto bytes = test::bytes_of_values(pixels, run_.devices[0]->math.type);
+        context_of(0).copy_to_device(samples.data, bytes.data(), bytes.size());
+      }
       std::vector<int32_t> numbers = {2, 0, 4, 1};
       std::rotate(numbers.begin(), numbers.begin() + static_cast<long>(seed % 4), numbers.end());
       context_of(1).copy_to_device(classes.data, numbers.data(), numbers.size() * sizeof(int32_t));
@@ -239,6 +246,7 @@ class PlanRun {
   }
 
   static constexpr float kUntouched = 12345;
+  static constexpr uint64_t kIndices = 5;  // an int32 input has indices below this
   static constexpr StepInfo kStep{.seed = 1, .first_sample = 0, .global_batch = kBatch};
   std::vector<test::Device*> devices;
   std::vector<int> slots;

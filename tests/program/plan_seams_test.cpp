@@ -198,6 +198,62 @@ layers:
   run.check_slopes();
 }
 
+namespace {
+/// A model with 5 words, whose last layer has these options.
+std::string words(const std::string& last) {
+  return R"(
+inputs: {x: {shape: [6], dtype: int32}}
+layers:
+  - embedding: {name: token, input_dim: 5, output_dim: 4}
+  - flatten
+  - dense: {name: mixed, units: 4, activation: tanh}
+  - dense: {name: classes, activation: tanh, )" +
+         last + "}\n";
+}
+}  // namespace
+
+TEST_CASE("gradients of an embedding that a dense layer shares match finite differences") {
+  const auto device = test::cpu_device();
+  PlanRun run(*device, words("shared_with: token"));
+  CHECK(run.layout.slices().size() == 3);
+  run.check_slopes();
+}
+
+DEVICE_TEST_CASE("a dense layer with an embedding's weights is one with their transpose as its kernel") {
+  PlanRun apart(device, words("units: 5, use_bias: false"));
+  const Graph graph = graph_from(words("shared_with: token"));
+  const auto other = one_more(device);
+  for (const bool spread : {false, true}) {
+    CAPTURE(spread);
+    std::vector<int> slots(graph.nodes.size(), 0);
+    if (spread)
+      for (size_t i = node_named(graph, "classes"); i < slots.size(); ++i) slots[i] = 1;
+    PlanRun tied({&device, other.get()}, graph, slots);
+    const auto transposed = [](size_t row, size_t column) { return column * 5 + row; };
+    for (const ParameterSlice& slice : apart.layout.slices()) {
+      const bool is_kernel = slice.layer == "classes";
+      const ParameterSlice& from =
+          is_kernel ? tied.slice("token", "embeddings") : tied.slice(slice.layer, slice.name);
+      const float* const values = tied.values.data() + from.offset;
+      float* const copy = apart.values.data() + slice.offset;
+      std::copy_n(values, is_kernel ? 0 : slice.elements(), copy);
+      for (size_t row = 0; row < 5 && is_kernel; ++row)
+        for (size_t column = 0; column < 4; ++column)
+          copy[transposed(row, column)] = values[row * 4 + column];
+    }
+    tied.run();
+    apart.run();
+    CHECK(tied.total == doctest::Approx(apart.total).epsilon(device.tolerance(1e-6)));
+    const Values sum = tied.gradient("token", "embeddings"), read = apart.gradient("token", "embeddings"),
+                 projected = apart.gradient("classes", "kernel");
+    for (size_t row = 0; row < 5; ++row)
+      for (size_t column = 0; column < 4; ++column)
+        CHECK(std::abs(sum[row * 4 + column] - (read[row * 4 + column] + projected[transposed(row, column)])) <=
+              device.tolerance(1e-5));
+    CHECK(sum != read);
+  }
+}
+
 TEST_CASE("moving statistics that layers share are the mean of the layers' statistics") {
   const auto device = test::cpu_device();
   const auto model = [](const std::string& second) {

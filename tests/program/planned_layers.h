@@ -132,17 +132,18 @@ inline Graph chain(const PlannedLayer& a, const PlannedLayer& b, const PlannedLa
 /// The compilation of a graph for the CPU. A test runs passes and prints the program between them.
 class Compilation {
  public:
-  /// Compiles for training with the loss of this name. `slots_of_nodes` has the slot of each node; empty: all
-  /// are on slot 0.
+  /// Compiles with the loss of this name, for training by default. `slots_of_nodes` has the slot of each
+  /// node; empty: all are on slot 0.
   explicit Compilation(const Graph& its_graph, const std::vector<int>& slots_of_nodes = {},
-                       const PlanOptions& options = {}, const std::string& loss = "mean_squared_error")
+                       const PlanOptions& options = {}, const std::string& loss = "mean_squared_error",
+                       PlanKey::Purpose purpose = PlanKey::Purpose::training)
       : graph(its_graph),
         slots(slots_of_nodes),
         count(slots.empty() ? 1 : *std::max_element(slots.begin(), slots.end()) + 1),
         layout(graph, slots, count),
         heads(make_heads(graph, loss)),
         step(graph, layout, heads, slots, std::vector<DType>(static_cast<size_t>(count), DType::float32),
-             {PlanKey::Purpose::training, 1}, options) {
+             {purpose, 1}, options) {
     for (int slot = 0; slot < count; ++slot) {
       devices.push_back(test::cpu_device());
       ops.push_back(&devices.back()->ops());

@@ -57,6 +57,18 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed) {
   return values;
 }
 
+namespace {
+
+/// Returns which inputs have a mask; empty if none has one.
+std::vector<bool> masked(const LayerCase& c) {
+  std::vector<bool> inputs;
+  for (const TensorSpec& input : c.inputs)
+    if (!c.mask.empty()) inputs.push_back(input.shape.rank() == 2);
+  return inputs;
+}
+
+}  // namespace
+
 LayerRun::LayerRun(const LayerCase& c, Device* device)
     : case_(c),
       own_device_(device ? nullptr : cpu_device()),
@@ -88,6 +100,7 @@ LayerRun::LayerRun(const LayerCase& c, Device* device)
                        .input_layouts = layouts,
                        .activation = c.fused,
                        .input_needs_gradient = std::vector<bool>(c.inputs.size(), c.inputs_need_gradient),
+                       .masked = masked(c),
                        .stream = 7,
                        .trainable = c.trainable});
   REQUIRE((c.fused == ActivationSpec{} || layer_->can_fuse(c.fused)));
@@ -116,6 +129,11 @@ DeviceBytes LayerRun::to_device(const Values& values, const TensorSpec& spec, La
 
 Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout) const {
   const Shape shape = spec.shape.prepended(case_.batch);
+  if (spec.dtype == DType::uint8) {
+    std::vector<uint8_t> mask(static_cast<size_t>(shape.elements()));
+    device_->context().copy_to_host(mask.data(), data, mask.size());
+    return Values(mask.begin(), mask.end());
+  }
   TypedArray plain;
   if (layout != Layout::plain) {
     plain = device_->typed(static_cast<size_t>(shape.elements()));
@@ -145,6 +163,9 @@ Values LayerRun::forward(bool in_place) {
   args_.seed = 3, args_.step = step_.data(), args_.share = share, args_.first_sample = first_sample;
   for (size_t i = 0; i < inputs.size(); ++i)
     args_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
+  for (const bool is_masked : masked(case_))
+    args_.masks.push_back(is_masked ? static_cast<uint8_t*>(hold(device_->array(case_.mask).bytes()))
+                                    : nullptr);
   use_parameters();
   if (requirements().is_view) {
     args_.outputs = {const_cast<void*>(args_.inputs[0])};

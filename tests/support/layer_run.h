@@ -22,6 +22,8 @@ struct LayerCase {
   int64_t batch = 2;
   /// Range of input and parameter values.
   float low = -1, high = 1;
+  /// Mask of the first axis of all inputs that have two, for each sample; empty: no mask.
+  std::vector<uint8_t> mask = {};
 };
 
 /// Returns the layer of a snippet; fails the test if the snippet has errors.

@@ -108,6 +108,59 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("an embedding that a dense layer shares is one array, whatever strategy trains and resumes it") {
+  constexpr auto kTied = R"(
+seed: 5
+model:
+  inputs: {x: {shape: [6], dtype: int32}}
+  layers:
+    - embedding: {name: token, input_dim: 8, output_dim: 5}
+    - layer_normalization: {name: normal}
+    - dense: {name: mixed, units: 5, activation: tanh}
+    - dense: {name: scores, shared_with: token, activation: tanh}
+    - flatten: {name: flat}
+    - dense: {name: head, units: 3}
+dataset:
+  train: {synthetic: {samples: 73, input: {low: 0, high: 8}, target: {classes: 3}, seed: 1}}
+strategy: single
+train:
+  epochs: 3
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.005}}
+checkpoint: {every: 1000 steps}
+)";
+  const Outcome single = outcome_of(kTied);
+  for (const std::string strategy :
+       {"strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}",
+        "strategy={sharded: {devices: [cpu:0, cpu:1], level: parameters}}",
+        "strategy={sharded: {devices: [cpu:0, cpu:1], level: gradients}}",
+        "strategy={placed: {layers: {token: 'cpu:1', normal: 'cpu:0', scores: 'cpu:2', head: 'cpu:1'}}}",
+        "strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: [normal, scores], microbatches: 3}}"}) {
+    CAPTURE(strategy);
+    const Outcome whole = outcome_of(kTied, {strategy});
+    check_close(whole, single);
+    const TempDir directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder(7);
+    {
+      Trainer trainer(plan_from(kTied, {strategy}), run, recorder, recorder.requests);
+      trainer.start();
+      CHECK_THROWS_AS(trainer.run(), Interrupted);
+    }
+    const auto saved = load_newest(run, [](const std::string&) {});
+    REQUIRE(saved);
+    std::string weights;
+    for (const LayerWeights& layer : saved->content().layers)
+      for (const ArrayRef& weight : layer.weights)
+        if (weight.shape == Shape{8, 5} || weight.shape == Shape{5, 8}) weights += weight.name + " ";
+    CHECK(weights == "embeddings ");
+    Outcome resumed = go_on(run.path(), strategy);
+    resumed.losses.insert(resumed.losses.begin(), recorder.losses.begin(), recorder.losses.end());
+    CHECK(resumed == whole);
+  }
+}
+
 TEST_CASE("a NaN loss on several devices ends the run and overwrites no good checkpoint") {
   // Without bounded activations, a product of three such weights overflows on any processor.
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");

@@ -11,19 +11,33 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Writes rows of tokens, of which the first `lengths[i]` are not 0, and a class for each token.
-void write_tokens(const std::string& path, const std::vector<int>& lengths, int steps) {
+/// A row of `length` tokens that follow from `id`, after `before` steps of padding.
+struct Row {
+  int id = 0, length = 0, before = 0;
+  double weight = 1;
+};
+
+std::vector<Row> rows_of(const std::vector<int>& lengths, int before = 0) {
+  std::vector<Row> rows;
+  for (const int length : lengths) rows.push_back({static_cast<int>(rows.size()), length, before});
+  return rows;
+}
+
+/// Writes rows, padded to `steps` with 0, a class for each step and, if `weighted`, a weight for each row.
+void write_tokens(const std::string& path, const std::vector<Row>& rows, int steps, bool weighted) {
   std::ofstream file(path);
-  for (size_t row = 0; row < lengths.size(); ++row) {
-    for (int t = 0; t < steps; ++t)
-      file << (t < lengths[row] ? 1 + (static_cast<int>(row) * 7 + t * 3) % 8 : 0) << ',';
-    for (int t = 0; t < steps; ++t) file << (static_cast<int>(row) + t) % 3 << (t + 1 < steps ? ',' : '\n');
+  for (const Row& row : rows) {
+    for (int t = -row.before; t < steps - row.before; ++t)
+      file << (t >= 0 && t < row.length ? 1 + (row.id * 7 + t * 3) % 8 : 0) << ',';
+    for (int t = -row.before; t < steps - row.before; ++t)
+      file << (row.id + t + 30) % 3 << (t + 1 < steps - row.before ? "," : "");
+    file << (weighted ? fmt::format(",{}", row.weight) : "") << '\n';
   }
 }
 
-/// A run over rows of these lengths, padded to `steps`.
-std::string run_of(const TempDir& directory, const std::vector<int>& lengths, int steps) {
-  write_tokens(directory / "t.csv", lengths, steps);
+/// A run over these rows.
+std::string run_of(const TempDir& directory, const std::vector<Row>& rows, int steps, bool weighted = false) {
+  write_tokens(directory / "t.csv", rows, steps, weighted);
   std::string targets;
   for (int t = 0; t < steps; ++t) targets += fmt::format("{}{}", t ? ", " : "", steps + t);
   return fmt::format(R"(
@@ -34,20 +48,44 @@ model:
     - embedding: {{input_dim: 9, output_dim: 4, mask_zero: true}}
     - lstm: {{units: 5, return_sequences: true}}
     - dense: {{units: 3}}
-dataset: {{train: {{csv: {{file: {1}, target: [{2}]}}}}, shuffle: false}}
+dataset: {{train: {{csv: {{file: {1}, target: [{2}]{4}}}}}, shuffle: false}}
 train:
   epochs: 4
   batch_size: {3}
   loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
   optimizer: {{adam: {{learning_rate: 0.05}}}}
 )",
-                     steps, directory / "t.csv", targets, lengths.size());
+                     steps, directory / "t.csv", targets, rows.size(),
+                     weighted ? fmt::format(", weight: {}", 2 * steps) : "");
 }
 
+std::vector<double> masked_losses(const std::vector<Row>& rows, int steps,
+                                  const std::vector<std::string>& sets, bool weighted = false) {
+  const TempDir directory;
+  return losses_of(run_of(directory, rows, steps, weighted), sets);
+}
 std::vector<double> masked_losses(const std::vector<int>& lengths, int steps,
                                   const std::vector<std::string>& sets) {
+  return masked_losses(rows_of(lengths), steps, sets);
+}
+
+/// Records the epochs' lines of metrics.jsonl.
+class EpochRecorder : public Recorder {
+ public:
+  void on_epoch(const Json& record, int64_t /*epochs*/) override { records.push_back(record); }
+
+  std::vector<Json> records;
+};
+
+std::vector<Json> masked_records(const std::vector<Row>& rows, int steps,
+                                 const std::vector<std::string>& sets, bool weighted = false) {
   const TempDir directory;
-  return losses_of(run_of(directory, lengths, steps), sets);
+  EpochRecorder recorder;
+  Trainer trainer(plan_from(run_of(directory, rows, steps, weighted), sets), RunDirectory(directory / "run"),
+                  recorder, recorder.requests);
+  trainer.start();
+  trainer.run();
+  return recorder.records;
 }
 
 void check_equal(const std::vector<double>& found, const std::vector<double>& expected) {
@@ -60,8 +98,9 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& ex
 TEST_CASE("the loss of ragged rows does not depend on padding, replicas or accumulation") {
   const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
   const auto expected = masked_losses(lengths, 5, {});
-  CHECK(expected.back() < 0.95 * expected.front());
+  CHECK(expected.back() < expected.front());
   check_equal(masked_losses(lengths, 9, {}), expected);
+  check_equal(masked_losses(rows_of(lengths, 3), 9, {}), expected);  // the first steps are padding
   for (const int replicas : {1, 2, 3, 5})
     for (const int accumulate : {1, 2, 5}) {
       CAPTURE(replicas);
@@ -87,15 +126,107 @@ TEST_CASE("masks are the same under every strategy") {
   }
 }
 
+TEST_CASE("masks are recomputed with the layers that create them") {
+  const TempDir directory;
+  const std::string plain = run_of(directory, rows_of({4, 1, 0, 3, 2, 0, 5}), 6);
+  std::string recomputed = plain;
+  for (const std::string option : {"mask_zero: true", "return_sequences: true"})
+    recomputed.replace(recomputed.find(option), option.size(), option + ", recompute: {segment: all}");
+  CHECK(losses_of(recomputed) == losses_of(plain));
+  check_equal(losses_of(recomputed,
+                        {"strategy={placed: {layers: {'embedding': cpu:0, 'lstm': cpu:1, 'dense': cpu:0}}}"}),
+              losses_of(plain));
+}
+
+TEST_CASE("a dense layer with an embedding's weights passes the mask") {
+  const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
+  const std::string tied =
+      "model.layers=[{embedding: {input_dim: 9, output_dim: 4, mask_zero: true, name: token}}, "
+      "{dense: {shared_with: token, activation: tanh}}, {dense: {units: 3}}]";
+  const auto expected = masked_losses(lengths, 5, {tied});
+  CHECK(expected.back() < expected.front());
+  check_equal(masked_losses(lengths, 9, {tied}), expected);
+}
+
 TEST_CASE("a step without valid positions changes nothing, not even by weight decay") {
   const TempDir directory;
   Recorder recorder;
   Trainer trainer(
-      plan_from(run_of(directory, {0, 0, 0}, 4), {"train.optimizer={adamw: {weight_decay: 0.5}}"}),
+      plan_from(run_of(directory, rows_of({0, 0, 0}), 4), {"train.optimizer={adamw: {weight_decay: 0.5}}"}),
       RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   const std::vector<float> before = arrays_of(trainer);
   trainer.run();
   CHECK(recorder.losses == std::vector<double>(4, 0.0));
   CHECK(arrays_of(trainer) == before);
+}
+
+TEST_CASE("a row's weight counts for each of its positions that are not masked") {
+  // A weight of 2 is the same as two equal rows.
+  const std::vector<Row> twice = {{0, 4}, {1, 2}, {1, 2}, {2, 0}, {3, 3}};
+  const std::vector<Row> weights = {{0, 4}, {1, 2, 1, 2}, {2, 0, 0, 5}, {3, 3}, {4, 5, 0, 0}};
+  const auto expected = masked_losses(twice, 6, {"train.clip_norm=0.5"});
+  for (const int replicas : {1, 2, 3})
+    check_equal(masked_losses(weights, 6,
+                              {fmt::format("strategy={{mirrored: {{devices: [cpu:0, cpu:1], replicas: {}}}}}",
+                                           replicas),
+                               "train.clip_norm=0.5", "train.accumulate=2"},
+                              true),
+                expected);
+}
+
+TEST_CASE("metrics count positions that are not masked") {
+  const std::string metrics =
+      "[accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}, {f1_score: {average: macro}}, "
+      "sparse_categorical_crossentropy, confusion_matrix]";
+  const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
+  const auto expected = masked_records(rows_of(lengths), 5, {"train.metrics=" + metrics});
+  const auto found = masked_records(
+      rows_of(lengths, 2), 8,
+      {"train.metrics=" + metrics, "strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}"});
+  REQUIRE(expected.size() == 4);
+  REQUIRE(found.size() == 4);
+  for (size_t epoch = 0; epoch < 4; ++epoch)
+    for (const char* name : {"loss", "accuracy", "sparse_top_k_categorical_accuracy", "f1_score",
+                             "sparse_categorical_crossentropy"}) {
+      CAPTURE(name);
+      CHECK(found[epoch].at(name).as_double() ==
+            doctest::Approx(expected[epoch].at(name).as_double()).epsilon(1e-5));
+    }
+  const Json& last = expected.back();
+  CHECK(last.at("sparse_categorical_crossentropy").as_double() ==
+        doctest::Approx(last.at("loss").as_double()));
+  double counted = 0, right = 0;
+  const auto& table = last.at("confusion_matrix").items();
+  for (size_t i = 0; i < table.size(); ++i)
+    for (size_t j = 0; j < table[i].items().size(); ++j) {
+      counted += table[i].items()[j].as_double();
+      if (i == j) right += table[i].items()[j].as_double();
+    }
+  CHECK(counted == 15);
+  CHECK(last.at("accuracy").as_double() == doctest::Approx(right / 15));
+}
+
+TEST_CASE("weights apply to weighted metrics, masks to all") {
+  const std::vector<Row> rows = {{0, 4}, {1, 2, 1, 2}, {2, 0, 0, 5}, {3, 3}, {4, 5, 0, 0.5}};
+  const std::vector<std::string> sets = {"train.epochs=1",
+                                         "train.metrics=[sparse_categorical_crossentropy, accuracy]",
+                                         "train.weighted_metrics=[sparse_categorical_crossentropy]"};
+  const Json with = masked_records(rows, 6, sets, true).back();
+  const Json without = masked_records(rows, 6, {sets[0], sets[1]}).back();
+  for (const char* name : {"sparse_categorical_crossentropy", "accuracy"})
+    CHECK(with.at(name).as_double() == doctest::Approx(without.at(name).as_double()));
+  CHECK(with.at("weighted_sparse_categorical_crossentropy").as_double() ==
+        doctest::Approx(with.at("loss").as_double()));
+  CHECK(with.at("loss").as_double() != doctest::Approx(without.at("loss").as_double()).epsilon(1e-6));
+}
+
+TEST_CASE("a loss of whole samples cannot leave positions out") {
+  CHECK_THROWS_WITH_AS(config_from(R"(
+model: {inputs: {x: [4, 3]}, layers: [masking, dense: {units: 2, activation: sigmoid}]}
+dataset: {train: {synthetic: {samples: 4, target: {shape: [4, 2]}}}}
+train: {batch_size: 2, loss: {dice: {axis: [1]}}, optimizer: sgd}
+)"),
+                       doctest::Contains("is computed over whole samples and cannot leave positions out"),
+                       UserError);
 }

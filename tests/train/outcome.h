@@ -38,7 +38,10 @@ class MadeUpBatch : public Batch {
       for (int64_t i = 0; i < dst[column].elements(); ++i) {
         const double number =
             std::sin(static_cast<double>((first * row + i) * 3 + static_cast<int64_t>(column)));
-        if (dst[column].dtype == DType::float32) dst[column].f32()[i] = static_cast<float>(number);
+        if (dst[column].dtype == DType::float32)
+          dst[column].f32()[i] = static_cast<float>(number);
+        else if (dst[column].dtype == DType::int32)
+          dst[column].as<int32_t>()[i] = static_cast<int32_t>(4 + 3.5 * number);
       }
     }
   }

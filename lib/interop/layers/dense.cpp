@@ -10,8 +10,15 @@ namespace dtrain {
 
 namespace {
 
+/// The name of the kernel of a layer that has the weights of an embedding; the kernel is their transpose.
+constexpr const char* kEmbeddings = "embeddings";
+
 void dense_to_onnx(OnnxLayer& layer) {
-  const std::string x = layer.input(0, ExportLayout::channels_last), kernel = layer.parameter("kernel");
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const std::string kernel =
+      layer.has_parameter(kEmbeddings)
+          ? layer.add("Transpose", {layer.parameter(kEmbeddings)}, {{"perm", std::vector<int64_t>{1, 0}}})
+          : layer.parameter("kernel");
   const bool has_bias = layer.has_parameter("bias");
   if (layer.input_spec().shape.rank() == 1) {
     std::vector<std::string> inputs = {x, kernel};
@@ -25,6 +32,11 @@ void dense_to_onnx(OnnxLayer& layer) {
 }
 
 void dense_to_torch(TorchLayer& layer) {
+  if (layer.has_parameter(kEmbeddings))
+    return layer.set_output(layer.add(fmt::format("F.linear({}, {}.weight)",
+                                                  layer.input(0, ExportLayout::channels_last),
+                                                  layer.module())),
+                            ExportLayout::channels_last);
   const bool has_bias = layer.has_parameter("bias");
   layer.set_module(fmt::format("nn.Linear({}, {}{})", layer.input_spec().shape.back(),
                                layer.output_spec().shape.back(), has_bias ? "" : ", bias=False"));

@@ -28,11 +28,30 @@ void embedding_to_torch(TorchLayer& layer) {
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   reader.skip({"input_length"});
+  reader.expect("reverse_dtype", "float32");
+  reader.expect("tie_weights", true);
   return options_of_keras("embedding")(reader);
 }
 
-ConfigNode masking_from_keras(KerasLayerReader& reader) {
-  return options_of_keras("masking")(reader);
+/// Sets the features of masked steps to 0. Layers that read the mask cannot be exported.
+void masking_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last), zero = layer.constant(0),
+                    one = layer.constant(1),
+                    value = layer.constant(static_cast<float>(layer.options().at("mask_value").as_double()));
+  const std::string below = layer.add("Where", {layer.add("LessOrEqual", {value, x}), zero, one});
+  const std::string differs = layer.add("Where", {layer.add("LessOrEqual", {x, value}), below, one});
+  const std::string count =
+      layer.add("ReduceSum", {differs, layer.integers({-1})}, {{"keepdims", int64_t{1}}});
+  layer.set_output(layer.add("Where", {layer.add("LessOrEqual", {count, zero}), zero, x}),
+                   ExportLayout::channels_last);
+}
+
+void masking_to_torch(TorchLayer& layer) {
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  layer.set_output(
+      layer.add(fmt::format("torch.where(({0} != {1}).any(-1, keepdim=True), {0}, torch.zeros_like({0}))", x,
+                            layer.options().at("mask_value").as_double())),
+      ExportLayout::channels_last);
 }
 
 }  // namespace
@@ -44,8 +63,15 @@ void add_embedding_formats(std::vector<LayerFormats>& table) {
       .from_keras = embedding_from_keras,
       .onnx = embedding_to_onnx,
       .torch = embedding_to_torch,
+      .keras_classes = {kKerasReversibleEmbedding},
   });
-  table.push_back({.kind = "masking", .to_keras = keras_layer("Masking"), .from_keras = masking_from_keras});
+  table.push_back({
+      .kind = "masking",
+      .to_keras = keras_layer("Masking"),
+      .from_keras = options_of_keras("masking"),
+      .onnx = masking_to_onnx,
+      .torch = masking_to_torch,
+  });
 }
 
 }  // namespace dtrain

@@ -15,7 +15,7 @@ struct MaskOfIndices {
   }
 };
 
-/// One row: whether any of its elements differs from `value`.
+/// One row: whether any of its elements differs from `value`, which is rounded as the elements are.
 template <class T>
 struct MaskOfRows {
   const T* src;
@@ -26,8 +26,9 @@ struct MaskOfRows {
   template <int N>
   __device__ void run(int64_t row) const {
     const T* const from = src + row * columns;
+    const float rounded = to_float(from_float<T>(value));
     bool differs = false;
-    for (int64_t c = 0; c < columns && !differs; ++c) differs = to_float(from[c]) != value;
+    for (int64_t c = 0; c < columns && !differs; ++c) differs = to_float(from[c]) != rounded;
     mask[row] = differs;
   }
 };

@@ -1,5 +1,6 @@
 #include "interop/keras/export/export.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "interop/keras/export/graph_layers.h"
 #include "interop/keras/export/model_config.h"
 #include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/mask_rules.h"
 #include "interop/layer_formats.h"
 #include "interop/zip_writer.h"
 
@@ -39,6 +41,25 @@ void check_functions(const Graph& graph) {
   }
 }
 
+/// Throws UserError for layers whose Keras classes treat the masks of their inputs in another way.
+void check_masks(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    const auto is_masked = [&](ValueRef input) { return graph.mask_of(input) != ValueRef(); };
+    if (!node.layer || node.layer->creates_mask() ||
+        std::none_of(node.inputs.begin(), node.inputs.end(), is_masked))
+      continue;
+    const std::string name = keras_config_of(node.layer).class_name;
+    const bool is_lost = keras_mask_rule(name) == KerasMaskRule::lost;
+    const auto refuse = [&](const std::string& why) {
+      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, {}", node.kind, node.name, why));
+    };
+    if (name == "Softmax")
+      refuse("whose Softmax applies the mask of its input to the last axis: use `activation: softmax`");
+    if (is_lost && !node.ignores_mask) refuse(fmt::format("whose {} loses the mask of its input", name));
+    if (!is_lost && node.ignores_mask) refuse(fmt::format("whose {} does not ignore masks", name));
+  }
+}
+
 class WeightsWriter {
  public:
   explicit WeightsWriter(SparseFile& target) : image_(target) {}
@@ -49,14 +70,9 @@ class WeightsWriter {
     KerasClassNumbers numbers;
     for (const KerasLayer& layer : layers) {
       const GraphNode& node = model.graph->nodes[static_cast<size_t>(layer.node)];
-      if (node.kind == "input") {
-        add_vars("/layers/" + numbers.next("InputLayer"), layer.name);
-        continue;
-      }
-      const KerasLayerConfig keras = keras_config_of(node.layer);
-      const std::string path = "/layers/" + numbers.next(keras.class_name);
+      const std::string path = "/layers/" + numbers.next(keras_class_of(*model.graph, layer.node));
       add_vars(path, layer.name);
-      write_weights(model, layer.node, keras.config, path);
+      if (node.layer) write_weights(model, layer.node, keras_config_of(node.layer).config, path);
     }
     if (training) write_optimizer(*training);
     image_.close();
@@ -111,6 +127,7 @@ class WeightsWriter {
 std::vector<std::string> export_keras(const ExportedModel& model,
                                       const std::optional<KerasTraining>& training, const std::string& path) {
   check_functions(*model.graph);
+  check_masks(*model.graph);
   const std::vector<KerasLayer> layers = keras_layers(*model.graph);
   Json config = keras_model_config(*model.graph, model.name, layers, KerasForm::keras_3);
   if (training) config.set("compile_config", training->compile_config);

@@ -62,7 +62,7 @@ std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
     const GraphNode& node = graph.nodes[call];
     for (const ValueRef& input : node.inputs) {
       int& below = of_calls[static_cast<size_t>(input.node)];
-      below = std::max(below, depth + (is_keras_layer(node) ? 1 : 0));
+      below = std::max(below, depth + (is_keras_layer(graph, done[i]) ? 1 : 0));
     }
   }
   return of_layers;
@@ -75,18 +75,26 @@ std::string spelled(std::string name) {
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
+/// Returns whether a layer concatenates masks. Keras names its operation "concatenate", or with a number, and
+/// rejects a layer of the same name.
+bool concatenates_masks(const GraphNode& node) {
+  return node.kind == "concatenate" && !node.output_masks.empty();
+}
+
 /// Returns unique Keras names, indexed by node. Layers with a valid name keep it; only the others are
 /// renamed.
 std::vector<std::string> names_of_layers(const Graph& graph) {
+  const bool reserves_concatenate = std::any_of(graph.nodes.begin(), graph.nodes.end(), concatenates_masks);
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;
   for (const GraphNode& node : graph.nodes) {
     names.push_back(spelled(node.name));
+    if (reserves_concatenate && names.back().starts_with("concatenate")) names.back().insert(0, "masked_");
     if (names.back() == node.name) taken.insert(node.name);
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
-    if (names[i] == node.name || !is_keras_layer(node) || node.shared_with >= 0) continue;
+    if (names[i] == node.name || !is_keras_layer(graph, static_cast<int>(i)) || node.shared_with >= 0) continue;
     const std::string base = names[i];
     for (int number = 1; !taken.insert(names[i]).second; ++number)
       names[i] = fmt::format("{}_{}", base, number);
@@ -96,8 +104,20 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
 
 }  // namespace
 
-bool is_keras_layer(const GraphNode& node) {
-  return !node.is_activation_of_previous || keras_config_of(node.layer).class_name != "Activation";
+bool is_keras_layer(const Graph& graph, int node) {
+  const GraphNode& its = graph.nodes[static_cast<size_t>(node)];
+  // The reversed call of an embedding has no activation: a layer computes it.
+  return !its.is_activation_of_previous || keras_config_of(its.layer).class_name != "Activation" ||
+         graph.is_tied(node - 1);
+}
+
+std::string keras_class_of(const Graph& graph, int node) {
+  const GraphNode& its = graph.nodes[static_cast<size_t>(node)];
+  if (its.kind == "input") return "InputLayer";
+  const int nodes = static_cast<int>(graph.nodes.size());
+  for (int i = its.layer->tied_kind().empty() ? nodes : node + 1; i < nodes; ++i)
+    if (graph.owner(i) == node && graph.is_tied(i)) return kKerasReversibleEmbedding;
+  return keras_config_of(its.layer).class_name;
 }
 
 std::string keras_name(std::string_view name, std::string_view prefix) {
@@ -116,7 +136,7 @@ std::vector<KerasLayer> keras_layers(const Graph& graph) {
   const std::vector<GraphNode>& nodes = graph.nodes;
   std::vector<KerasLayer> layers;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (is_keras_layer(nodes[i]) && nodes[i].shared_with < 0)
+    if (is_keras_layer(graph, static_cast<int>(i)) && nodes[i].shared_with < 0)
       layers.push_back({static_cast<int>(i), std::move(names[i])});
   std::stable_sort(layers.begin(), layers.end(), [&](const KerasLayer& a, const KerasLayer& b) {
     const auto i = static_cast<size_t>(a.node), j = static_cast<size_t>(b.node);

@@ -23,7 +23,10 @@ struct KerasLayer {
 std::vector<KerasLayer> keras_layers(const Graph& graph);
 
 /// Returns whether Keras has a layer for the node.
-bool is_keras_layer(const GraphNode& node);
+bool is_keras_layer(const Graph& graph, int node);
+
+/// Returns the Keras class of the layer that owns its parameters in `node`, or of the model input `node`.
+std::string keras_class_of(const Graph& graph, int node);
 
 /// Replaces every character that Keras 2, Keras 3 or TensorFlow rejects by '_'; letters, digits, '_', '-' and
 /// '.' remain. Prepends `prefix` to a name that is empty or starts with a character other than a letter,

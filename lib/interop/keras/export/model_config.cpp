@@ -77,7 +77,7 @@ class ModelWriter {
 
   /// Returns [name of the layer, index of its call, index of the output].
   Json reference_to(ValueRef value) const {
-    const int of = is_keras_layer(node(value.node)) ? value.node : value.node - 1;
+    const int of = is_keras_layer(graph_, value.node) ? value.node : value.node - 1;
     const auto layer = static_cast<size_t>(graph_.owner(of));
     const auto call = std::find(calls_[layer].begin(), calls_[layer].end(), of) - calls_[layer].begin();
     return Json::array().push(names_[layer]).push(static_cast<int64_t>(call)).push(value.output);
@@ -94,7 +94,8 @@ class ModelWriter {
 
   /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several; the further inputs may be a
   /// keyword argument.
-  Json call_of_keras_3(const GraphNode& call) const {
+  Json call_of_keras_3(int number) const {
+    const GraphNode& call = node(number);
     const std::vector<ValueRef>& inputs = call.inputs;
     const LayerFormats& formats = formats_of(call.kind);
     const std::string& further = formats.keras_further_inputs;
@@ -115,7 +116,9 @@ class ModelWriter {
           .set("kwargs", Json::object().set(further, std::move(others)));
     }
     Json arguments = Json::array().push(inputs.size() == 1 ? tensors.items().front() : tensors);
-    return Json::object().set("args", std::move(arguments)).set("kwargs", Json::object());
+    Json keywords = Json::object();
+    if (graph_.is_tied(number)) keywords.set("reverse", true);
+    return Json::object().set("args", std::move(arguments)).set("kwargs", std::move(keywords));
   }
 
   Json call_of_keras_2(const std::vector<ValueRef>& inputs) const {
@@ -133,10 +136,10 @@ class ModelWriter {
     Json inbound = Json::array();
     if (!is_input)
       for (const int call : calls_[static_cast<size_t>(layer.node)])
-        inbound.push(is_keras_3() ? call_of_keras_3(node(call)) : call_of_keras_2(node(call).inputs));
+        inbound.push(is_keras_3() ? call_of_keras_3(call) : call_of_keras_2(node(call).inputs));
     Json entry = Json::object();
     if (is_keras_3()) entry.set("module", "keras.layers").set("registered_name", Json());
-    entry.set("class_name", is_input ? std::string("InputLayer") : keras_config_of(its.layer).class_name)
+    entry.set("class_name", keras_class_of(graph_, layer.node))
         .set("config", is_input ? input_config(its, layer.name, form_) : layer_config(its, layer.name))
         .set("name", layer.name)
         .set("inbound_nodes", std::move(inbound));
@@ -156,7 +159,8 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
                         KerasForm form) {
   const bool needs_keras_3 = std::any_of(layers.begin(), layers.end(), [&](const KerasLayer& layer) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
-    return node.kind != "input" && formats_of(node.kind).keras_call;
+    return node.kind != "input" && (formats_of(node.kind).keras_call ||
+                                    keras_class_of(graph, layer.node) == kKerasReversibleEmbedding);
   });
   if (needs_keras_3) form = KerasForm::keras_3;
   return ModelWriter(graph, layers, form).model(name);

@@ -39,6 +39,7 @@ const std::vector<ClassWeights>& classes() {
       {"separable_conv2d",
        {{"depthwise_kernel", nullptr}, {"pointwise_kernel", nullptr}, {"bias", "use_bias"}}},
       {"embedding", {{"embeddings", nullptr}}},
+      {"reversible_embedding", {{"embeddings", nullptr}}},
       {"lstm", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"gru", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},
       {"simple_rnn", {{"kernel", nullptr}, {"recurrent_kernel", nullptr}, {"bias", "use_bias"}}},

@@ -11,6 +11,7 @@
 #include "interop/keras/files/json.h"
 #include "interop/keras/import/data_format.h"
 #include "interop/keras/import/layer_reader.h"
+#include "interop/keras/import/masks.h"
 #include "interop/keras/import/model_calls.h"
 #include "interop/layer_formats.h"
 
@@ -64,11 +65,12 @@ class Importer {
 
   ImportedModel import() {
     name_inputs();
-    KerasCalls listed = list_calls(model_);
-    calls_ = std::move(listed.calls);
-    problems_ = std::move(listed.problems);
+    const KerasCalls listed = list_calls(model_);
+    calls_ = listed.calls;
+    problems_ = listed.problems;
     drop_unread(listed.outputs);
     translate();
+    if (problems_.empty()) find_masks(listed);
     if (!problems_.empty()) throw_problems();
     write(listed.outputs);
     return std::move(result_);
@@ -112,6 +114,9 @@ class Importer {
         problems_.push_back(fmt::format("{}: only some of its calls have use_causal_mask", call.path));
       if (written_.contains(call.layer)) continue;
       written_[call.layer] = {};
+      if (call.is_reverse)
+        problems_.push_back(
+            fmt::format("{}: is called with reverse=true before it is called without", call.path));
       const LayerFormats* row = formats_of_keras_class(call.layer->class_name);
       if (!row || !row->from_keras) {
         problems_.push_back(describe_unknown(call));
@@ -131,6 +136,27 @@ class Importer {
       for (const Diagnostics::Item& mistake : mistakes.items())
         problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, mistake.message));
       if (mistakes.count() == 0) written_[call.layer] = {row->kind, without_defaults(row->kind, options)};
+    }
+  }
+
+  /// Leaves out masks that no layer reads, and finds the layers that ignore masks.
+  void find_masks(const KerasCalls& listed) {
+    KerasMasks masks = follow_masks(listed, is_read_, keras_major_, [this](const Call& call) {
+      const auto& [kind, options] = written_[call.layer];
+      Diagnostics mistakes;
+      return registry<Layer>().parse(ConfigNode::scalar(kind), options, mistakes).value->mask_rule();
+    });
+    problems_ = std::move(masks.problems);
+    ignores_mask_ = std::move(masks.ignores);
+    std::set<const KerasModelLayer*> used;
+    for (size_t i = 0; i < calls_.size(); ++i)
+      if (masks.is_used[i]) used.insert(calls_[i].layer);
+    for (const Call& call : calls_) {
+      ConfigNode& options = written_[call.layer].second;
+      if (used.contains(call.layer) || !options.is_mapping() || !options.find("mask_zero")) continue;
+      const std::string_view keys[] = {"mask_zero"};
+      options = options.without(keys);
+      result_.left_out.push_back(fmt::format("{}: mask_zero, because nothing reads the mask", call.path));
     }
   }
 
@@ -212,7 +238,8 @@ class Importer {
 
   void write_call(size_t number) {
     const Call& call = calls_[number];
-    const auto& [kind, own_options] = written_[call.layer];
+    const auto& [layer_kind, own_options] = written_[call.layer];
+    const std::string kind = call.is_reverse ? "dense" : layer_kind;  // with the weights of the embedding
     const Axes axes = axes_of(call);
     const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
     if (axes == Axes::channels_last)
@@ -234,6 +261,7 @@ class Importer {
     if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
     if (is_first && !call.layer->trainable && kind_has_weights(kind))
       options = options.with("trainable", ConfigNode::scalar("false"));
+    if (ignores_mask_[number]) options = options.with("ignore_mask", ConfigNode::scalar("true"));
     add_layer(kind, options, name, inputs);
     const bool is_image = axes == Axes::channels_last && gives_image(*call.layer);
     (is_image ? call_values_[number].channels_last : call_values_[number].as_in_file) = name;
@@ -267,7 +295,8 @@ class Importer {
     for (size_t i = 0; i < calls_.size(); ++i)
       for (const Value& value : calls_[i].inputs)
         if (is_read_[i] && value.call < 0 && value.input == input) {
-          if (calls_[i].layer->class_name != "Embedding") return false;
+          const std::string& reader = calls_[i].layer->class_name;
+          if (reader != "Embedding" && reader != kKerasReversibleEmbedding) return false;
           found = true;
         }
     return found;
@@ -300,7 +329,7 @@ class Importer {
   int keras_major_;
   ImportedModel result_;
   std::vector<Call> calls_;
-  std::vector<bool> is_read_;
+  std::vector<bool> is_read_, ignores_mask_;  // by call
   std::vector<std::string> input_names_, problems_;
   std::vector<ValueNames> input_values_, call_values_;
   std::vector<ConfigNode> layers_;  // layers of the written model

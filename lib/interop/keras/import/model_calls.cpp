@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <queue>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/layer_formats.h"
 
 namespace dtrain {
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr size_t kMostCalls = 100'000;
 constexpr const char* kCausal = "use_causal_mask";
+constexpr const char* kReverse = "reverse";
 
 /// Orders the calls of one model; a model within it is ordered separately.
 class ModelOrder {
@@ -105,8 +108,11 @@ class ModelOrder {
     for (const KerasTensor& input : call_at(place).inputs) inputs.push_back(value_of(input));
     const KerasModelLayer& called = layer(place.first);
     const std::string path = prefix_ + called.name;
-    const bool is_causal = has_causal_mask(called, call_at(place));
-    check_arguments(call_at(place), path, is_causal);
+    const bool is_causal =
+        called.class_name.ends_with("Attention") && is_set(call_at(place), kCausal);
+    const bool is_reverse =
+        called.class_name == kKerasReversibleEmbedding && is_set(call_at(place), kReverse);
+    check_arguments(call_at(place), path, is_causal ? kCausal : is_reverse ? kReverse : "");
     auto& outputs = values_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
     if (called.model) {
       outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);
@@ -114,23 +120,23 @@ class ModelOrder {
       if (result_.calls.size() >= kMostCalls)
         throw UserError(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
       outputs = {{static_cast<int>(result_.calls.size()), -1}};
-      result_.calls.push_back({&called, path, std::move(inputs), is_causal});
+      result_.calls.push_back({&called, path, std::move(inputs), is_causal, is_reverse});
     }
     for (const Place& reader : pending(place).readers)
       if (--pending(reader).waits_for == 0) ready_.push(reader);
   }
 
-  static bool has_causal_mask(const KerasModelLayer& layer, const KerasCall& call) {
-    const Json* const causal = call.arguments.find(kCausal);
-    return layer.class_name.ends_with("Attention") && causal && causal->is_bool() && causal->as_bool();
+  static bool is_set(const KerasCall& call, const char* argument) {
+    const Json* const value = call.arguments.find(argument);
+    return value && value->is_bool() && value->as_bool();
   }
 
-  /// Reports call arguments. Only arguments with the value false (`training: false`) have no effect on
-  /// predictions.
-  void check_arguments(const KerasCall& call, const std::string& path, bool is_causal) {
+  /// Reports call arguments except `known`. Only arguments with the value false (`training: false`) have no
+  /// effect on predictions.
+  void check_arguments(const KerasCall& call, const std::string& path, std::string_view known) {
     for (const auto& [key, value] : call.arguments.entries()) {
       if (value.is_bool() && !value.as_bool()) continue;
-      if (is_causal && key == kCausal) continue;
+      if (key == known) continue;
       result_.problems.push_back(fmt::format("{}: is called with {}={}", path, key, value.dump()));
     }
   }

@@ -19,7 +19,8 @@ struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
   std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
-  bool is_causal = false;  ///< attention: called with use_causal_mask
+  bool is_causal = false;   ///< attention: called with use_causal_mask
+  bool is_reverse = false;  ///< embedding: called with reverse, which projects onto its vectors
 };
 
 struct KerasCalls {

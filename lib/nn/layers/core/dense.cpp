@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "config/or_auto.h"
 #include "nn/layers/activations/activation.h"
 #include "nn/layers/common.h"
+#include "nn/layers/core/tied_dense.h"
 #include "nn/layers/table.h"
 #include "nn/layers/weight_options.h"
 
@@ -34,48 +38,94 @@ struct DenseOptions {
   }
 };
 
+struct TiedDenseOptions {
+  OptionalActivation activation;
+  bool use_bias = false;
+
+  static const Schema<TiedDenseOptions>& schema() {
+    using O = TiedDenseOptions;
+    static const auto schema =
+        Schema<O>("Projects onto the vectors of an embedding: activation(x embeddings^T), over the last axis.")
+            .optional("activation", &O::activation, "activation function of the output")
+            .optional("use_bias", &O::use_bias, "false: there is no bias")
+            .details({"activation", "use_bias"})
+            .rule([](const O& options, const ConfigNode& node, Diagnostics& diagnostics) {
+              if (options.use_bias)
+                diagnostics.error(*node.find("use_bias"),
+                                  "use_bias: a dense layer with the weights of an embedding has no bias; "
+                                  "expected false");
+            });
+    return schema;
+  }
+};
+
+/// The parameters of a dense layer: a kernel of [inputs, units], or of [units, inputs] if it is transposed,
+/// and possibly a bias.
+struct DenseParameters {
+  bool transposed = false;
+  bool bias = false;
+};
+
 class PreparedDense : public PreparedLayer {
  public:
-  PreparedDense(const LayerRequest& request, bool use_bias) : use_bias_(use_bias) {
-    Ops& ops = request.ops;
+  PreparedDense(const LayerRequest& request, const DenseParameters& parameters) : parameters_(parameters) {
+    const auto [transposed, bias] = parameters;
     const int64_t inputs = request.inputs[0].shape.back(), units = request.output().shape.back();
     const int64_t rows = batch_elements(request, request.output().shape) / units;
-    forward_ =
-        ops.matmul({.m = rows, .n = units, .k = inputs, .bias = use_bias, .activation = request.activation});
-    requirements_.scratch_bytes = forward_->scratch_bytes();
-    if (request.training && request.input_needs_gradient[0]) {
-      by_input_ = ops.matmul({.m = rows, .n = inputs, .k = units, .transpose_b = true, .activation = {}});
-      requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_input_->scratch_bytes());
-    }
+    forward_ = product(request.ops, {.m = rows,
+                                     .n = units,
+                                     .k = inputs,
+                                     .transpose_b = transposed,
+                                     .bias = bias,
+                                     .activation = request.activation});
+    if (request.training && request.input_needs_gradient[0])
+      by_input_ = product(request.ops, {.m = rows,
+                                        .n = inputs,
+                                        .k = units,
+                                        .transpose_b = !transposed,
+                                        .activation = {}});
     if (trains_parameters(request)) {
-      by_kernel_ = ops.matmul({.m = inputs,
-                               .n = units,
-                               .k = rows,
-                               .transpose_a = true,
-                               .float32_result = true,
-                               .activation = {}});
-      requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_kernel_->scratch_bytes());
+      by_kernel_ = product(request.ops, {.m = transposed ? units : inputs,
+                                         .n = transposed ? inputs : units,
+                                         .k = rows,
+                                         .transpose_a = true,
+                                         .float32_result = true,
+                                         .activation = {}});
       requirements_.backward_reads_inputs = true;
-      if (use_bias) requirements_.bias = 1;
+      if (bias) requirements_.bias = 1;
     }
   }
 
   void forward(const LayerArguments& args) override {
-    forward_->run(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output(),
+    forward_->run(args.input(), args.weights[0], parameters_.bias ? args.weights[1] : nullptr, args.output(),
                   args.scratch);
   }
 
   void backward(const LayerArguments& args) override {
-    if (by_kernel_)
-      by_kernel_->run(args.input(), args.diff_output(), nullptr, args.diff_parameters[0], args.scratch);
+    const void *left = args.input(), *right = args.diff_output();
+    if (parameters_.transposed) std::swap(left, right);
+    if (by_kernel_) by_kernel_->run(left, right, nullptr, args.diff_parameters[0], args.scratch);
     if (by_input_)
       by_input_->run(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
-  bool use_bias_;
+  std::unique_ptr<Matmul> product(Ops& ops, const MatmulSpec& spec) {
+    auto made = ops.matmul(spec);
+    requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, made->scratch_bytes());
+    return made;
+  }
+
+  const DenseParameters parameters_;
   std::unique_ptr<Matmul> forward_, by_input_, by_kernel_;
 };
+
+/// Returns the result of Layer::infer(): the input with `units` as its last axis.
+std::vector<TensorSpec> with_units(const TensorSpec& input, int64_t units) {
+  TensorSpec output{{}, input.shape, DType::float32};
+  output.shape[output.shape.rank() - 1] = units;
+  return {output};
+}
 
 class Dense : public LayerWith<DenseOptions> {
  public:
@@ -84,10 +134,7 @@ class Dense : public LayerWith<DenseOptions> {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
     const TensorSpec* input = float_input_with_axis(inputs, "of features", report_error);
-    if (!input) return {};
-    TensorSpec output{{}, input->shape, DType::float32};
-    output.shape[output.shape.rank() - 1] = units();
-    return {output};
+    return input ? with_units(*input, units()) : std::vector<TensorSpec>();
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
@@ -100,7 +147,7 @@ class Dense : public LayerWith<DenseOptions> {
   MaskRule mask_rule() const override { return MaskRule::passed; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
-    return std::make_unique<PreparedDense>(request, options_.use_bias);
+    return std::make_unique<PreparedDense>(request, DenseParameters{.bias = options_.use_bias});
   }
 
   ConfigNode open_units() const override { return options_.units.written; }
@@ -111,10 +158,51 @@ class Dense : public LayerWith<DenseOptions> {
   int64_t units() const { return *options_.units.value; }
 };
 
+class TiedDense : public LayerWith<TiedDenseOptions> {
+ public:
+  TiedDense(const TiedDenseOptions& options, ParameterSpec embeddings)
+      : LayerWith(options), embeddings_(std::move(embeddings)) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = float_input_with_axis(inputs, "of features", report_error);
+    if (!input) return {};
+    if (input->shape.back() == embeddings_.shape[1]) return with_units(*input, embeddings_.shape[0]);
+    report_error(fmt::format("its embedding has vectors of length {}: expected an input whose last axis has "
+                             "this length, found '{}' of {}",
+                             embeddings_.shape[1], input->name, input->shape.str()));
+    return {};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override { return {embeddings_}; }
+
+  MaskRule mask_rule() const override { return MaskRule::passed; }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedDense>(request, DenseParameters{.transposed = true});
+  }
+
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+
+ private:
+  const ParameterSpec embeddings_;
+};
+
 }  // namespace
 
 void add_dense(Registry<Layer>& table) {
   table.add<Dense>("dense", DenseOptions::schema());
+}
+
+Configured<Layer> tied_dense(const ParameterSpec& embeddings, const ConfigNode& kind,
+                             const ConfigNode& options, Diagnostics& diagnostics) {
+  TiedDenseOptions read;
+  const auto& schema = TiedDenseOptions::schema();
+  if (schema.read(options, "dense with the weights of an embedding", read, diagnostics) == Reading::wrong)
+    return {};
+  return {kind.text(), std::make_shared<const TiedDense>(read, embeddings),
+          resolved_kind(kind.text(), kind.mark(), schema.write(read))};
 }
 
 }  // namespace dtrain

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
+#include "nn/layers/core/tied_dense.h"
 #include "nn/layers/table.h"
 #include "nn/layers/weight_options.h"
 
@@ -80,7 +81,13 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {
-    return {options_.embeddings.parameter("embeddings", {options_.input_dim, options_.output_dim})};
+    return {embeddings()};
+  }
+
+  std::string_view tied_kind() const override { return "dense"; }
+  Configured<Layer> tied(const ConfigNode& kind, const ConfigNode& options,
+                         Diagnostics& diagnostics) const override {
+    return tied_dense(embeddings(), kind, options, diagnostics);
   }
 
   bool creates_mask() const override { return options_.mask_zero; }
@@ -90,6 +97,11 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   std::optional<int64_t> indices() const override { return options_.input_dim; }
+
+ private:
+  ParameterSpec embeddings() const {
+    return options_.embeddings.parameter("embeddings", {options_.input_dim, options_.output_dim});
+  }
 };
 
 }  // namespace

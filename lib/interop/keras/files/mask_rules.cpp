@@ -1,0 +1,38 @@
+#include "interop/keras/files/mask_rules.h"
+
+#include <algorithm>
+#include <array>
+
+namespace dtrain {
+
+KerasMaskRule keras_mask_rule(const std::string& class_name) {
+  constexpr std::array kPassed{"Activation",
+                               "ReLU",
+                               "LeakyReLU",
+                               "ELU",
+                               "PReLU",
+                               "Softmax",
+                               "ThresholdedReLU",
+                               "Dense",
+                               "Dropout",
+                               "GaussianNoise",
+                               "SpatialDropout1D",
+                               "SpatialDropout2D",
+                               "LayerNormalization",
+                               "Rescaling",
+                               "GroupNormalization",
+                               "UnitNormalization",
+                               "BatchNormalization",
+                               "GaussianDropout"};
+  constexpr std::array kMerged{"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate"};
+  constexpr std::array kRead{
+      "LSTM", "GRU", "SimpleRNN", "GlobalAveragePooling1D", "MultiHeadAttention", "GroupQueryAttention"};
+  const auto is_in = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), class_name) != names.end();
+  };
+  if (is_in(kPassed)) return KerasMaskRule::passed;
+  if (is_in(kMerged)) return KerasMaskRule::merged;
+  return is_in(kRead) ? KerasMaskRule::read : KerasMaskRule::lost;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,117 @@
+// Masks of padding in models from Keras and for Keras.
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "exported.h"
+#include "interop/keras/export/export.h"
+#include "interop/keras/export/graph_layers.h"
+#include "interop/keras/import/graph.h"
+#include "support/errors.h"
+#include "support/temp_dir.h"
+
+using namespace dtrain;
+
+namespace {
+
+constexpr const char* kTokens =
+    R"({"class_name": "InputLayer", "config": {"name": "x", "batch_input_shape": [null, 5], "dtype": "int32"}}, )"
+    R"({"class_name": "Embedding", "config": {"name": "embedding", "input_dim": 9, "output_dim": 4, "mask_zero": true}}, )";
+
+/// Returns a layer of a Sequential model.
+std::string layer(const std::string& class_name, const std::string& options = "") {
+  return R"({"class_name": ")" + class_name + R"(", "config": {)" + options + "}}";
+}
+
+std::string named(const std::string& class_name, const std::string& options = "") {
+  return layer(class_name, R"("name": ")" + class_name + R"(")" + options);
+}
+
+ImportedModel imported(const std::string& layers, int keras_major = 3) {
+  const auto model = parse_keras_model(
+      Json::parse(R"({"class_name": "Sequential", "config": {"name": "net", "layers": [)" + layers + "]}}"));
+  return import_keras_model(*model, keras_major);
+}
+
+bool has(const ImportedModel& model, const std::string& text) {
+  return model.model.to_yaml().find(text) != std::string::npos;
+}
+
+std::string problem_of(const std::string& layers) {
+  return test::error_of([&] { imported(layers); });
+}
+
+std::string export_error(const std::string& layers) {
+  const test::TempDir directory;
+  const TestExport exported(
+      "inputs: {x: {shape: [5], dtype: int32}}\nlayers: [embedding: {input_dim: 9, "
+      "output_dim: 4, mask_zero: true}, " +
+      layers + "]\n");
+  return test::error_of([&] { export_keras(exported.model, std::nullopt, directory / "m.keras"); });
+}
+
+}  // namespace
+
+TEST_CASE("a mask that nothing reads is left out") {
+  for (const std::string& loses : {named("Flatten"), named("RMSNormalization") + ", " + named("Flatten")}) {
+    const ImportedModel model = imported(kTokens + loses + ", " + named("Dense", R"(, "units": 2)"));
+    CHECK_FALSE(has(model, "mask"));
+    REQUIRE(model.left_out.size() == 1);
+    CHECK(model.left_out[0] == "embedding: mask_zero, because nothing reads the mask");
+    build_imported(model, model.model);
+  }
+}
+
+TEST_CASE("layers that lose a mask in Keras ignore it") {
+  const std::string lstm = named("LSTM", R"(, "units": 3, "return_sequences": true)");
+  for (const std::string lost : {"Flatten", "GlobalMaxPooling1D", "RMSNormalization"}) {
+    CAPTURE(lost);
+    const ImportedModel model = imported(kTokens + lstm + ", " + named(lost));
+    CHECK(has(model, "mask_zero: true"));
+    CHECK(has(model, "ignore_mask: true"));
+    CHECK(model.left_out.empty());
+    const Graph graph = build_imported(model, model.model);
+    CHECK(graph.nodes.back().ignores_mask);
+    CHECK(graph.nodes[2].masks.size() == 1);
+  }
+}
+
+TEST_CASE("a mask of the model's output is kept for the loss") {
+  const ImportedModel model = imported(kTokens + named("Dense", R"(, "units": 2)"));
+  CHECK(has(model, "mask_zero: true"));
+  CHECK_FALSE(has(model, "ignore_mask"));
+}
+
+TEST_CASE("masking is kept, because it changes values, too") {
+  const ImportedModel model = imported(
+      R"({"class_name": "InputLayer", "config": {"name": "x", "batch_input_shape": [null, 5, 2]}}, )" +
+      named("Masking", R"(, "mask_value": -1.0)") + ", " + named("Flatten"));
+  CHECK(has(model, "masking"));
+  CHECK(has(model, "ignore_mask: true"));
+}
+
+TEST_CASE("masks that dtrain cannot pass on, or read, are problems") {
+  CHECK(problem_of(kTokens + named("BatchNormalization") + ", " + named("LSTM", R"(, "units": 3)"))
+            .find("LSTM (LSTM): reads a mask that a layer before it cannot pass on in dtrain") !=
+        std::string::npos);
+  CHECK(problem_of(kTokens + named("GRU", R"(, "units": 3, "return_sequences": true, "go_backwards": true)"))
+            .find("reads a mask and returns the steps in reverse order") != std::string::npos);
+  // Without a reader, the mask does not matter.
+  CHECK_FALSE(has(imported(kTokens + named("BatchNormalization") + ", " + named("Flatten")), "mask"));
+}
+
+TEST_CASE("layers do not have the name of Keras's operation on masks") {
+  const Graph graph = test::graph_from(
+      "inputs: {x: [5, 2]}\nlayers: [{masking: {name: a}}, {dense: {units: 2, name: b}}, {concatenate: "
+      "{inputs: [a, b]}}]\n");
+  CHECK(keras_layers(graph).back().name == "masked_concatenate");
+}
+
+TEST_CASE("models whose masks Keras would treat in another way are not exported") {
+  CHECK(export_error("rms_normalization, {lstm: {units: 2}}").find("RMSNormalization loses the mask") !=
+        std::string::npos);
+  CHECK(export_error("softmax, {lstm: {units: 2}}").find("use `activation: softmax`") != std::string::npos);
+  CHECK(export_error("{lstm: {units: 2, ignore_mask: true}}").find("LSTM does not ignore masks") !=
+        std::string::npos);
+  CHECK(export_error("{dense: {units: 3, activation: softmax}}, {lstm: {units: 2}}").empty());
+  CHECK(export_error("{rms_normalization: {ignore_mask: true}}, {flatten: {}}").empty());
+}
