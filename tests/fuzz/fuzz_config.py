@@ -103,8 +103,8 @@ model:
   layers:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4, mask_zero: true}
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
-    - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
+    - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
     - masking: {mask_value: 0.5}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - position_embedding: {sequence_length: 4}

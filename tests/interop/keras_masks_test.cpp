@@ -75,6 +75,24 @@ TEST_CASE("layers that lose a mask in Keras ignore it") {
   }
 }
 
+TEST_CASE("a bidirectional layer reads a mask, and passes it on if its layers return sequences") {
+  const auto bidirectional = [](const std::string& options) {
+    return named("Bidirectional",
+                 R"(, "merge_mode": "concat", "layer": )" + named("GRU", R"(, "units": 3)" + options));
+  };
+  const std::string sequences = R"(, "return_sequences": true)";
+  const ImportedModel both = imported(kTokens + bidirectional(sequences) + ", " + named("Flatten"));
+  CHECK(has(both, "mask_zero: true"));
+  CHECK(has(both, "ignore_mask: true"));
+  CHECK(build_imported(both, both.model).nodes[2].masks.size() == 1);
+  const ImportedModel last = imported(kTokens + bidirectional("") + ", " + named("Dense", R"(, "units": 2)"));
+  CHECK(has(last, "mask_zero: true"));
+  CHECK_FALSE(has(last, "ignore_mask"));
+  CHECK(problem_of(kTokens + bidirectional(sequences + R"(, "go_backwards": true)"))
+            .find("reads a mask and returns the steps in reverse order") != std::string::npos);
+  CHECK(export_error("{bidirectional: {layer: {lstm: {units: 2}}}}").empty());
+}
+
 TEST_CASE("a mask of the model's output is kept for the loss") {
   const ImportedModel model = imported(kTokens + named("Dense", R"(, "units": 2)"));
   CHECK(has(model, "mask_zero: true"));

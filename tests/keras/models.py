@@ -353,6 +353,7 @@ def small_ones():
                         {"lstm": {"units": 3, "return_sequences": True, "name": "a"}},
                         {"gru": {"units": 3, "return_sequences": True, "inputs": "each", "name": "b"}},
                         {"add": {"inputs": ["a", "b"]}},
+                        {"bidirectional": {"layer": {"gru": {"units": 2, "return_sequences": True}}}},
                         {"simple_rnn": {"units": 4, "return_sequences": True, "name": "c"}},
                         {"global_max_pooling1d": {"ignore_mask": True, "name": "largest"}},
                         {"lstm": {"units": 3, "go_backwards": True, "inputs": "c", "name": "d"}},

@@ -96,6 +96,25 @@ TEST_CASE("a bidirectional layer merges both directions in the order of the inpu
   }
 }
 
+/// The expected values are those of Keras 3.15.
+TEST_CASE("a bidirectional layer skips masked steps, and sequences are 0 there") {
+  const auto run_of = [](const std::string& options) {
+    LayerRun run({.yaml = "bidirectional: {layer: {simple_rnn: {units: 1" + options,
+                  .inputs = {{"x", {3, 2}}},
+                  .training = false,
+                  .mask = {1, 1, 0, 0, 1, 0}});
+    run.inputs = {{0.5f, -1, 2, 0.25f, -0.5f, 1, 1, 1, 0.25f, -0.75f, 3, 0.5f}};
+    run.parameters = {{0.5f, -0.25f}, {0.75f}, {0.125f}, {-0.5f, 1}, {0.25f}, {-0.375f}};
+    return run.forward();
+  };
+  check_values(run_of("}}}"), {0.90117717, -0.9495638, 0.41157004, -0.8482837}, 1e-6);
+  check_values(run_of(", return_sequences: true}}}"),
+               {0.5545997, -0.9495638, 0.90117717, -0.8093011, 0, 0, 0, 0, 0.41157004, -0.8482837, 0, 0},
+               1e-6);
+  check_values(run_of(", return_sequences: true}}, merge_mode: mul}"),
+               {-0.5266278, -0.7293236, 0, 0, -0.34912816, 0}, 1e-6);
+}
+
 TEST_CASE("the states of a bidirectional layer follow its output, those of the first direction first") {
   LayerRun run({.yaml = "bidirectional: {layer: {lstm: {units: 2, return_state: true}}}",
                 .inputs = {{"x", {3, 4}}},

@@ -48,6 +48,24 @@ TEST_CASE("layers pass on the mask of their input, read it, or end it") {
   CHECK_FALSE(output_is_masked(graph));
 }
 
+TEST_CASE("a classifier of texts reads the mask up to the mean of the words") {
+  const std::string both =
+      ", {bidirectional: {layer: {lstm: {units: 6, return_sequences: true}}, merge_mode: ";
+  const Graph graph = graph_from(model_of(kEmbedding + both +
+                                          "concat}}, {multi_head_attention: {num_heads: 4, causal: true}}, "
+                                          "global_average_pooling1d, {dense: {units: 2}}"));
+  const ValueRef mask{static_cast<int>(node_named(graph, "embedding")), 1};
+  for (const char* name : {"bidirectional", "multi_head_attention", "global_average_pooling1d"}) {
+    CAPTURE(name);
+    CHECK(graph.nodes[node_named(graph, name)].masks == std::vector{mask});
+  }
+  CHECK(graph.spec(graph.outputs[0]).shape == Shape{2});
+  CHECK_FALSE(output_is_masked(graph));
+  const GraphNode two = graph_from(model_of(kEmbedding + both + "none}}")).nodes.back();
+  CHECK(two.mask_of_output(0) == mask);
+  CHECK(two.mask_of_output(1) == mask);
+}
+
 TEST_CASE("an embedding without mask_zero creates no mask") {
   const Graph graph = graph_from(model_of("embedding: {input_dim: 9, output_dim: 4}, {dense: {units: 2}}"));
   CHECK_FALSE(output_is_masked(graph));
@@ -65,7 +83,9 @@ TEST_CASE("masking creates a mask from features, and users do not see it as an o
 
 TEST_CASE("a layer that cannot handle a mask is an error") {
   for (const std::string layer : {"flatten", "conv1d: {filters: 2, kernel_size: 2}", "global_max_pooling1d",
-                                  "lstm: {units: 2, return_sequences: true, go_backwards: true}"}) {
+                                  "lstm: {units: 2, return_sequences: true, go_backwards: true}",
+                                  "bidirectional: {layer: {gru: {units: 2, return_sequences: true, "
+                                  "go_backwards: true}}}"}) {
     CAPTURE(layer);
     CHECK(errors_of_model(model_of(kEmbedding + ", {" + layer + "}"))
               .find("cannot handle the mask of its input, which 'embedding' creates") != std::string::npos);

@@ -20,7 +20,7 @@ class KerasClassNumbers {
   std::map<std::string, int> numbers_;
 };
 
-/// A part of a layer that has weights of its own in files of the layout `vars`.
+/// A part of a layer with its own weights in files of the layout `vars`.
 struct KerasLayerPart {
   std::string_view group;       ///< "query_dense"
   std::string_view prefix;      ///< of the names of its weights: "query/"

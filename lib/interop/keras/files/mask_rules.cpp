@@ -25,8 +25,13 @@ KerasMaskRule keras_mask_rule(const std::string& class_name) {
                                "BatchNormalization",
                                "GaussianDropout"};
   constexpr std::array kMerged{"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate"};
-  constexpr std::array kRead{
-      "LSTM", "GRU", "SimpleRNN", "GlobalAveragePooling1D", "MultiHeadAttention", "GroupQueryAttention"};
+  constexpr std::array kRead{"LSTM",
+                             "GRU",
+                             "SimpleRNN",
+                             "Bidirectional",
+                             "GlobalAveragePooling1D",
+                             "MultiHeadAttention",
+                             "GroupQueryAttention"};
   const auto is_in = [&](const auto& names) {
     return std::find(names.begin(), names.end(), class_name) != names.end();
   };

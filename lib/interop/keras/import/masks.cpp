@@ -13,9 +13,16 @@ namespace dtrain {
 
 namespace {
 
-bool is_set_in(const KerasModelLayer& layer, const char* option) {
-  const Json* const value = value_at(layer.config, option);
+bool is_set_in(const Json& config, const char* option) {
+  const Json* const value = value_at(config, option);
   return value && value->is_bool() && value->as_bool();
+}
+
+/// Returns whether a layer, or the layer in a Bidirectional, returns the states of all steps.
+bool returns_sequences(const KerasModelLayer& layer) {
+  const Json* const inner = value_at(layer.config, "layer");
+  const Json* const config = inner ? value_at(*inner, "config") : &layer.config;
+  return config && is_set_in(*config, "return_sequences");
 }
 
 class MaskFlow {
@@ -108,7 +115,7 @@ class MaskFlow {
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
       problem(reader, "reads a mask and returns the steps in reverse order (go_backwards)");
-    const bool keeps = is_attention || is_set_in(*reader.layer, "return_sequences");
+    const bool keeps = is_attention || returns_sequences(*reader.layer);
     return keeps ? given[0] : kNone;
   }
 
@@ -130,7 +137,7 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of) {
   std::set<const KerasModelLayer*> creators;
   for (const KerasLayerCall& call : calls.calls)
-    if (call.layer->class_name == "Masking" || is_set_in(*call.layer, "mask_zero"))
+    if (call.layer->class_name == "Masking" || is_set_in(call.layer->config, "mask_zero"))
       creators.insert(call.layer);
   const KerasMasks all = MaskFlow(calls, creators, keras_major, rule_of).follow(is_needed);
   std::set<const KerasModelLayer*> used;

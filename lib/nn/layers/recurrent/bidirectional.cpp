@@ -137,7 +137,8 @@ class PreparedBidirectional : public PreparedLayer {
         mode_(mode),
         steps_(sequences ? request.inputs[0].shape[0] : 1),
         batch_(request.batch),
-        directions_(std::move(directions)) {
+        directions_(std::move(directions)),
+        zeroes_masked_(request.is_masked(0) && sequences) {
     keeps_outputs_ = mode == MergeMode::mul && request.training;
     ArrayOffsets saved, scratch;
     size_t inner = 0;
@@ -169,7 +170,9 @@ class PreparedBidirectional : public PreparedLayer {
       set_common(one, d, args);
       one.args.outputs[0] = output_of(d, args, !one.flips);
       one.layer->forward(one.args);
-      if (one.flips) flip(one, one.args.outputs[0], merged_in(d, args));
+      void* const merged = merged_in(d, args);
+      if (one.flips) flip(one, one.args.outputs[0], merged);
+      if (zeroes_masked_) ops_.apply_mask(merged, args.mask(), merged, rows(), one.units);
     }
     merge(args);
   }
@@ -215,6 +218,7 @@ class PreparedBidirectional : public PreparedLayer {
       to.outputs[i] = args.outputs.empty() ? nullptr : args.outputs[state_at(d, i)];
       to.diff_outputs[i] = args.diff_outputs.empty() ? nullptr : args.diff_outputs[state_at(d, i)];
     }
+    to.masks[0] = args.mask();
     const size_t first = d == 0 ? 0 : directions_[0].parameters;
     for (size_t i = 0; i < one.parameters; ++i) {
       to.parameters[i] = args.parameters[first + i];
@@ -297,6 +301,10 @@ class PreparedBidirectional : public PreparedLayer {
       ops_.merge_backward(MergeKind::average, values, d, gradient, own, n);
       gradient = own;
     }
+    if (zeroes_masked_) {
+      ops_.apply_mask(gradient, args.mask(), own, rows(), one.units);
+      gradient = own;
+    }
     if (!one.flips) return gradient;
     flip(one, gradient, at(args.scratch, one.reversed));
     return at(args.scratch, one.reversed);
@@ -307,6 +315,7 @@ class PreparedBidirectional : public PreparedLayer {
   int64_t steps_, batch_;  // steps of the output: 1 if it is the last state
   int64_t input_elements_ = 0;
   std::array<OneDirection, 2> directions_;
+  bool zeroes_masked_;  // as in Keras, the outputs after masked steps are 0
   bool keeps_outputs_ = false;
   size_t second_gradient_ = 0, inner_ = 0;  // offsets in scratch memory
 };
@@ -348,6 +357,13 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return specs;
   }
 
+  /// Both directions read the mask. The second output is reversed, so the outputs have the input's order if
+  /// the first direction does.
+  MaskRule mask_rule() const override { return layer(0).mask_rule(); }
+  bool masks_output(size_t output) const override {
+    return layer(0).options().return_sequences && output < (options_.merge_mode == MergeMode::none ? 2 : 1);
+  }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const auto no_errors = [](const std::string& message) { throw std::logic_error(message); };
     std::array<OneDirection, 2> directions;
@@ -368,12 +384,14 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
                     needs.begin() + static_cast<std::ptrdiff_t>(directions[0].inputs.size()));
       needs.resize(one.inputs.size());
       own.input_needs_gradient = needs;
+      own.masked = {request.is_masked(0)};
       own.input_layouts =
           request.input_layouts.first(std::min(one.inputs.size(), request.input_layouts.size()));
       if (d == 1) own.stream += 0x9e3779b9u;  // another one, so that the directions drop different features
       one.layer = layer(d).prepare(own);
       one.args.inputs.resize(one.inputs.size());
       one.args.diff_inputs.resize(one.inputs.size());
+      one.args.masks.resize(1);
       one.args.outputs.resize(one.outputs.size());
       one.args.diff_outputs.resize(one.outputs.size());
       one.args.parameters.resize(one.parameters);
