@@ -52,8 +52,8 @@ struct LayerFormats {
   std::function<Json(const ConfigNode& options, const std::vector<Json>& inputs)> keras_call = nullptr;
 };
 
-/// Keras's class of an embedding that is also called with `reverse=True`, as a dense layer with the weights of
-/// the embedding.
+/// Keras's class of an embedding that is also called with `reverse=True`, as a dense layer with the weights
+/// of the embedding.
 inline constexpr const char* kKerasReversibleEmbedding = "ReversibleEmbedding";
 
 /// Returns the rows of all kinds, in the order of docs/reference.md.

@@ -94,7 +94,8 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
-    if (names[i] == node.name || !is_keras_layer(graph, static_cast<int>(i)) || node.shared_with >= 0) continue;
+    if (names[i] == node.name || !is_keras_layer(graph, static_cast<int>(i)) || node.shared_with >= 0)
+      continue;
     const std::string base = names[i];
     for (int number = 1; !taken.insert(names[i]).second; ++number)
       names[i] = fmt::format("{}_{}", base, number);

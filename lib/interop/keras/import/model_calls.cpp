@@ -108,8 +108,7 @@ class ModelOrder {
     for (const KerasTensor& input : call_at(place).inputs) inputs.push_back(value_of(input));
     const KerasModelLayer& called = layer(place.first);
     const std::string path = prefix_ + called.name;
-    const bool is_causal =
-        called.class_name.ends_with("Attention") && is_set(call_at(place), kCausal);
+    const bool is_causal = called.class_name.ends_with("Attention") && is_set(call_at(place), kCausal);
     const bool is_reverse =
         called.class_name == kKerasReversibleEmbedding && is_set(call_at(place), kReverse);
     check_arguments(call_at(place), path, is_causal ? kCausal : is_reverse ? kReverse : "");
