@@ -15,6 +15,7 @@ void add_fit(CommandLine& line, World& world);
 void add_resume(CommandLine& line, World& world);
 void add_evaluate(CommandLine& line, World& world);
 void add_predict(CommandLine& line, World& world);
+void add_generate(CommandLine& line, World& world);
 void add_export(CommandLine& line);
 void add_check(CommandLine& line, World& world);
 void add_summary(CommandLine& line);

@@ -31,6 +31,7 @@ void run(int argc, char** argv) {
   add_resume(line, world);
   add_evaluate(line, world);
   add_predict(line, world);
+  add_generate(line, world);
   add_export(line);
   add_check(line, world);
   for (const auto add : {add_summary, add_inspect, add_import, add_diff, add_new, add_sweep, add_report,

@@ -36,23 +36,26 @@ def main():
 
     same_rules = "--same-rules" in sys.argv
     model = keras.models.load_model(checkpoint, compile=False)
-    inputs = tf.constant(numpy.load(os.path.join(data, "x.npy")))
+    names = ["x.npy", "x2.npy"] if workload == "shared-lstm" else ["x.npy"]
+    inputs = [tf.constant(numpy.load(os.path.join(data, name))) for name in names]
     targets = numpy.load(os.path.join(data, "y.npy"))
-    if workload == "wide-mlp":
+    if workload in ("wide-mlp", "shared-lstm"):
         targets, loss_of = tf.constant(targets.astype("float32").reshape(-1, 1)), keras.losses.BinaryCrossentropy()
     else:
         targets, loss_of = tf.constant(targets), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     if workload == "resnet20":
         optimizer = keras.optimizers.SGD(0.1, momentum=0.9, weight_decay=None if same_rules else 1e-4)
+    elif workload == "shared-lstm":
+        optimizer = keras.optimizers.RMSprop(1e-3, epsilon=1e-30 if same_rules else 1e-7)
     else:
         optimizer = keras.optimizers.Adam(1e-4 if workload == "wide-mlp" else 1e-3, epsilon=1e-30 if same_rules else 1e-7)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=os.environ.get("PEER_JIT") == "1")
     def train(rows):
-        x, y = tf.gather(inputs, rows), tf.gather(targets, rows)
+        x, y = [tf.gather(values, rows) for values in inputs], tf.gather(targets, rows)
         with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
+            loss = loss_of(y, model(x if len(x) > 1 else x[0], training=True))
         optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
         return loss
 

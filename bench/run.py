@@ -25,22 +25,41 @@ DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
 PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
 KERAS_PYTHON = os.environ.get("KERAS_PYTHON")
 
-# samples in the file, shape of a sample, classes, batch, steps of a timed run, warm-up steps, minimum ratio
+# samples in the file, shape of a sample (of a text: its length), classes, batch, steps of a timed run, warm-up steps, minimum
+# ratio; `inputs`: number of inputs of this shape; `same_rules`: disables a rule of the optimizer that differs between frameworks
+# (Keras decays weights separately from the gradient and adds Adam's epsilon to the uncorrected root); `is_text`: the samples
+# are parts of a text; `keras`: whether Keras has all layers; `compared`: number of first losses that are compared
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
-    "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0),
-    "resnet20": dict(samples=1024, shape=(32, 32, 3), classes=10, batch=128, steps=48, warmup=3, must=1.10),
+    "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0, compared=3),
+    "resnet20": dict(samples=1024, shape=(32, 32, 3), classes=10, batch=128, steps=48, warmup=3, must=1.10,
+                     same_rules="train.optimizer.sgd.weight_decay=0"),
     "lenet": dict(samples=4096, shape=(28, 28, 1), classes=10, batch=64, steps=150, warmup=10, must=1.4),
+    "shared-lstm": dict(samples=512, shape=(140, 256), classes=2, batch=64, steps=160, warmup=10, must=2.0, inputs=2,
+                        same_rules="train.optimizer.rmsprop.epsilon=1e-30"),
+    "gpt-small": dict(samples=1024, shape=(128,), classes=256, batch=32, steps=60, warmup=4, must=1.35, is_text=True, keras=False,
+                      same_rules="train.optimizer.adamw.epsilon=1e-30"),
 }
 
 MAKE_DATA = """
 import numpy, sys
 directory, samples, classes, shape = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), tuple(map(int, sys.argv[4].split("x")))
 random = numpy.random.default_rng(1)
-x = random.random((samples,) + shape, dtype=numpy.float32)
-if len(shape) == 3 and shape[2] == 3: x = (x - 0.5) * 3.46
-numpy.save(directory + "/x.npy", x)
+for number in range(int(sys.argv[5])):
+    x = random.random((samples,) + shape, dtype=numpy.float32)
+    if len(shape) == 3 and shape[2] == 3: x = (x - 0.5) * 3.46
+    numpy.save(directory + ("/x.npy" if number == 0 else f"/x{number + 1}.npy"), x)
 numpy.save(directory + "/y.npy", random.integers(0, classes, samples, dtype=numpy.int32))
+"""
+
+# Words of a small vocabulary, so that the model learns something.
+MAKE_TEXT = """
+import numpy, sys
+directory, samples, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+random = numpy.random.default_rng(1)
+words = ["".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), random.integers(2, 9))) for _ in range(500)]
+text = " ".join(random.choice(words, samples * length // 2))[: samples * length + 1]
+open(directory + "/text.txt", "w").write(text)
 """
 
 
@@ -111,9 +130,9 @@ class Peer:
                 f"{self.key}_loss_difference": self.difference}
 
 
-def peers():
+def peers(name):
     found = [Peer("torch", "PyTorch", PYTHON, "torch_peer.py", peer_environment)]
-    if KERAS_PYTHON:
+    if KERAS_PYTHON and WORKLOADS[name].get("keras", True):
         found.append(Peer("keras", "Keras", KERAS_PYTHON, "keras_peer.py", lambda threads: dict(os.environ)))
     return found
 
@@ -133,10 +152,8 @@ def median_step(ends, warmup):
 
 def compare_losses(name, work, checkpoint, threads, beside):
     """Compares the first losses with each peer's, and returns the number of steps."""
-    steps = 3 if name == "wide-mlp" else 20
-    # Disables rules that differ: Keras decays weights separately from the gradient and adds Adam's epsilon to the
-    # uncorrected root.
-    extra = ["--set", "train.optimizer.sgd.weight_decay=0" if name == "resnet20" else "train.optimizer.adam.epsilon=1e-30"]
+    steps = WORKLOADS[name].get("compared", 20)
+    extra = ["--set", WORKLOADS[name].get("same_rules", "train.optimizer.adam.epsilon=1e-30")]
     # Uses one replica, because the peer's batch normalization covers the whole batch.
     _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, ["--set", "strategy=single", *extra])
     for peer in beside:
@@ -145,11 +162,21 @@ def compare_losses(name, work, checkpoint, threads, beside):
     return steps
 
 
+def make_data(name, work):
+    """Writes the data of a workload to the folder `work`."""
+    spec = WORKLOADS[name]
+    shape = "x".join(map(str, spec["shape"]))
+    if spec.get("is_text"):
+        arguments = [MAKE_TEXT, work, spec["samples"], shape]
+    else:
+        arguments = [MAKE_DATA, work, spec["samples"], spec["classes"], shape, spec.get("inputs", 1)]
+    subprocess.run([PYTHON, "-c", *map(str, arguments)], check=True)
+
+
 def measure(name, rounds, threads):
-    spec, beside = WORKLOADS[name], peers()
+    spec, beside = WORKLOADS[name], peers(name)
     with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as work:
-        shape = "x".join(map(str, spec["shape"]))
-        subprocess.run([PYTHON, "-c", MAKE_DATA, work, str(spec["samples"]), str(spec["classes"]), shape], check=True)
+        make_data(name, work)
         dtrain_steps(name, work, work + "/first", 0, False)
         checkpoint = work + "/first/checkpoints/ckpt-00000000.h5"
         compared = compare_losses(name, work, checkpoint, threads, beside)

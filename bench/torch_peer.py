@@ -4,9 +4,10 @@
 
 Prints one JSON line: the end time of every step, in seconds since the process started, and every step's loss. With --in-order
 the samples are used in file order, otherwise in a random permutation. With --same-rules the optimizer omits the rules that
-differ in Keras (weight decay, Adam's epsilon), and convolutions pad like Keras's.
+differ in Keras (weight decay, epsilon), and convolutions pad like Keras's.
 """
 import json
+import math
 import os
 import sys
 import time
@@ -66,6 +67,63 @@ class ChannelsLastFlatten(nn.Module):
         return x.permute(0, 2, 3, 1).flatten(1)
 
 
+class SharedLstm(nn.Module):
+    """One LSTM reads two sequences; a dense layer reads its last states."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(256, 64, batch_first=True)
+        # Keras has one bias. PyTorch's second one is zero and not trained.
+        nn.init.zeros_(self.lstm.bias_hh_l0).requires_grad_(False)
+        self.dense = nn.Linear(128, 1)
+
+    def forward(self, a, b):
+        last = [self.lstm(sequence)[1][0][0] for sequence in (a, b)]
+        return torch.sigmoid(self.dense(torch.cat(last, 1)))
+
+
+class Attention(nn.Module):
+    """Causal attention. One product computes queries, keys and values."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.in_weight, self.in_bias = nn.Parameter(torch.empty(3 * width, width)), nn.Parameter(torch.empty(3 * width))
+        self.out_weight, self.out_bias = nn.Parameter(torch.empty(width, width)), nn.Parameter(torch.empty(width))
+
+    def forward(self, x):
+        rows, steps, width = x.shape
+        q, k, v = F.linear(x, self.in_weight, self.in_bias).view(rows, steps, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        if hasattr(F, "scaled_dot_product_attention"):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            mask = torch.full((steps, steps), -math.inf).triu(1)
+            y = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(width // self.heads) + mask, -1) @ v
+        return F.linear(y.transpose(1, 2).reshape(rows, steps, width), self.out_weight, self.out_bias)
+
+
+class Transformer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1, self.attention = nn.LayerNorm(width, eps=1e-3), Attention(width, heads)
+        self.norm2, self.wide, self.narrow = nn.LayerNorm(width, eps=1e-3), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.narrow(F.gelu(self.wide(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(256, 128), nn.Embedding(128, 128)
+        self.blocks = nn.Sequential(*[Transformer(128, 4) for _ in range(4)])
+        self.norm, self.head = nn.LayerNorm(128, eps=1e-3), nn.Linear(128, 256)
+
+    def forward(self, x):
+        return self.head(self.norm(self.blocks(self.tokens(x) + self.positions.weight)))
+
+
 MODELS = {
     "mnist-mlp": lambda _: nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
     "wide-mlp": lambda _: nn.Sequential(nn.Linear(8000, 4000), nn.Tanh(), nn.Linear(4000, 2000), nn.ReLU(),
@@ -74,13 +132,26 @@ MODELS = {
     "resnet20": resnet20,
     "lenet": lambda _: nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
                                    ChannelsLastFlatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)),
+    "shared-lstm": lambda _: SharedLstm(),
+    "gpt-small": lambda _: Gpt(),
 }
 
 
 def optimizer_of(workload, parameters, same_rules):
     if workload == "resnet20":
         return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=0.0 if same_rules else 1e-4)
+    if workload == "shared-lstm":
+        return torch.optim.RMSprop(parameters, 1e-3, alpha=0.9, eps=1e-30 if same_rules else 1e-8)
+    if workload == "gpt-small":
+        return torch.optim.AdamW(parameters, 0.0, eps=1e-30 if same_rules else 1e-8, weight_decay=0.1)
     return torch.optim.Adam(parameters, 1e-4 if workload == "wide-mlp" else 1e-3, eps=1e-30 if same_rules else 1e-8)
+
+
+def learning_rate(step, initial=1e-3, steps=1000, warmup=100):
+    """Keras's CosineDecay of gpt-small, with a linear warm-up from 0."""
+    if step < warmup:
+        return initial * step / warmup
+    return initial * 0.5 * (1 + math.cos(math.pi * min((step - warmup) / steps, 1)))
 
 
 def read_weights(checkpoint):
@@ -99,33 +170,68 @@ def read_weights(checkpoint):
     return arrays
 
 
+MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.LSTM, Attention)  # those with weights
+
+
 def as_in_torch(module, values):
-    """A layer's arrays in PyTorch's order of axes; None where they are not of the module's shapes."""
+    """A layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes differ."""
     if isinstance(module, nn.BatchNorm2d):
         arrays = values[:2] if len(values) == 4 else []
+    elif isinstance(module, (nn.LayerNorm, nn.Embedding)):
+        arrays = values
+    elif isinstance(module, nn.LSTM):
+        arrays = [values[0].T, values[1].T, values[2], torch.zeros_like(values[2])] if len(values) == 3 else []
+    elif isinstance(module, Attention):
+        width = len(module.out_bias)
+        arrays = [torch.cat([kernel.reshape(width, width).T for kernel in values[0:6:2]]), torch.cat([b.flatten() for b in values[1:6:2]]),
+                  values[6].reshape(width, width).T, values[7]] if len(values) == 8 else []
     else:
         kernel = values[0]
         arrays = [kernel.permute(3, 2, 0, 1) if kernel.ndim == 4 else kernel.T, *values[1:]] if kernel.ndim > 1 else []
-    expected = [parameter.shape for parameter in (module.weight, module.bias) if parameter is not None]
+    expected = [parameter.shape for parameter in module.parameters()]
     return arrays if [array.shape for array in arrays] == expected else None
 
 
 def give_weights(model, arrays):
     """Assigns to each module with weights the first layer whose arrays fit. Keras has its own order of branches."""
-    modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
+    modules = [m for m in model.modules() if isinstance(m, MODULES)]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     left = list(arrays)
     for module in modules:
         index, values = next((i, found) for i, layer in enumerate(left) if (found := as_in_torch(module, layer)) is not None)
         del left[index]
-        module.weight.data = values[0].contiguous()
-        if len(values) > 1:
-            module.bias.data = values[1]
+        for parameter, value in zip(module.parameters(), values):
+            parameter.data = value.contiguous()
+
+
+def read_data(workload, data):
+    """Returns the inputs and the targets, with the samples along the first axis."""
+    import numpy
+
+    if workload == "gpt-small":
+        text = torch.from_numpy(numpy.fromfile(os.path.join(data, "text.txt"), dtype=numpy.uint8)).long()
+        return [text[:-1].view(-1, 128)], text[1:].view(-1, 128)
+    names = ["x.npy", "x2.npy"] if workload == "shared-lstm" else ["x.npy"]
+    inputs, targets = ([torch.from_numpy(numpy.load(os.path.join(data, name))) for name in files] for files in (names, ["y.npy"]))
+    return inputs, targets[0]
+
+
+def loss_for(workload):
+    """Returns the loss of a batch's outputs and targets."""
+    if workload in ("wide-mlp", "shared-lstm"):
+        return F.binary_cross_entropy
+    return lambda outputs, targets: F.cross_entropy(outputs.flatten(0, -2), targets.flatten())
+
+
+def update(workload, model, optimizer, step):
+    """Updates the weights from their gradients."""
+    if workload == "gpt-small":
+        optimizer.param_groups[0]["lr"] = learning_rate(step)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
 
 
 def main():
-    import numpy
-
     workload, data, checkpoint = sys.argv[1:4]
     threads, batch, steps = map(int, sys.argv[4:7])
     weights = read_weights(checkpoint)
@@ -134,27 +240,24 @@ def main():
     same_rules = "--same-rules" in sys.argv
     model = MODELS[workload](same_rules)
     give_weights(model, weights)
-    inputs = torch.from_numpy(numpy.load(os.path.join(data, "x.npy")))
-    targets = torch.from_numpy(numpy.load(os.path.join(data, "y.npy")))
-    if inputs.ndim == 4:
-        inputs = inputs.permute(0, 3, 1, 2)
+    inputs, targets = read_data(workload, data)
+    if inputs[0].ndim == 4:
         layout = torch.channels_last if os.environ.get("PEER_CHANNELS_LAST") else torch.contiguous_format
-        inputs, model = inputs.contiguous(memory_format=layout), model.to(memory_format=layout)
-    if workload == "wide-mlp":
-        targets, loss_of = targets.float().reshape(-1, 1), F.binary_cross_entropy
-    else:
-        targets, loss_of = targets.long(), F.cross_entropy
-    optimizer = optimizer_of(workload, model.parameters(), same_rules)
-    samples = len(inputs)
+        inputs = [images.permute(0, 3, 1, 2).contiguous(memory_format=layout) for images in inputs]
+        model = model.to(memory_format=layout)
+    loss_of = loss_for(workload)
+    targets = targets.float().reshape(-1, 1) if loss_of is F.binary_cross_entropy else targets.long()
+    optimizer = optimizer_of(workload, [p for p in model.parameters() if p.requires_grad], same_rules)
+    samples = len(targets)
     order = torch.arange(samples) if "--in-order" in sys.argv else torch.randperm(samples)
     ends, losses = [], []
     for step in range(steps):
         first = step * batch % (samples // batch * batch)
         rows = order[first : first + batch]
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model(inputs[rows]), targets[rows])
+        loss = loss_of(model(*[values[rows] for values in inputs]), targets[rows])
         loss.backward()
-        optimizer.step()
+        update(workload, model, optimizer, step)
         losses.append(loss.item())
         ends.append(seconds_since_process_start() if step == 0 else 0.0)
         now = time.perf_counter()

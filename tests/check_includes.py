@@ -23,7 +23,7 @@ LEVELS = [
     {"run"},
     {"engine"},
     {"train"},
-    {"estimate", "report"},
+    {"estimate", "generate", "report"},
     {"app"},
 ]
 

@@ -1,4 +1,4 @@
-// Loads the trained model for evaluate, predict and export.
+// Loads the trained model for evaluate, predict, generate and export.
 #pragma once
 
 #include <optional>

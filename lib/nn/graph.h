@@ -98,8 +98,8 @@ struct Graph {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
-  /// Returns whether the node uses the parameters of a layer of another kind: a `dense` layer with the weights
-  /// of an `embedding` (Layer::tied).
+  /// Returns whether the node uses the parameters of a layer of another kind: a `dense` layer with the
+  /// weights of an `embedding` (Layer::tied).
   bool is_tied(int node) const {
     return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }

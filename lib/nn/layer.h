@@ -207,8 +207,8 @@ class Layer {
   /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):
   /// "dense" for an embedding, whose transpose is then a kernel. Empty if there is none.
   virtual std::string_view tied_kind() const { return {}; }
-  /// Returns a layer of tied_kind() with the parameters of this one and its own options; `kind` is its written
-  /// name. Empty after reporting an error in the options.
+  /// Returns a layer of tied_kind() with the parameters of this one and its own options; `kind` is its
+  /// written name. Empty after reporting an error in the options.
   virtual Configured<Layer> tied(const ConfigNode& /*kind*/, const ConfigNode& /*options*/,
                                  Diagnostics&) const {
     return {};

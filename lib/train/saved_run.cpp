@@ -327,13 +327,21 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size,
-                                             const Loader& loader) {
+                                             const DataMemory& data) {
   auto engine = std::make_unique<Engine>(plan);
-  engine->memory().set_data({.most_samples = loader.samples(), .read_ahead = loader.read_ahead_memory()});
+  engine->memory().set_data(data);
   engine->allocate(purpose, batch_size);
   restore_weights(checkpoint, *engine);
   engine->state().finish_writing();
   return engine;
+}
+
+std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+                                             Plan::Purpose purpose, int64_t batch_size,
+                                             const Loader& loader) {
+  return engine_for_inference(
+      plan, checkpoint, purpose, batch_size,
+      DataMemory{.most_samples = loader.samples(), .read_ahead = loader.read_ahead_memory()});
 }
 
 namespace {

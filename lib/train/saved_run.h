@@ -79,8 +79,12 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 
 /// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
-/// prediction) with batches of the loader, of at most `batch_size` samples. Throws UserError like
-/// restore_weights(), or if there is too little memory. Keeps references to the plan.
+/// prediction) with batches of at most `batch_size` samples. `data`: memory of the samples. Throws UserError
+/// like restore_weights(), or if there is too little memory. Keeps references to the plan.
+std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
+                                             Plan::Purpose purpose, int64_t batch_size,
+                                             const DataMemory& data);
+/// The same for batches of the loader.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size, const Loader& loader);
 

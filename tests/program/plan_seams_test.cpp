@@ -248,8 +248,9 @@ DEVICE_TEST_CASE("a dense layer with an embedding's weights is one with their tr
                  projected = apart.gradient("classes", "kernel");
     for (size_t row = 0; row < 5; ++row)
       for (size_t column = 0; column < 4; ++column)
-        CHECK(std::abs(sum[row * 4 + column] - (read[row * 4 + column] + projected[transposed(row, column)])) <=
-              device.tolerance(1e-5));
+        CHECK(
+            std::abs(sum[row * 4 + column] - (read[row * 4 + column] + projected[transposed(row, column)])) <=
+            device.tolerance(1e-5));
     CHECK(sum != read);
   }
 }

@@ -33,10 +33,10 @@ void dense_to_onnx(OnnxLayer& layer) {
 
 void dense_to_torch(TorchLayer& layer) {
   if (layer.has_parameter(kEmbeddings))
-    return layer.set_output(layer.add(fmt::format("F.linear({}, {}.weight)",
-                                                  layer.input(0, ExportLayout::channels_last),
-                                                  layer.module())),
-                            ExportLayout::channels_last);
+    return layer.set_output(
+        layer.add(fmt::format("F.linear({}, {}.weight)", layer.input(0, ExportLayout::channels_last),
+                              layer.module())),
+        ExportLayout::channels_last);
   const bool has_bias = layer.has_parameter("bias");
   layer.set_module(fmt::format("nn.Linear({}, {}{})", layer.input_spec().shape.back(),
                                layer.output_spec().shape.back(), has_bias ? "" : ", bias=False"));

@@ -45,7 +45,8 @@ struct TiedDenseOptions {
   static const Schema<TiedDenseOptions>& schema() {
     using O = TiedDenseOptions;
     static const auto schema =
-        Schema<O>("Projects onto the vectors of an embedding: activation(x embeddings^T), over the last axis.")
+        Schema<O>(
+            "Projects onto the vectors of an embedding: activation(x embeddings^T), over the last axis.")
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "false: there is no bias")
             .details({"activation", "use_bias"})
@@ -79,11 +80,8 @@ class PreparedDense : public PreparedLayer {
                                      .bias = bias,
                                      .activation = request.activation});
     if (request.training && request.input_needs_gradient[0])
-      by_input_ = product(request.ops, {.m = rows,
-                                        .n = inputs,
-                                        .k = units,
-                                        .transpose_b = !transposed,
-                                        .activation = {}});
+      by_input_ = product(request.ops,
+                          {.m = rows, .n = inputs, .k = units, .transpose_b = !transposed, .activation = {}});
     if (trains_parameters(request)) {
       by_kernel_ = product(request.ops, {.m = transposed ? units : inputs,
                                          .n = transposed ? inputs : units,
@@ -168,9 +166,10 @@ class TiedDense : public LayerWith<TiedDenseOptions> {
     const TensorSpec* input = float_input_with_axis(inputs, "of features", report_error);
     if (!input) return {};
     if (input->shape.back() == embeddings_.shape[1]) return with_units(*input, embeddings_.shape[0]);
-    report_error(fmt::format("its embedding has vectors of length {}: expected an input whose last axis has "
-                             "this length, found '{}' of {}",
-                             embeddings_.shape[1], input->name, input->shape.str()));
+    report_error(
+        fmt::format("its embedding has vectors of length {}: expected an input whose last axis has "
+                    "this length, found '{}' of {}",
+                    embeddings_.shape[1], input->name, input->shape.str()));
     return {};
   }
 

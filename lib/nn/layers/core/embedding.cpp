@@ -80,9 +80,7 @@ class Embedding : public LayerWith<EmbeddingOptions> {
     return outputs;
   }
 
-  std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {
-    return {embeddings()};
-  }
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override { return {embeddings()}; }
 
   std::string_view tied_kind() const override { return "dense"; }
   Configured<Layer> tied(const ConfigNode& kind, const ConfigNode& options,

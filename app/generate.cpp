@@ -1,0 +1,247 @@
+// dtrain generate: continues prompts with text of a trained language model.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "commands.h"
+#include "data/files/memory_file.h"
+#include "data/given_file.h"
+#include "data/text/text_file.h"
+#include "generate/generate_texts.h"
+#include "run/run_plan.h"
+#include "runs/saved_model.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+struct GenerateCommandOptions : ModelOptions {
+  OutputOptions output;
+  std::vector<std::string> prompts, prompt_files;
+  GenerateOptions generate;
+  std::optional<int64_t> max_tokens, samples, seed, batch_size;
+};
+
+std::string without_line_end(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+struct Prompt {
+  std::string name;  // in messages
+  std::string text;
+};
+
+std::string read_prompt_file(const std::string& name) {
+  if (name != kStandardStream) return std::string(TextFile(name).text());
+  const MemoryFile input = MemoryFile::read_from(STDIN_FILENO);
+  return std::string(TextFile(input.path()).text());
+}
+
+/// Returns the prompts of --prompt, then those of --prompt-file.
+std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
+  if (options.prompts.empty() && options.prompt_files.empty())
+    throw UserError(
+        "expected a text to continue: give --prompt TEXT, or --prompt-file FILE (- is standard input)");
+  std::vector<Prompt> prompts;
+  for (const std::string& text : options.prompts) prompts.push_back({"--prompt", text});
+  if (std::count(options.prompt_files.begin(), options.prompt_files.end(), kStandardStream) > 1)
+    throw UserError("--prompt-file: expected standard input (-) at most once, found it again");
+  for (const std::string& name : options.prompt_files)
+    prompts.push_back({name == kStandardStream ? "standard input" : name, read_prompt_file(name)});
+  for (const Prompt& prompt : prompts)
+    if (prompt.text.empty())
+      throw UserError(fmt::format("{}: is empty; give at least one character to continue", prompt.name));
+  return prompts;
+}
+
+/// Throws UserError for options out of range.
+void check_generate_options(const GenerateOptions& options) {
+  const SamplingOptions& sampling = options.sampling;
+  if (!std::isfinite(sampling.temperature) || sampling.temperature < 0)
+    throw UserError(
+        fmt::format("--temperature: expected a number from 0 up (0: the most probable token), found {}",
+                    sampling.temperature));
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1))
+    throw UserError(fmt::format("--top-p: expected a number above 0 and at most 1 (1: all tokens), found {}",
+                                sampling.top_p));
+  for (const std::string& stop : options.stops)
+    if (stop.empty()) throw UserError("--stop: is empty; give the text that ends a text, or leave it out");
+}
+
+/// Prints the texts with their prompts, in order, as they are made: the parts of a text are kept until the
+/// texts before it have ended.
+class TextPrinter final : public TextObserver {
+ public:
+  /// `prints`: false leaves all output out.
+  TextPrinter(const std::vector<Prompt>& prompts, int64_t samples, bool prints)
+      : prompts_(prompts),
+        samples_(static_cast<size_t>(samples)),
+        prints_(prints),
+        texts_(prompts.size() * samples_) {
+    print_begin();
+  }
+
+  bool goes_on() override {
+    if (stop_ != 0) {
+      print("\n");
+      throw Interrupted(stop_, "stopped");
+    }
+    return !is_closed_;
+  }
+
+  void add(size_t text, std::string_view part) override {
+    if (text == current_)
+      print(part);
+    else
+      texts_[text].waiting += part;
+  }
+
+  void end(size_t text) override {
+    texts_[text].has_ended = true;
+    while (current_ < texts_.size() && texts_[current_].has_ended) {
+      print("\n");
+      if (++current_ == texts_.size()) return;
+      print_begin();
+      print(texts_[current_].waiting);
+    }
+  }
+
+ private:
+  struct Text {
+    std::string waiting;
+    bool has_ended = false;
+  };
+
+  void print(std::string_view text) {
+    if (prints_ && !text.empty() && !print_text(text)) is_closed_ = true;
+  }
+
+  void print_begin() {
+    const size_t prompt = current_ / samples_;
+    if (texts_.size() > 1)
+      print(fmt::format("{}== prompt {}, sample {} ==\n", current_ > 0 ? "\n" : "", prompt + 1,
+                        current_ % samples_ + 1));
+    print(prompts_[prompt].text);
+  }
+
+  const std::atomic<int>& stop_ = catch_signals().stop;
+  const std::vector<Prompt>& prompts_;
+  size_t samples_;
+  bool prints_;
+  std::vector<Text> texts_;
+  size_t current_ = 0;      // the text that is printed
+  bool is_closed_ = false;  // the reader of the output has closed it
+};
+
+Json texts_as_json(const SavedRun& run, const std::vector<Prompt>& prompts, const GenerateOptions& options,
+                   const std::vector<GeneratedText>& texts) {
+  Json samples = Json::array();
+  for (const GeneratedText& text : texts) {
+    Json tokens = Json::array();
+    for (const int32_t id : text.tokens) tokens.push(id);
+    samples.push(Json::object()
+                     .set("prompt", prompts[text.prompt].text)
+                     .set("sample", text.sample)
+                     .set("text", text.text)
+                     .set("tokens", std::move(tokens))
+                     .set("ended", text.end == TextEnd::stop ? "stop" : "max_tokens"));
+  }
+  return Json::object()
+      .set("checkpoint", checkpoint_as_json(run))
+      .set("seed", static_cast<int64_t>(options.sampling.seed))
+      .set("samples", std::move(samples));
+}
+
+void generate(GenerateCommandOptions options, World& world) {
+  GenerateOptions& generate = options.generate;
+  generate.max_tokens = options.max_tokens.value_or(generate.max_tokens);
+  generate.samples = options.samples.value_or(generate.samples);
+  generate.sampling.seed = static_cast<uint64_t>(options.seed.value_or(0));
+  check_generate_options(generate);
+  const SavedRun run = load_saved_model(options);
+  const LanguageModel model = language_model_of(run.config);
+  const std::vector<Prompt> prompts = read_prompts(options);
+  std::vector<std::vector<int32_t>> tokens;
+  for (const Prompt& prompt : prompts)
+    tokens.push_back(encode_prompt(*model.tokenizer, prompt.text, prompt.name));
+  const RunPlan plan = plan_run(run.config, world);
+  print_warnings(plan.warnings);
+  const int64_t at_once = std::min(options.batch_size.value_or(plan.config.train.batch_size),
+                                   static_cast<int64_t>(prompts.size()) * generate.samples);
+  const auto engine = engine_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, at_once,
+                                           DataMemory{.most_samples = at_once});
+  if (options.output.text()) print_note(without_line_end(checkpoint_as_text(run)));
+  WindowScores next(model, *engine, at_once);
+  TextPrinter printer(prompts, generate.samples, !options.output.json);
+  const std::vector<GeneratedText> texts = generate_texts(model, next, tokens, generate, at_once, printer);
+  if (options.output.json) print_json(texts_as_json(run, prompts, generate, texts));
+}
+
+void add_sampling_options(Command& command, GenerateCommandOptions& options) {
+  SamplingOptions& sampling = options.generate.sampling;
+  command
+      .add_option("--temperature", sampling.temperature,
+                  "Divides the scores (logits) before they become probabilities: below 1 probable tokens are "
+                  "preferred more, above 1 less; 0 always takes the most probable token, of equal ones that "
+                  "with the smallest id (default: 1). The order is temperature, --top-k, --top-p")
+      .type_name("T");
+  command
+      .add_option("--top-k", sampling.top_k, "Draw from the K most probable tokens only (default: from all)")
+      .at_least(1)
+      .type_name("K");
+  command
+      .add_option("--top-p", sampling.top_p,
+                  "Draw from the most probable tokens only, as few as have at least the probability P "
+                  "together (default: 1, from all)")
+      .type_name("P");
+  command
+      .add_option("--seed", options.seed,
+                  "Seed of the random numbers; a text depends on it and on the numbers of its prompt and "
+                  "sample, not on other texts or devices (default: 0)")
+      .at_least(0)
+      .type_name("N");
+}
+
+}  // namespace
+
+void add_generate(CommandLine& line, World& world) {
+  Command command = line.add_command("generate", "Continue a text with a trained language model");
+  const auto options = std::make_shared<GenerateCommandOptions>();
+  add_model_options(command, *options, "generate");
+  command.add_option("--prompt,-p", options->prompts, "The text to continue; repeatable")
+      .type_name("TEXT")
+      .one_value_each();
+  command
+      .add_option("--prompt-file", options->prompt_files,
+                  "A file with the text to continue; - is standard input; repeatable")
+      .type_name("FILE")
+      .one_value_each();
+  command.add_option("--max-tokens", options->max_tokens, "The most tokens of a text (default: 200)")
+      .at_least(1)
+      .type_name("N");
+  add_sampling_options(command, *options);
+  command.add_option("--samples", options->samples, "Number of texts for each prompt (default: 1)")
+      .at_least(1)
+      .type_name("N");
+  command.add_option("--stop", options->generate.stops, "End a text before this text; repeatable")
+      .type_name("TEXT")
+      .one_value_each();
+  command
+      .add_option("--batch-size", options->batch_size,
+                  "Texts that are made at the same time (default: as in training)")
+      .at_least(1)
+      .type_name("N");
+  add_output_options(command, options->output);
+  command.callback([options, &world] { generate(*options, world); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,54 @@
+// Continues prompts with the tokens that a language model predicts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/language_model.h"
+#include "generate/next_token.h"
+#include "generate/sampler.h"
+
+namespace dtrain {
+
+struct GenerateOptions {
+  SamplingOptions sampling;
+  int64_t max_tokens = 200;             // of a text, without its prompt
+  int64_t samples = 1;                  // texts for each prompt
+  std::vector<std::string> stops = {};  // texts that end a text; none is empty
+};
+
+enum class TextEnd { max_tokens, stop };
+
+/// A text without its prompt.
+struct GeneratedText {
+  size_t prompt = 0;                 // index
+  int64_t sample = 0;                // number among the prompt's texts, from 0
+  std::string text = {};             // UTF-8, up to the stop text
+  std::vector<int32_t> tokens = {};  // including those of the stop text
+  TextEnd end = TextEnd::max_tokens;
+};
+
+/// Receives the texts as they are made. Texts are numbered from 0: the samples of the first prompt, then
+/// those of the next.
+class TextObserver {
+ public:
+  virtual ~TextObserver() = default;
+  /// Called before the next tokens of a batch are computed. Returns false to end all texts.
+  virtual bool goes_on() = 0;
+  virtual void add(size_t text, std::string_view part) = 0;
+  virtual void end(size_t text) = 0;
+};
+
+/// Generates options.samples texts for each prompt (token ids, at least one), `at_once` at the same time, for
+/// which `next` is prepared. A text depends on the weights, its prompt, the options and its number, not on
+/// the other texts. Returns them in the order of their numbers.
+std::vector<GeneratedText> generate_texts(const LanguageModel& model, NextToken& next,
+                                          std::span<const std::vector<int32_t>> prompts,
+                                          const GenerateOptions& options, int64_t at_once,
+                                          TextObserver& observer);
+
+}  // namespace dtrain

@@ -1,0 +1,35 @@
+// Runs that are language models.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/text/tokenizer.h"
+#include "run/run_config.h"
+
+namespace dtrain {
+
+/// The ends of a model that predicts, for each position of a window of tokens, the token after it.
+struct LanguageModel {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  int64_t positions = 0;             // number of tokens in a window
+  int64_t columns = 0;               // number of scores of a position: one for each id, possibly more
+  bool gives_probabilities = false;  // else logits
+};
+
+/// Returns the language model of a saved run. Throws UserError if the run has no tokenizer, or if its model
+/// has other inputs or outputs than [positions] int32 and [positions, ids].
+LanguageModel language_model_of(const RunConfig& config);
+
+/// Returns the tokens of a prompt. Throws UserError if there are none, or if they do not represent the text:
+/// unknown words, or bytes that are not UTF-8. `name`: the prompt in messages.
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text,
+                                   const std::string& name);
+
+/// Returns where the window begins that predicts the token after `tokens` tokens. If a text exceeds the
+/// window, the older half of the window is dropped.
+int64_t window_begin(int64_t tokens, int64_t positions);
+
+}  // namespace dtrain

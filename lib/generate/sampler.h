@@ -1,0 +1,55 @@
+// Draws tokens from the scores of a language model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/philox.h"
+
+namespace dtrain {
+
+/// Options in the order in which they are applied.
+struct SamplingOptions {
+  /// The scores are divided by it, so that a small one prefers probable tokens. 0: always takes the token
+  /// with the largest score.
+  double temperature = 1;
+  std::optional<int64_t> top_k = {};  // only this many tokens with the largest scores; at least 1
+  /// Only the most probable tokens, as few as have at least this probability together; in (0, 1].
+  double top_p = 1;
+  uint64_t seed = 0;
+};
+
+/// Identifies a token of a generated text. Its random number depends on the seed and these numbers only, not
+/// on the other texts.
+struct TokenPlace {
+  uint32_t prompt = 0, sample = 0;
+  uint64_t position = 0;  // in the generated text, from 0
+};
+
+/// Draws token after token. To be used by one thread.
+class Sampler {
+ public:
+  explicit Sampler(const SamplingOptions& options);
+
+  /// Returns the id of the next token. `scores`: logits by id; -inf for a token that is never drawn. Of
+  /// tokens with equal scores, those with smaller ids come first. Throws Error if a score is NaN or +inf, or
+  /// if all are -inf.
+  int32_t draw(std::span<const float> scores, const TokenPlace& place);
+
+ private:
+  struct Candidate {
+    int32_t id;
+    float score;
+    double weight;  // exp of the score, relative to that of the largest score
+  };
+
+  void keep_most_probable();
+
+  SamplingOptions options_;
+  Philox random_;
+  std::vector<Candidate> candidates_;  // of the current token
+};
+
+}  // namespace dtrain

@@ -1,0 +1,31 @@
+// Finds the texts that end a generated text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain {
+
+/// Passes on a text that comes in parts, up to the first stop text in it: the one that ends first and, of
+/// those, the longest. The result does not depend on how the text is divided. Holds back the end of a part
+/// that may be the beginning of a stop text.
+class StopTexts {
+ public:
+  /// No text may be empty.
+  explicit StopTexts(const std::vector<std::string>& texts) : texts_(texts) {}
+
+  /// Returns the text that can be passed on with this part. Must not be called once found() is true.
+  std::string add(std::string_view part);
+  /// Whether a stop text was found. Text after its beginning is dropped.
+  bool found() const { return found_; }
+  /// Returns the text that was held back, at the end of the text.
+  std::string finish();
+
+ private:
+  std::vector<std::string> texts_;
+  std::string held_;
+  bool found_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,151 @@
+"""Text from language models: greedy and drawn, streamed and as JSON, with stop texts; errors."""
+import os
+import subprocess
+
+import support
+from support import Case
+
+TEXT = "the quick brown fox jumps over the lazy dog. "
+MODEL = """\
+seed: 5
+model:
+  inputs: {tokens: {shape: [16], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 256, output_dim: 32, name: token}
+    - position_embedding: {sequence_length: 16}
+    - multi_head_attention: {num_heads: 4, causal: true, name: attention}
+    - add: {inputs: [attention, position_embedding], name: middle}
+    - layer_normalization
+    - dense: {units: 64, activation: gelu}
+    - dense: {units: 32, name: mlp}
+    - add: {inputs: [mlp, middle]}
+    - dense: {units: 256}
+"""
+REST = """\
+dataset: {train: {text: {file: corpus.txt, sequence_length: 16, stride: 3}}}
+strategy: single
+train:
+  epochs: 12
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.01}}
+"""
+WORDS = """\
+model:
+  inputs: {tokens: {shape: [4], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 20, output_dim: 16}
+    - dense: {units: 20, activation: softmax}
+dataset: {train: {text: {file: corpus.txt, sequence_length: 4, stride: 1, tokens: words, vocabulary: 20}}}
+train: {epochs: 20, batch_size: 8, loss: sparse_categorical_crossentropy, optimizer: {adam: {learning_rate: 0.05}}}
+"""
+
+
+class Generate(Case):
+    def train(self, config=MODEL + REST):
+        self.write("corpus.txt", TEXT * 30)
+        self.fit(config=config)
+
+    def samples(self, *arguments):
+        return self.json("generate", "run", *arguments)["samples"]
+
+    def text(self, *arguments):
+        return self.samples(*arguments)[0]["text"]
+
+    def test_a_model_continues_the_text_that_it_has_learned(self):
+        self.train()
+        prompt, expected = "the quick br", (TEXT * 3)[12:112]
+        greedy = ("--prompt", prompt, "--temperature", "0", "--max-tokens", "100")
+        document = self.json("generate", "run", *greedy)
+        self.assertEqual(document["checkpoint"]["chosen"], "newest")
+        self.assertEqual(document["samples"], [{"prompt": prompt, "sample": 0, "text": expected, "tokens": list(expected.encode()),
+                                                "ended": "max_tokens"}])
+        done = self.dtrain("generate", "run", *greedy)
+        self.assertEqual(done.out, prompt + expected + "\n")
+        self.assertRegex(done.err, r"^checkpoint: run/checkpoints/ckpt-\d+\.h5, step [\d,]+, the newest\n$")
+        quiet = self.dtrain("generate", "run", *greedy, "--quiet")
+        self.assertEqual((quiet.out, quiet.err), (done.out, ""))
+        # Prompts may come from files, and exceed the window.
+        self.write("prompt.txt", TEXT + prompt)
+        self.assertEqual(self.text("--prompt-file", "prompt.txt", *greedy[2:]), expected)
+        with open(self.dir / "prompt.txt", encoding="utf-8") as file:
+            piped = subprocess.run([support.BINARY, "generate", "run", "--prompt-file", "-", *greedy[2:]], cwd=self.dir, stdin=file,
+                                   capture_output=True, text=True, check=True)
+        self.assertEqual(piped.stdout, TEXT + prompt + expected + "\n")
+        # The data are not needed.
+        os.remove(self.dir / "corpus.txt")
+        self.assertEqual(self.text(*greedy, "--stop", "lazy", "--stop", "jumps over th"), "own fox ")
+        stopped = self.samples(*greedy, "--stop", "fox")[0]
+        self.assertEqual((stopped["text"], bytes(stopped["tokens"]), stopped["ended"]), ("own ", b"own fox", "stop"))
+
+    def test_texts_depend_on_the_seed_and_their_number_only(self):
+        self.train(MODEL + REST.replace("epochs: 12", "epochs: 1"))
+        draw = ("--max-tokens", "40", "--seed", "3")
+        both = ("--prompt", "the ", "--prompt", "over ")
+        all_ = self.samples(*both, "--samples", "3", *draw)
+        self.assertEqual([(s["prompt"], s["sample"]) for s in all_],
+                         [("the ", 0), ("the ", 1), ("the ", 2), ("over ", 0), ("over ", 1), ("over ", 2)])
+        self.assertEqual(len({s["text"] for s in all_}), 6)
+        for more in (("--batch-size", "1"), ("--batch-size", "4"), ("--set", "strategy={mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"),
+                     ("--set", "strategy={pipeline: {devices: [cpu:0, cpu:1]}}")):
+            with self.subTest(more):
+                self.assertEqual(self.samples(*both, "--samples", "3", *draw, *more), all_)
+        self.assertEqual(self.samples("--prompt", "the ", *draw), all_[:1])
+        self.assertNotEqual(self.text("--prompt", "the ", "--max-tokens", "40"), all_[0]["text"])
+        few = self.samples("--prompt", "the ", "--samples", "3", "--top-k", "1", "--max-tokens", "40")
+        greedy = self.text("--prompt", "the ", "--temperature", "0", "--max-tokens", "40")
+        self.assertEqual({s["text"] for s in few}, {greedy})
+        self.assertEqual(self.text("--prompt", "the ", "--top-p", "1e-9", "--max-tokens", "40"), greedy)
+        # Texts are printed in order, with a heading each.
+        lines = self.dtrain("generate", "run", *both, "--samples", "2", "--top-k", "1", "--max-tokens", "40", "--quiet").out
+        self.assertEqual(lines.split("== prompt 1, sample 1 ==\nthe ")[0], "")
+        self.assertIn("\n\n== prompt 2, sample 2 ==\nover ", lines)
+
+    def test_words_and_probabilities(self):
+        self.train(WORDS)
+        text = self.text("--prompt", "The quick", "--temperature", "0", "--max-tokens", "3")
+        self.assertEqual(text, " brown fox jumps")
+        error = self.dtrain("generate", "run", "--prompt", "the cat", expect=2).err
+        self.assertIn("--prompt: the word 'cat' is not among the 8 words that the run has learned", error)
+
+    def test_mistakes(self):
+        self.train(MODEL + REST.replace("epochs: 12", "epochs: 1"))
+        prompt = ("--prompt", "a")
+        for arguments, expected in (
+            ((), "give --prompt TEXT, or --prompt-file FILE"),
+            (("--prompt", ""), "--prompt: is empty"),
+            (("--prompt-file", "none.txt"), "none.txt"),
+            ((*prompt, "--temperature", "-1"), "--temperature: expected a number from 0 up"),
+            ((*prompt, "--temperature", "nan"), "--temperature: expected a number from 0 up"),
+            ((*prompt, "--top-p", "0"), "--top-p: expected a number above 0 and at most 1"),
+            ((*prompt, "--top-p", "1.5"), "--top-p: expected a number above 0 and at most 1"),
+            ((*prompt, "--top-k", "0"), "expected a whole number from 1 up, found '0'"),
+            ((*prompt, "--max-tokens", "0"), "expected a whole number from 1 up, found '0'"),
+            ((*prompt, "--samples", "0"), "expected a whole number from 1 up, found '0'"),
+            ((*prompt, "--stop", ""), "--stop: is empty"),
+        ):
+            with self.subTest(arguments):
+                done = self.dtrain("generate", "run", *arguments, expect=2)
+                self.assertIn(expected, done.err)
+                self.assertEqual(done.out, "")
+
+    def test_runs_that_are_no_language_models(self):
+        self.fit("--epochs", "1", output="numbers")
+        error = self.dtrain("generate", "numbers", "--prompt", "a", expect=2).err
+        self.assertIn("the run has no tokenizer, because it was not trained on text; generate needs a language model", error)
+        for name in ("good", "bad"):
+            for number in range(4):
+                self.write(f"reviews/{name}/{number}.txt", f"this is {name}")
+        self.fit("--epochs", "1", output="classes", config="""\
+model:
+  inputs: {tokens: {shape: [8], dtype: int32}}
+  layers: [{embedding: {input_dim: 256, output_dim: 4}}, global_average_pooling1d, {dense: {units: 2}}]
+dataset: {train: {text: {directory: reviews}}}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+""")
+        error = self.dtrain("generate", "classes", "--prompt", "a", expect=2).err
+        self.assertIn("the output 'dense' is float32 of 2, expected float32 of 8x256: for each position, a score of each of the 256 tokens", error)
+
+
+if __name__ == "__main__":
+    support.main()
