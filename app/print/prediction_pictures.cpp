@@ -38,7 +38,7 @@ TargetPicture pixels_of(const RunConfig& config, const Head& head) {
 }
 
 /// Returns the name of each sample's files, without the extension.
-std::vector<std::string> names_of(const Dataset& inputs) {
+std::vector<std::string> file_names_of(const Dataset& inputs) {
   std::vector<std::string> names;
   std::map<std::string, int64_t> samples;
   for (int64_t i = 0; i < inputs.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<std::string> names_of(const Dataset& inputs) {
 class PredictionPictures final : public ArrayWriter {
  public:
   PredictionPictures(const std::string& folder, std::vector<PictureOutput> outputs, const Dataset& inputs)
-      : outputs_(std::move(outputs)), names_(names_of(inputs)) {
+      : outputs_(std::move(outputs)), names_(file_names_of(inputs)) {
     for (const PictureOutput& output : outputs_) {
       folders_.push_back(outputs_.size() == 1 ? folder : (fs::path(folder) / output.name).string());
       std::error_code failure;

@@ -19,7 +19,7 @@ LanguageModel byte_model() {
 std::shared_ptr<const Tokenizer> yes_and_no() {
   LearnedTokens learned;
   learned.kind = TokenKind::words;
-  learned.standardize = Standardize::lower;
+  learned.standardize = TextStandardization::lower;
   learned.words = {"yes", "no"};
   return make_tokenizer(learned);
 }
