@@ -26,10 +26,15 @@ std::string named(const std::string& class_name, const std::string& options = ""
   return layer(class_name, R"("name": ")" + class_name + R"(")" + options);
 }
 
-ImportedModel imported(const std::string& layers, int keras_major = 3) {
-  const auto model = parse_keras_model(
+/// A model and the file's model, to which it refers.
+struct Imported : ImportedModel {
+  std::shared_ptr<const KerasModel> file;
+};
+
+Imported imported(const std::string& layers, int keras_major = 3) {
+  const auto file = parse_keras_model(
       Json::parse(R"({"class_name": "Sequential", "config": {"name": "net", "layers": [)" + layers + "]}}"));
-  return import_keras_model(*model, keras_major);
+  return {import_keras_model(*file, keras_major), file};
 }
 
 bool has(const ImportedModel& model, const std::string& text) {
@@ -53,7 +58,7 @@ std::string export_error(const std::string& layers) {
 
 TEST_CASE("a mask that nothing reads is left out") {
   for (const std::string& loses : {named("Flatten"), named("RMSNormalization") + ", " + named("Flatten")}) {
-    const ImportedModel model = imported(kTokens + loses + ", " + named("Dense", R"(, "units": 2)"));
+    const Imported model = imported(kTokens + loses + ", " + named("Dense", R"(, "units": 2)"));
     CHECK_FALSE(has(model, "mask"));
     REQUIRE(model.left_out.size() == 1);
     CHECK(model.left_out[0] == "embedding: mask_zero, because nothing reads the mask");
@@ -65,7 +70,7 @@ TEST_CASE("layers that lose a mask in Keras ignore it") {
   const std::string lstm = named("LSTM", R"(, "units": 3, "return_sequences": true)");
   for (const std::string lost : {"Flatten", "GlobalMaxPooling1D", "RMSNormalization"}) {
     CAPTURE(lost);
-    const ImportedModel model = imported(kTokens + lstm + ", " + named(lost));
+    const Imported model = imported(kTokens + lstm + ", " + named(lost));
     CHECK(has(model, "mask_zero: true"));
     CHECK(has(model, "ignore_mask: true"));
     CHECK(model.left_out.empty());
@@ -94,13 +99,13 @@ TEST_CASE("a bidirectional layer reads a mask, and passes it on if its layers re
 }
 
 TEST_CASE("a mask of the model's output is kept for the loss") {
-  const ImportedModel model = imported(kTokens + named("Dense", R"(, "units": 2)"));
+  const Imported model = imported(kTokens + named("Dense", R"(, "units": 2)"));
   CHECK(has(model, "mask_zero: true"));
   CHECK_FALSE(has(model, "ignore_mask"));
 }
 
 TEST_CASE("masking is kept, because it changes values, too") {
-  const ImportedModel model = imported(
+  const Imported model = imported(
       R"({"class_name": "InputLayer", "config": {"name": "x", "batch_input_shape": [null, 5, 2]}}, )" +
       named("Masking", R"(, "mask_value": -1.0)") + ", " + named("Flatten"));
   CHECK(has(model, "masking"));
