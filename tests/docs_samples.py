@@ -174,7 +174,7 @@ def write_images(folder):
 def write_texts(folder):
     draw = random.Random(2)
     words = "the a cat dog house tree sees finds likes old new green".split()
-    sentence = lambda: " ".join(draw.choice(words) for _ in range(9)) + ".\n"
+    sentence = lambda: " ".join(draw.choice(words) for _ in range(draw.randint(5, 12))) + ".\n"
     (folder / "corpus.txt").write_text("".join(sentence() for _ in range(200)))
     for kind, word in (("bad", "awful"), ("good", "great")):
         (folder / "reviews" / kind).mkdir(parents=True)

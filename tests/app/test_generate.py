@@ -22,10 +22,10 @@ model:
     - dense: {units: 256}
 """
 REST = """\
-dataset: {train: {text: {file: corpus.txt, sequence_length: 16, stride: 3}}}
+dataset: {train: {text: {file: corpus.txt, sequence_length: 16, stride: 1}}}
 strategy: single
 train:
-  epochs: 12
+  epochs: 6
   batch_size: 16
   loss: {sparse_categorical_crossentropy: {from_logits: true}}
   optimizer: {adam: {learning_rate: 0.01}}
@@ -79,8 +79,8 @@ class Generate(Case):
         self.assertEqual((stopped["text"], bytes(stopped["tokens"]), stopped["ended"]), ("own ", b"own fox", "stop"))
 
     def test_texts_depend_on_the_seed_and_their_number_only(self):
-        self.train(MODEL + REST.replace("epochs: 12", "epochs: 1"))
-        draw = ("--max-tokens", "40", "--seed", "3")
+        self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
+        draw = ("--max-tokens", "40", "--seed", "3", "--temperature", "2.5")
         both = ("--prompt", "the ", "--prompt", "over ")
         all_ = self.samples(*both, "--samples", "3", *draw)
         self.assertEqual([(s["prompt"], s["sample"]) for s in all_],
@@ -109,7 +109,7 @@ class Generate(Case):
         self.assertIn("--prompt: the word 'cat' is not among the 8 words that the run has learned", error)
 
     def test_mistakes(self):
-        self.train(MODEL + REST.replace("epochs: 12", "epochs: 1"))
+        self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
         prompt = ("--prompt", "a")
         for arguments, expected in (
             ((), "give --prompt TEXT, or --prompt-file FILE"),

@@ -122,7 +122,7 @@ class ImageTargets(Case):
         config = SEGMENTATION.replace("classes: [0, 100, 200]", "classes: numbers")
         error = self.fit(config=config, expect=2).err
         self.assertIn("takes 0 to 2", error)
-        self.assertIn("takes an output of at least", error)
+        self.assertIn("needs an output of at least 101 units", error)
 
 
 if __name__ == "__main__":

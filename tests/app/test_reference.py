@@ -46,7 +46,7 @@ PLACES = {
     "Constraints": lambda example: {"layer": f"dense: {{units: 10, kernel_constraint: {braced(example)}}}"},
 }
 # Every layer accepts one of these inputs, or two of them.
-INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "{shape: [5], dtype: int32}"]
+INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "[8, 16]", "{shape: [5], dtype: int32}"]
 
 
 def braced(example):

@@ -49,16 +49,18 @@ class MaskFlow {
   }
 
  private:
-  // Masks are named by the call that creates them.
+  // Masks are named by the call that creates them. Where Keras has a mask and dtrain has none, the name is
+  // beyond(mask).
   static constexpr int kNone = -1;
-  static constexpr int kBeyond = -2;  // Keras has a mask here, dtrain has none
+  static int beyond(int mask) { return mask >= 0 ? -2 - mask : mask; }
+  static bool is_beyond(int mask) { return mask < kNone; }
 
   const KerasLayerCall& call(size_t i) const { return calls_.calls[i]; }
   int mask_of(const KerasValue& value) const {
     return value.call < 0 ? kNone : masks_[static_cast<size_t>(value.call)];
   }
   void use(int mask) {
-    if (mask >= 0) found_.is_used[static_cast<size_t>(mask)] = true;
+    if (mask != kNone) found_.is_used[static_cast<size_t>(is_beyond(mask) ? -2 - mask : mask)] = true;
   }
 
   /// Returns the mask of a call's output.
@@ -81,18 +83,26 @@ class MaskFlow {
     return kNone;
   }
 
+  /// Returns the first mask; none if there is no mask.
+  static int first_of(const std::vector<int>& given) {
+    const auto mask = std::find_if(given.begin(), given.end(), [](int one) { return one != kNone; });
+    return mask == given.end() ? kNone : *mask;
+  }
+
   int ignore(size_t i, const std::vector<int>& given) {
     found_.ignores[i] = std::any_of(given.begin(), given.end(), [](int mask) { return mask >= 0; });
-    return kBeyond;
+    return beyond(first_of(given));
   }
 
   int merged(size_t i, const std::vector<int>& given) {
     const Json* const axis = value_at(call(i).layer->config, "axis");
     const bool along_steps = axis && axis->is_int() && axis->as_int() != -1 && axis->as_int() != 2;
     if (along_steps) return ignore(i, given);
-    const auto has = [&](int mask) { return std::find(given.begin(), given.end(), mask) != given.end(); };
-    if (has(kNone)) return keras_major_ < 3 ? kBeyond : kNone;  // Keras 2 kept the masks of the other inputs
-    if (has(kBeyond)) return kBeyond;
+    if (std::find(given.begin(), given.end(), kNone) != given.end())
+      return keras_major_ < 3 ? beyond(first_of(given))
+                              : kNone;  // Keras 2 kept the masks of the other inputs
+    if (const auto lost = std::find_if(given.begin(), given.end(), is_beyond); lost != given.end())
+      return *lost;
     const bool differ = std::any_of(given.begin(), given.end(), [&](int mask) { return mask != given[0]; });
     return differ ? ignore(i, given) : given[0];
   }
@@ -109,7 +119,7 @@ class MaskFlow {
       wanted.insert(given[0]);
     wanted.erase(kNone);
     for (const int mask : wanted) use(mask);
-    if (wanted.contains(kBeyond))
+    if (std::any_of(wanted.begin(), wanted.end(), is_beyond))
       problem(reader, "reads a mask that a layer before it cannot pass on in dtrain");
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
