@@ -9,6 +9,21 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Returns the columns that the options select for each target of the request. Throws UserError if they do
+/// not fit.
+std::vector<CsvTarget> wanted_targets(const CsvOptions& options, const ReadRequest& request) {
+  if (!options.labels)
+    return Binding<CsvTarget>{options.target, options.targets}.resolve(request.targets, "target", "targets",
+                                                                       request);
+  if (request.targets.size() != 1)
+    request.fail(fmt::format("labels: expected a model with one output, found {}", request.targets.size()));
+  return {options.labels->used()};
+}
+
+}  // namespace
+
 size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
   if (field.index) {
     const auto count = static_cast<int64_t>(start.width());
@@ -259,21 +274,12 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
                   start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
 }
 
-std::vector<CsvTarget> CsvPlanner::wanted_targets() const {
-  if (!options_.labels)
-    return Binding<CsvTarget>{options_.target, options_.targets}.resolve(request_.targets, "target",
-                                                                         "targets", request_);
-  if (request_.targets.size() != 1)
-    request_.fail(fmt::format("labels: expected a model with one output, found {}", request_.targets.size()));
-  return {options_.labels->used()};
-}
-
 std::vector<std::vector<size_t>> CsvPlanner::choose_targets() {
   std::vector<std::vector<size_t>> all;
   if (request_.targets.empty()) return all;
   const std::vector<std::string>& known = known_.fields.targets;
   size_t next = 0;
-  for (const CsvTarget& target : wanted_targets()) {
+  for (const CsvTarget& target : wanted_targets(options_, request_)) {
     all.emplace_back();
     for (const CsvColumnRef& field : target) {
       all.back().push_back(place_of_target(field, next < known.size() ? known[next] : ""));

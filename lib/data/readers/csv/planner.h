@@ -70,8 +70,6 @@ class CsvPlanner {
   /// those of the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
-  /// Returns what the options select for each target of the request. Throws UserError if they do not fit.
-  std::vector<CsvTarget> wanted_targets() const;
   /// Returns the columns of each target.
   std::vector<std::vector<size_t>> choose_targets();
   /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
