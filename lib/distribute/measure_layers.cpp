@@ -66,8 +66,18 @@ class DryRuns {
     DryRun& run = alike_[key_of(i, layouts, needs_gradient)];
     run.nodes.push_back(i);
     if (!run.layer) {
-      run.layer = node.layer->prepare({ops_, batch_, true, inputs, node.outputs, layouts, flow_[i].activation,
-                                       false, needs_gradient, {}, 0, node.has_moving_parameters()});
+      run.layer = node.layer->prepare({ops_,
+                                       batch_,
+                                       true,
+                                       inputs,
+                                       node.outputs,
+                                       layouts,
+                                       flow_[i].activation,
+                                       false,
+                                       needs_gradient,
+                                       {},
+                                       0,
+                                       node.has_moving_parameters()});
       run.input_needs_gradient = needs_gradient;
     }
     for (size_t k = 0; k < node.outputs.size(); ++k)

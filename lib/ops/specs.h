@@ -356,7 +356,7 @@ struct GradientRule {
                                  ///< kGrowthSteps finite steps
   float weights_per_sample =
       0;  ///< number of weights per sample if the gradient is that of a weighted mean; else 0
-  bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
+  bool skips_unweighted = false;             ///< a step in which all weights are 0 updates nothing (masks)
   static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };

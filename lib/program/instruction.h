@@ -268,15 +268,14 @@ struct SynchronizeDevice {};
 /// Copies the updated parameters of the other replicas' shards to this replica.
 struct GatherUpdated {};
 
-using Work =
-    std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, MaskWeights, SumWeights,
-                 ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue, GatherParameters,
-                 JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient, AddSharedGradient,
-                 ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients,
-                 AllReduceRowWeights, JoinReductions, ReduceScatterGradients, AddPenaltyGradients, SumSquares,
-                 AllReduceSquares, AllReduceRowWeightsOnHost, ScaleGradient, FindDirections,
-                 AllReduceDirections, UpdateParameters, SynchronizeReplicas, ConstrainParameters,
-                 SynchronizeDevice, GatherUpdated>;
+using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, MaskWeights,
+                          SumWeights, ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
+                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
+                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady,
+                          AllReduceGradients, AllReduceRowWeights, JoinReductions, ReduceScatterGradients,
+                          AddPenaltyGradients, SumSquares, AllReduceSquares, AllReduceRowWeightsOnHost,
+                          ScaleGradient, FindDirections, AllReduceDirections, UpdateParameters,
+                          SynchronizeReplicas, ConstrainParameters, SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

@@ -18,8 +18,8 @@ void CpuOps::rotate_positions(const RotarySpec& spec, void* data, bool inverse, 
   parallel(threads_, spec.samples * spec.positions, 1, spec.heads * spec.dim,
            [&](int64_t begin, int64_t end, int) {
              for (int64_t row = begin; row < end; ++row) {
-               const float *const cosines = table + row % spec.positions * pairs,
-                           *const sines = cosines + entries;
+               const float *const cosines = table + row % spec.positions * pairs, *const sines =
+                                                                                      cosines + entries;
                for (int64_t h = 0; h < spec.heads; ++h) {
                  float *const x = f32(data) + row * spec.step + h * spec.dim, *const y = x + pairs;
                  for (int64_t i = 0; i < pairs; ++i)

@@ -11,8 +11,9 @@ namespace dtrain::math {
 /// Writes entry i of the table of cosines and sines.
 DTRAIN_HOST_DEVICE inline void rotary_table_entry(const RotarySpec& spec, int64_t i, float* table) {
   const int64_t pairs = spec.pairs(), position = spec.first + i / pairs;
-  const double angle = static_cast<double>(position) *
-                       ::pow(spec.base, -2.0 * static_cast<double>(i % pairs) / static_cast<double>(spec.dim));
+  const double angle =
+      static_cast<double>(position) *
+      ::pow(spec.base, -2.0 * static_cast<double>(i % pairs) / static_cast<double>(spec.dim));
   table[i] = static_cast<float>(::cos(angle));
   table[spec.positions * pairs + i] = static_cast<float>(::sin(angle));
 }
