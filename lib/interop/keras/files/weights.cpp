@@ -13,6 +13,7 @@
 #include "checkpoint/names_attribute.h"
 #include "data/files/mapped_file.h"
 #include "hdf5/hdf5_storage.h"
+#include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/open_file.h"
 #include "interop/permuted.h"
 
@@ -161,15 +162,21 @@ class VarsReader {
 
   KerasWeights read() {
     visit(file_.file(), "", 0);
-    // The weights of a recurrent layer are in the group of its cell, whose name is not the layer's.
-    constexpr std::string_view kCell = "/cell";
     for (KerasWeightGroup& group : result_.groups)
-      if (group.name.ends_with(kCell))
-        group.layer = names_[group.name.substr(0, group.name.size() - kCell.size())];
+      if (const std::string owner = owner_of(group.name); !owner.empty()) group.layer = names_[owner];
     return std::move(result_);
   }
 
  private:
+  /// Returns the path of the layer that a part belongs to: the cells of recurrent layers and the products of
+  /// attention have other names. Returns "" if the path is not that of a part.
+  static std::string owner_of(const std::string& path) {
+    for (const KerasLayerPart& part : kKerasLayerParts)
+      if (const std::string end = fmt::format("/{}", part.group); path.ends_with(end))
+        return path.substr(0, path.size() - end.size());
+    return "";
+  }
+
   // Hard links may form cycles, or lead to one group along very many paths.
   static constexpr int kMostDepth = 64;
   static constexpr size_t kMostLinks = 1'000'000;
