@@ -220,7 +220,7 @@ def every_layer():
         {"prelu": {"shared_axes": [1, 2], "alpha_initializer": {"constant": 0.3}}},
         {"conv1d_transpose": {"filters": 3, "kernel_size": 4, "strides": 2, "padding": "same", "bias_initializer": "random_normal"}},
         {"conv1d": {"filters": 5, "kernel_size": 2, "strides": 2}},
-        {"conv1d_transpose": {"filters": 5, "kernel_size": 3, "dilation_rate": 2, "use_bias": False}},
+        {"conv1d_transpose": {"filters": 5, "kernel_size": 3, "use_bias": False}},
         {"cropping1d": {"cropping": [1, 3]}},
         {"upsampling1d": {"size": 2}},
         {"max_pooling1d": {"pool_size": 2, "padding": "same", "strides": 1}},
