@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// How the numbers of an output become pixels.
+/// The conversion of an output's numbers to pixels.
 struct PictureOutput {
   std::string name;  // of the output; its folder if the model has several outputs
   int64_t height = 0, width = 0, channels = 1;

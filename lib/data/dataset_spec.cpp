@@ -70,8 +70,8 @@ void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
     };
     if (form(*first) != form(*split))
       diagnostics.error(split->mark,
-                        fmt::format("windows: expected the same length and horizon in all splits, "
-                                    "found {} and {}",
+                        fmt::format("windows: another split has {}, and this one has {}; give all splits "
+                                    "windows of the same length and horizon",
                                     form(*first), form(*split)));
   }
   if (has_windows && !spec.augment.empty())

@@ -25,7 +25,7 @@ std::string describe(const TensorSpec& spec) {
   return fmt::format("{} of {}", name_of(spec.dtype), spec.shape.str());
 }
 
-/// Whether the output's numbers are probabilities. Without a loss, the last layer decides.
+/// Returns whether the output's numbers are probabilities, by the loss or, without a loss, by the last layer.
 bool are_probabilities(const RunConfig& config) {
   const Scores scores = config.heads[0].scores();
   if (scores != Scores::any) return scores == Scores::probabilities;

@@ -16,7 +16,7 @@ struct SamplingOptions {
   /// with the largest score.
   double temperature = 1;
   std::optional<int64_t> top_k = {};  // only this many tokens with the largest scores; at least 1
-  /// Only the most probable tokens, as few as have at least this probability together; in (0, 1].
+  /// Draws from the smallest set of most probable tokens whose probabilities sum to at least this; in (0, 1].
   double top_p = 1;
   uint64_t seed = 0;
 };

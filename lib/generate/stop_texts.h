@@ -17,7 +17,7 @@ class StopTexts {
 
   /// Returns the text that can be passed on with this part. Must not be called once found() is true.
   std::string add(std::string_view part);
-  /// Whether a stop text was found. Text after its beginning is dropped.
+  /// Returns whether a stop text was found. The stop text and later text are dropped.
   bool found() const { return found_; }
   /// Returns the text that was held back, at the end of the text.
   std::string finish();

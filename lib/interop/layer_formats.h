@@ -22,7 +22,8 @@ struct KerasLayerConfig {
   std::string class_name;
   Json config;
   bool has_trainable = true;  ///< false: Keras 3 rejects the key `trainable` in the config of this class
-  /// What Keras lacks ("rotary embeddings"): Keras rejects the config. Empty: nothing.
+  /// A feature of the layer that Keras lacks, such as "rotary embeddings"; Keras rejects the config. Empty if
+  /// Keras has all features.
   std::string missing = {};
 };
 

@@ -192,8 +192,8 @@ struct GradientsReady {
 // The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
 // gradient of the whole step.
 
-/// Where the sum of the weights of all rows is. none: all rows count the same; own: all rows are those of
-/// this replica.
+/// The place of the sum of all row weights. none: rows have no weights; own: this replica has all rows and
+/// their sum; summed: the sum over all replicas.
 enum class RowWeightSum : uint8_t { none, own, summed };
 
 /// Starts an all-reduce of the gradients in a range, on the devices.

@@ -198,7 +198,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("a dense layer may have the weights of an embedding, with options of its own") {
+TEST_CASE("a dense layer may have the weights of an embedding, and has other options than it") {
   const Graph graph = graph_from(R"(
 inputs: {x: {shape: [4], dtype: int32}}
 layers:

@@ -39,8 +39,9 @@ class ColumnPlan {
   std::optional<Affine> map() const;
   /// Returns the same map in double, whatever precision it needs.
   std::optional<ExactAffine> exact_map() const;
-  /// These return true if any stage is random, or costly.
+  /// Returns whether any stage draws random numbers.
   bool is_random() const;
+  /// Returns whether any stage is costly (ColumnStage::is_costly).
   bool is_costly() const;
   /// Returns the most bytes per row that run() needs besides its input and its result.
   size_t working_bytes() const;

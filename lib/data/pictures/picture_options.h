@@ -20,7 +20,7 @@ inline const EnumNames<Resize> names_of<Resize> = {
 template <>
 inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, {OnError::skip, "skip"}};
 
-/// What the pixels of a target that is an image are.
+/// The meaning of a target image's pixels: colours, or the numbers of classes.
 enum class TargetPicture { colours, classes };
 
 /// How to read images. The model's input determines what is not set.

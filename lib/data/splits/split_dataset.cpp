@@ -171,7 +171,7 @@ std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
   const auto map = plans_[index].map();
   if (!map || !mix_.mixings.empty()) return std::nullopt;
   StoredForm form{columns_[index]->spec().dtype, {}, {}};
-  // All rows of a window have the same map.
+  // A window repeats the scales and offsets for each of its rows.
   const int64_t copies = map->scale.size() > 1 ? rows_in(index) : 1;
   for (int64_t i = 0; i < copies; ++i) {
     form.scale.insert(form.scale.end(), map->scale.begin(), map->scale.end());

@@ -20,7 +20,7 @@ constexpr uint64_t merge_key(int32_t first, int32_t second) {
 /// Replaces each occurrence of the pair, from the left, by the token `merged`.
 void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t merged);
 
-/// How often each text occurs.
+/// The number of occurrences of each text.
 using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
 /// Learns byte pair encoding from the counts of pieces: at most `most` merges, each of the most frequent pair

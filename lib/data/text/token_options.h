@@ -26,7 +26,7 @@ inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
     {TextStandardization::strip_punctuation, "strip_punctuation"},
     {TextStandardization::none, "none"}};
 
-/// Ids that have the same meaning in all vocabularies of words.
+/// Every vocabulary of words uses these ids for padding, for unknown words, and for its first word.
 inline constexpr int32_t kPaddingToken = 0, kUnknownWord = 1, kFirstWord = 2;
 /// Number of ids of bytes; the ids of merged tokens follow them.
 inline constexpr int64_t kByteTokens = 256;

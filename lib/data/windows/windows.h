@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// How series are divided by time, and which part is wanted. Without fractions there is one part.
+/// The division of series by time, and the part that is wanted. Without fractions there is one part.
 struct TimeParts {
   std::vector<double> fractions = {};  // of a series' rows, from the first part to the last
   size_t rest = 0;                     // index of the part that takes the remaining rows

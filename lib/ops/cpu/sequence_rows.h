@@ -1,4 +1,4 @@
-// How a block of rows of a recurrent layer's batch reads and writes the layer's arrays.
+// Copies between the arrays of a recurrent layer's batch and those of a block of its rows.
 #pragma once
 
 #include <algorithm>

@@ -109,7 +109,8 @@ class CudaRecurrence final : public Recurrence {
 
  private:
   bool is_gru() const { return spec_.kind == RecurrenceKind::gru; }
-  /// Whether a part of a state's gradient passes a step without a product.
+  /// Returns whether a part of the state's gradient reaches the state before the step without a matrix
+  /// product.
   bool has_direct() const { return is_gru() || spec_.masked; }
   bool resets_before() const { return is_gru() && !spec_.reset_after; }
 

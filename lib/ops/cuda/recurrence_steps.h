@@ -59,7 +59,7 @@ struct SetInitial {
   }
 };
 
-/// Where a step writes its state.
+/// The arrays that receive a step's state.
 template <class T>
 struct StateOutputs {
   const T* before;      // [batch, units]

@@ -162,7 +162,8 @@ void add_value_options(Schema<CsvOptions>& schema) {
       .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
                 optional_character())
       .optional("thousands", &CsvOptions::thousands,
-                "the separator between thousands in all numbers. Default: none", optional_character())
+                "the separator between thousands in all numbers; if not given, numbers have no separator",
+                optional_character())
       .optional("comment", &CsvOptions::comment,
                 "the character that begins a comment, which ends with its line. Default: none",
                 optional_character())

@@ -74,7 +74,7 @@ template <>
 inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
                                                                        {CsvMissingTarget::skip, "skip"}};
 
-/// Where the labels of a sample are that may have several: the only target is 0 or 1 for each label.
+/// The columns that name the labels of a sample, which may have several. The target is 0 or 1 for each label.
 struct CsvLabels {
   CsvColumnRefs columns;               // one for each label, with 0 and 1
   std::optional<CsvColumnRef> column;  // of texts with any number of labels

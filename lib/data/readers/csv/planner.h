@@ -79,7 +79,7 @@ class CsvPlanner {
   void choose_order();
   /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
   size_t place_of_order(const std::string& key) const;
-  /// Whether `dates` or `categories` make features of the column.
+  /// Returns whether the options `dates` or `categories` name the column, which makes it a feature.
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);

@@ -1,4 +1,4 @@
-// What Keras's layers do with the masks of their inputs.
+// The rules by which Keras's layers treat the masks of their inputs.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ class Masking : public LayerWith<MaskingOptions> {
     return std::make_unique<PreparedMasking>(request, static_cast<float>(options_.mask_value));
   }
 
-  /// As in Keras, the mask of the input is replaced.
+  /// The layer ignores the mask of its input and creates a new one, as in Keras.
   MaskRule mask_rule() const override { return MaskRule::read; }
   bool creates_mask() const override { return true; }
 };
