@@ -305,7 +305,9 @@ TEST_CASE("mistakes in windows are reported with their places") {
       mistake("train: " + csv + "{length: 3}}\nvalidation: {split: {of: train, fraction: 0.2, seed: 1}}"),
       "dataset.yaml:2:13: error: split: windows are split by time; remove 'seed'"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
-                 "found length 3, horizon 1 and length 4, horizon 1"));
+                 "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
+                 "splits windows of the "
+                 "same length and horizon"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"), "augment: changes images"));
 }
 
