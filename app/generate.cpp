@@ -23,6 +23,8 @@ namespace dtrain {
 
 namespace {
 
+constexpr int64_t kMostSamples = 1'000'000;
+
 struct GenerateCommandOptions : ModelOptions {
   OutputOptions output;
   std::vector<std::string> prompts, prompt_files;
@@ -73,6 +75,9 @@ void check_generate_options(const GenerateOptions& options) {
   if (!(sampling.top_p > 0 && sampling.top_p <= 1))
     throw UserError(fmt::format("--top-p: expected a number above 0 and at most 1 (1: all tokens), found {}",
                                 sampling.top_p));
+  if (options.samples > kMostSamples)
+    throw UserError(fmt::format("--samples: expected at most {} texts for each prompt, found {}",
+                                kMostSamples, options.samples));
   for (const std::string& stop : options.stops)
     if (stop.empty()) throw UserError("--stop: is empty; give the text that ends a text, or leave it out");
 }

@@ -122,6 +122,8 @@ class Generate(Case):
             ((*prompt, "--top-k", "0"), "expected a whole number from 1 up, found '0'"),
             ((*prompt, "--max-tokens", "0"), "expected a whole number from 1 up, found '0'"),
             ((*prompt, "--samples", "0"), "expected a whole number from 1 up, found '0'"),
+            ((*prompt, "--samples", "1000001"), "--samples: expected at most 1000000 texts for each prompt, found 1000001"),
+            ((*prompt, "--samples", "9223372036854775807"), "--samples: expected at most 1000000 texts for each prompt"),
             ((*prompt, "--stop", ""), "--stop: is empty"),
         ):
             with self.subTest(arguments):
