@@ -24,7 +24,7 @@ suite_of() {
 }
 
 # inside FOLDER COMMAND...: runs the command in a chroot with its own mount and PID namespaces, which the kernel cleans
-# up when the last process ends. CCACHE: folder to mount as ~/.cache/ccache.
+# up when the last process ends. CCACHE: folder to mount as the compiler cache.
 inside() {
   # shellcheck disable=SC2016
   CCACHE=${CCACHE:-} unshare --mount --pid --fork --kill-child bash -euc '
@@ -36,10 +36,11 @@ inside() {
     mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$folder/dev/pts"
     mount -t tmpfs tmpfs "$folder/dev/shm"
     if [[ -n $CCACHE ]]; then
-      mkdir -p "$CCACHE" "$folder/root/.cache/ccache"
-      mount --bind "$CCACHE" "$folder/root/.cache/ccache"
+      mkdir -p "$CCACHE" "$folder/var/cache/ccache"
+      mount --bind "$CCACHE" "$folder/var/cache/ccache"
     fi
     exec env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      ${CCACHE:+CCACHE_DIR=/var/cache/ccache} \
       ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$folder" "$@"
   ' inside "$@"
 }
