@@ -210,8 +210,8 @@ void add_sampling_options(Command& command, GenerateCommandOptions& options) {
       .type_name("P");
   command
       .add_option("--seed", options.seed,
-                  "Seed of the random numbers; a text depends on it and on the numbers of its prompt and "
-                  "sample, not on other texts or devices (default: 0)")
+                  "Seed of the random numbers (default: 0); those of a text depend on the seed and on the "
+                  "numbers of its prompt and sample, not on other texts or devices")
       .at_least(0)
       .type_name("N");
 }
