@@ -326,10 +326,10 @@ void add_predict(CommandLine& line, World& world) {
       .required()
       .type_name("FILE");
   command
-      .add_option(
-          "--outputs", options->outputs,
-          "What to write: the model's raw outputs, or probabilities (default: raw for .h5 and .npy files, "
-          "else probabilities)")
+      .add_option("--outputs", options->outputs,
+                  "The numbers to write: the model's raw outputs, or probabilities (default: raw for .h5 and "
+                  ".npy files, "
+                  "else probabilities)")
       .one_of({"raw", "probabilities"});
   command
       .add_option(

@@ -80,7 +80,7 @@ def draw(rows, caption):
 
 
 def caption_of(results):
-    """Where and when it was measured, from the table beside the numbers: 'Intel(R) Xeon(R) Processor, torch 1.13.'"""
+    """Returns the machine and the date of results, from the table beside the numbers: 'Intel(R) Xeon(R) Processor, torch 1.13.'"""
     date = results.stem.removesuffix("-cpu")
     table = results.with_suffix(".md")
     machine = table.read_text(encoding="utf-8").splitlines()[2].split(". `")[0] if table.exists() else ""

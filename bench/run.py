@@ -28,7 +28,7 @@ KERAS_PYTHON = os.environ.get("KERAS_PYTHON")
 # samples in the file, shape of a sample (of a text: its length), classes, batch, steps of a timed run, warm-up steps, minimum
 # ratio; `inputs`: number of inputs of this shape; `same_rules`: disables a rule of the optimizer that differs between frameworks
 # (Keras decays weights separately from the gradient and adds Adam's epsilon to the uncorrected root); `is_text`: the samples
-# are parts of a text; `keras`: whether Keras has all layers; `compared`: number of first losses that are compared
+# are parts of a text; `keras`: false if Keras lacks a layer; `compared`: number of first losses that are compared
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0, compared=3),

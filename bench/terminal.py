@@ -89,7 +89,7 @@ def in_terminal(command, folder, dtrain):
 
 
 def screen_lines(output):
-    """What the terminal shows in the end: lines of (character, style), a style being the SGR numbers in force."""
+    """Returns the final screen of the terminal: lines of (character, style). A style is the SGR numbers in force."""
     lines, line, column, style = [], [], 0, ()
     for escape_code, argument, final, character in re.findall(r"(\x1b\[)([\d;]*)([A-Za-z])|([^\x1b])", output):
         if final == "m":

@@ -1,4 +1,4 @@
-// How the process ends when it runs out of memory.
+// Ends the process with a message when it runs out of memory.
 #pragma once
 
 namespace dtrain {

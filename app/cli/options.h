@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// How to print results: as text, as one JSON document, or (quiet without json) not at all.
+/// The form of printed results: text, one JSON document, or (quiet without json) nothing.
 struct OutputOptions {
   bool json = false;
   bool quiet = false;

@@ -19,7 +19,7 @@ def checks(result):
 
 
 def complete(measured):
-    """Whether everything was measured, and the losses agreed."""
+    """Returns true if everything was measured, and the losses agreed."""
     return all("error" not in result and all(row["value"] is not None for row in result["rows"])
                and all(losses.get("agree") for _, losses in checks(result)) for result in measured.values())
 

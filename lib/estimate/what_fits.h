@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// A strategy with concrete devices and no automatic options, and what it needs.
+/// A strategy with concrete devices and no automatic options, and its requirements.
 struct Candidate {
   std::string name;                          // "sharded, gradients"
   ConfigNode strategy;                       // {kind: options}

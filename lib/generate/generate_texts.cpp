@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// A text in the making.
+/// A text that is being generated.
 class Continuation {
  public:
   /// The prompt's tokens pass through the stream, so that a space separates the prompt from a first word.
@@ -24,7 +24,8 @@ class Continuation {
     return {static_cast<uint32_t>(text_.prompt), static_cast<uint32_t>(text_.sample), text_.tokens.size()};
   }
 
-  /// Adds a token. Returns the text that is certain with it.
+  /// Adds a token. Returns the text that can be printed now: without characters that may be incomplete, and
+  /// without the possible beginning of a stop text.
   std::string add(int32_t id) {
     text_.tokens.push_back(id);
     std::string part = stops_.add(stream_.add(id));
@@ -45,7 +46,8 @@ class Continuation {
   bool has_ended_ = false;
 };
 
-/// Hides the ids that are not drawn: padding, and those beyond the vocabulary.
+/// Returns the scores of one position by id, without ids beyond the vocabulary, and -inf for padding of
+/// words. `memory` holds the result if it is changed.
 std::span<const float> drawable(const LanguageModel& model, std::span<const float> scores,
                                 std::vector<float>& memory) {
   scores = scores.first(static_cast<size_t>(model.tokenizer->size()));

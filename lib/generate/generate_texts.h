@@ -32,20 +32,23 @@ struct GeneratedText {
   TextEnd end = TextEnd::max_tokens;
 };
 
-/// Receives the texts as they are made. Texts are numbered from 0: the samples of the first prompt, then
-/// those of the next.
+/// Receives the texts while they are generated. Texts are numbered from 0: the samples of the first prompt,
+/// then those of the next.
 class TextObserver {
  public:
   virtual ~TextObserver() = default;
   /// Called before the next tokens of a batch are computed. Returns false to end all texts.
   virtual bool goes_on() = 0;
+  /// Appends a part, which may be empty, to a text.
   virtual void add(size_t text, std::string_view part) = 0;
+  /// Called once for each text, after its last part.
   virtual void end(size_t text) = 0;
 };
 
-/// Generates options.samples texts for each prompt (token ids, at least one), `at_once` at the same time, for
-/// which `next` is prepared. A text depends on the weights, its prompt, the options and its number, not on
-/// the other texts. Returns them in the order of their numbers.
+/// Generates options.samples texts for each prompt (token ids, at least one), in batches of `at_once` texts,
+/// for which `next` is prepared. A text depends on the scores for its own tokens, the options, and the
+/// indices of its prompt and sample, not on the other texts. Returns them in the order of their numbers. If
+/// the observer ends them, the texts are incomplete.
 std::vector<GeneratedText> generate_texts(const LanguageModel& model, NextToken& next,
                                           std::span<const std::vector<int32_t>> prompts,
                                           const GenerateOptions& options, int64_t at_once,

@@ -11,12 +11,13 @@
 
 namespace dtrain {
 
-/// The ends of a model that predicts, for each position of a window of tokens, the token after it.
+/// The tokenizer, and the shapes of the input and output, of a model that predicts the next token for each
+/// position of a window of tokens.
 struct LanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t positions = 0;             // number of tokens in a window
   int64_t columns = 0;               // number of scores of a position: one for each id, possibly more
-  bool gives_probabilities = false;  // else logits
+  bool gives_probabilities = false;  // false: logits
 };
 
 /// Returns the language model of a saved run. Throws UserError if the run has no tokenizer, or if its model
@@ -28,8 +29,8 @@ LanguageModel language_model_of(const RunConfig& config);
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text,
                                    const std::string& name);
 
-/// Returns where the window begins that predicts the token after `tokens` tokens. If a text exceeds the
-/// window, the older half of the window is dropped.
+/// Returns the index of the first token of the window that predicts the token after `tokens` tokens. If a
+/// text exceeds the window, the older half of the window is dropped.
 int64_t window_begin(int64_t tokens, int64_t positions);
 
 }  // namespace dtrain

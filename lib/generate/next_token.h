@@ -14,9 +14,9 @@ namespace dtrain {
 class NextToken {
  public:
   virtual ~NextToken() = default;
-  /// `texts`: the tokens of each text, at least one, as many texts in each call; a text may have more tokens
-  /// than in the previous call. The model sees the tokens from window_begin() on. Returns logits, [texts,
-  /// LanguageModel::columns], valid until the next call.
+  /// `texts`: the tokens of each text, at least one. The number of texts is the same in each call; a text may
+  /// have more tokens than in the previous call. The model sees the tokens from window_begin() on. Returns
+  /// logits, [texts, LanguageModel::columns], valid until the next call.
   virtual std::span<const float> scores(std::span<const std::vector<int32_t>> texts) = 0;
 };
 

@@ -63,7 +63,7 @@ struct RunFiles {
   /// Returns "running", "failed", "finished" (reached its configured end, or a callback ended it), "stopped"
   /// (ended earlier) or "empty".
   std::string state() const;
-  /// How the last process that trained the run ended; nothing if it still runs or was killed.
+  /// Returns how the last process that trained the run ended; nullopt if it still runs or was killed.
   std::optional<Outcome> outcome() const;
   /// Returns how the run ended according to run.jsonl, or a guess ("killed") if it does not say.
   std::string how() const;

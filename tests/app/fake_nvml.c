@@ -1,6 +1,6 @@
 /* NVIDIA's management library, libnvidia-ml.so.1, of a machine with three GPUs, as C and as C++: the two of
-   tests/emulation, in the reverse of CUDA's order, and one that CUDA does not see. What is loaded under that name
-   is what the program finds. */
+   tests/emulation, in the reverse of CUDA's order, and one that CUDA does not see. The program
+   finds the library that is already loaded under that name. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Whether the GPU on bus 0x40 is split into instances, of which CUDA sees one. */
+/* Tests set it to split the GPU on bus 0x40 into instances, of which CUDA sees one. */
 bool fake_nvml_is_split = false;
 
 typedef struct {
@@ -69,7 +69,7 @@ int nvmlDeviceGetMigMode(const FakeGpu* gpu, unsigned* current, unsigned* pendin
   *current = *pending = fake_nvml_is_split && gpu->bus == 0x40;
   return 0;
 }
-/* What this process tells CUDA and NCCL by its environment is part of it. */
+/* The name contains the variables of this process that are set for CUDA and NCCL. */
 int nvmlDeviceGetName(const FakeGpu* gpu, char* text, unsigned size) {
   const char *order = getenv("CUDA_DEVICE_ORDER"), *disable = getenv("NCCL_P2P_DISABLE");
   snprintf(text, size, "fake GPU %x, %s%s%s", gpu->bus, order ? order : "FASTEST_FIRST",
