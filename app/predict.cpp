@@ -328,8 +328,7 @@ void add_predict(CommandLine& line, World& world) {
   command
       .add_option("--outputs", options->outputs,
                   "The numbers to write: the model's raw outputs, or probabilities (default: raw for .h5 and "
-                  ".npy files, "
-                  "else probabilities)")
+                  ".npy files, else probabilities)")
       .one_of({"raw", "probabilities"});
   command
       .add_option(
