@@ -40,7 +40,7 @@ class Labels(Case):
     def test_columns_of_0_and_1_are_labels(self):
         self.fit(config=CONFIG.replace("shapes.csv", "columns.csv").replace("{column: tags}", "[red, tall]"))
         rows = self.predicted()
-        self.assertEqual({row["name"]: row["shape" if "shape" in row else "class"] for row in rows}, self.expected)
+        self.assertEqual({row["name"]: row["class"] for row in rows}, self.expected)
 
 
 if __name__ == "__main__":
