@@ -88,6 +88,11 @@ class TextReader final : public Reader {
     return std::vector<std::optional<int64_t>>(inputs.size(), options_.ids());
   }
 
+  /// The targets of windows are tokens. Other files may have tokens that the training file lacks.
+  std::optional<int64_t> target_classes() const override {
+    return options_.has_windows() ? std::optional(options_.ids()) : std::nullopt;
+  }
+
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
                                           const ReadRequest& request) const override {
     const bool is_folder = file_type(path) == FileType::directory;
