@@ -1,6 +1,5 @@
 // The text reader: windows over texts for language models, and texts in one folder per class.
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -40,14 +39,6 @@ LearnedTokens learn_from_files(const std::vector<std::shared_ptr<const TextFile>
     left -= std::min(left, text.size());
   }
   return counts.learn(files.front()->path());
-}
-
-std::shared_ptr<const Column> column_of_classes(const PictureClasses& list) {
-  const size_t bytes = list.classes.size() * sizeof(int32_t);
-  const auto data = allocate_bytes(bytes);
-  std::memcpy(data.get(), list.classes.data(), bytes);
-  return std::make_shared<MemoryColumn>(TensorSpec{list.files.folder, Shape{}, DType::int32},
-                                        static_cast<int64_t>(list.classes.size()), data);
 }
 
 std::shared_ptr<const Column> column_of_paths(const FileListing& files) {
@@ -168,7 +159,7 @@ class TextReader final : public Reader {
     const auto known = request.facts.class_names.find("target");
     const bool is_known = known != request.facts.class_names.end();
     PictureClasses list = list_classes(folder, is_known ? known->second : options_.class_names, "texts");
-    const auto labels = column_of_classes(list), names = column_of_paths(list.files);
+    const auto labels = class_column(list), names = column_of_paths(list.files);
     SourceColumns source = open_samples(samples_of_files(std::move(list.files)), request);
     source.columns.push_back(labels);
     source.names = names;
