@@ -2,9 +2,7 @@
 #include "profile/new_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -31,15 +29,16 @@ bool has_ending_of_text(const std::string& path) {
   return in_small_letters(path).ends_with(".txt");
 }
 
-/// Returns how many values a line has between these delimiters; runs of blanks count once.
+/// Returns how many values a line has between these delimiters; a run of blanks is one delimiter, and blanks
+/// at the start of the line are none.
 size_t count_values(std::string_view line, char delimiter) {
   size_t values = 1;
-  for (size_t i = 1; i < line.size(); ++i)
-    if (line[i] == delimiter && (delimiter != ' ' || line[i - 1] != ' ')) ++values;
+  for (size_t i = 0; i < line.size(); ++i)
+    if (line[i] == delimiter && (delimiter != ' ' || (i > 0 && line[i - 1] != ' '))) ++values;
   return values;
 }
 
-/// Returns the lines of the first bytes of a text that are not blank, without one that is cut.
+/// Returns the lines with at least two characters that begin in the first 64 KiB of a text.
 std::vector<std::string_view> first_lines_of(std::string_view text) {
   constexpr size_t kLooked = size_t{1} << 16;
   std::vector<std::string_view> lines;

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "data/columns/sample_forms.h"
 #include "support.h"
 #include "support/image_files.h"
 
@@ -163,6 +164,17 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
   CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
   CHECK(contains(failure("colors", "numbers"), "expected one value of at most 8 bits per pixel"));
   CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
+}
+
+TEST_CASE_FIXTURE(Shapes, "the list of classes determines their number, else the masks do") {
+  const auto count = [&](const std::string& classes) {
+    const DatasetSpec spec =
+        parse(folder, "train: {images: {directory: images, size: [12, 10], channels: 1, " +
+                          ("target_images: {directory: masks, classes: " + classes + "}}}"));
+    return training_forms(spec, {{"image", std::nullopt}}, {{"", std::nullopt, DType::int32}}, {}).classes;
+  };
+  CHECK(count("[0, 1, 2, 3]") == std::vector<int64_t>{4});  // no mask has the last class
+  CHECK(count("numbers") == std::vector<int64_t>{3});
 }
 
 TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its values") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "data/columns/sample_forms.h"
 #include "data/readers/reader.h"
 #include "data/support.h"
 
@@ -111,6 +112,19 @@ TEST_CASE("text: words and bpe are learned from the training split") {
   const auto bpe =
       open(folder, "train: {text: {file: other.txt, sequence_length: 4, tokens: bpe, vocabulary: 257}}");
   CHECK(bpe->facts().source.tokens.at("tokens").merges.size() == 1);
+}
+
+TEST_CASE("text: the vocabulary determines the classes of the next token") {
+  const TempDir folder;
+  folder.write("a.txt", letters(14));
+  const auto classes = [&](const std::string& options) {
+    const DatasetSpec spec = parse(folder, "train: {text: {file: a.txt, sequence_length: 4" + options + "}}");
+    return training_forms(spec, {{"tokens", std::nullopt, DType::int32}}, {{"", std::nullopt, DType::int32}},
+                          {})
+        .classes;
+  };
+  CHECK(classes("") == std::vector<int64_t>{256});
+  CHECK(classes(", tokens: bpe, vocabulary: 300") == std::vector<int64_t>{300});
 }
 
 TEST_CASE("text: the end of a text is held out") {

@@ -252,6 +252,12 @@ TEST_CASE("arrays become windows") {
   CHECK(read_all(*next, 0) == Values{3, 2});
   CHECK(next->id_title() == "series");
   CHECK(!next->has_ids());
+
+  const float nan = std::nanf("");
+  write_file(folder / "s.npy", npy_bytes("<f4", "(6,)", raw(std::vector<float>{1, 1, 1, nan, nan, nan})));
+  spec = parse(folder, "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 2, by: s.npy}}");
+  CHECK(contains(error_of([&] { open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true); }),
+                 "by: row 3 (from 0) has no name of a series"));
 }
 
 TEST_CASE("shapes of windows are known before the model") {

@@ -107,7 +107,8 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
     forms.targets.push_back(
         of_rows(transformed(column.spec(), target, true, spec.transforms, augment).shape, horizon));
     forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
-      return count_classes(column, name_for_of(target), source.facts);
+      const std::optional<int64_t> known = split.reader->target_classes();
+      return known ? *known : count_classes(column, name_for_of(target), source.facts);
     }));
   }
   return forms;

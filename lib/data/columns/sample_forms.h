@@ -23,8 +23,9 @@ struct SampleForms {
   std::vector<int64_t> classes;  // number of classes of each target; 0 if it has no class indices
 };
 
-/// Opens the reader of the training split, which `spec` must have. Classes are counted over all rows of the
-/// reader, so a split drawn from these rows has the same number. Throws UserError with `place` if the files
+/// Opens the reader of the training split, which `spec` must have. Unless the reader's options determine the
+/// classes, they are counted over all rows of the reader, so a split drawn from these rows has the same
+/// number. Throws UserError with `place` if the files
 /// cannot be read, and with a transform's location if it does not fit the files.
 SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
                            const std::vector<WantedColumn>& targets, const Mark& place);

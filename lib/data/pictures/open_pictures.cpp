@@ -1,7 +1,6 @@
 #include "data/pictures/open_pictures.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -87,12 +86,9 @@ PictureSet picture_set(FileListing files) {
 }
 
 PictureSet picture_set(PictureClasses classes) {
-  const size_t bytes = classes.classes.size() * sizeof(int32_t);
-  const auto labels = allocate_bytes(bytes);
-  std::memcpy(labels.get(), classes.classes.data(), bytes);
+  const auto labels = class_column(classes);
   PictureSet set = picture_set(std::move(classes.files));
-  set.known.columns.push_back(std::make_shared<MemoryColumn>(TensorSpec{set.where, Shape{}, DType::int32},
-                                                             set.pictures->size(), labels));
+  set.known.columns.push_back(labels);
   set.known.facts.class_names["target"] = std::move(classes.class_names);
   return set;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <dirent.h>
 #include <map>
 #include <span>
@@ -103,6 +104,14 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     if (counts[name] == 0)
       throw UserError(fmt::format("{}: expected {}, found an empty folder", path_in(folder, name), what));
   return list;
+}
+
+std::shared_ptr<const Column> class_column(const PictureClasses& list) {
+  const size_t bytes = list.classes.size() * sizeof(int32_t);
+  const auto data = allocate_bytes(bytes);
+  std::memcpy(data.get(), list.classes.data(), bytes);
+  return std::make_shared<MemoryColumn>(TensorSpec{list.files.folder, Shape{}, DType::int32},
+                                        static_cast<int64_t>(list.classes.size()), data);
 }
 
 }  // namespace dtrain

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/columns/column.h"
 #include "data/files/folder_listing.h"
 
 namespace dtrain {
@@ -43,5 +45,8 @@ FileListing list_pictures(const std::string& folder);
 /// not in `class_names`, and for one without files. `what`: the files in messages.
 PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names,
                             const std::string& what = "images");
+
+/// Returns an int32 column of scalars with the class index of each file.
+std::shared_ptr<const Column> class_column(const PictureClasses& list);
 
 }  // namespace dtrain

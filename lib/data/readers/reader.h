@@ -89,6 +89,9 @@ class Reader {
   virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
     return std::vector<std::optional<int64_t>>(inputs.size());
   }
+  /// Returns the number of classes of the only target if the options determine it. Returns nullopt if the
+  /// files do.
+  virtual std::optional<int64_t> target_classes() const { return std::nullopt; }
   /// Whether the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
   /// Whether a sample may have several of the target's classes: the target is 0 or 1 for each of them.

@@ -32,11 +32,13 @@ void check_key(const Column& column, const OrderColumns& columns, const char* op
                                 option, column.spec().name, column.spec().shape.str()));
 }
 
-/// Returns the name of the series in a row of the column.
+/// Returns the name of the series in a row of the column; "" if it has none.
 std::string series_name(const Column& column, const std::byte* row) {
   const TensorSpec& spec = column.spec();
-  if (spec.dtype != DType::uint8 || spec.shape.rank() == 0)
-    return fmt::format("{}", number_at(row, spec.dtype, 0));
+  if (spec.dtype != DType::uint8 || spec.shape.rank() == 0) {
+    const double number = number_at(row, spec.dtype, 0);
+    return std::isnan(number) ? "" : fmt::format("{}", number);
+  }
   const auto* const text = reinterpret_cast<const char*>(row);
   return {text, std::find(text, text + column.row_bytes(), '\0')};
 }

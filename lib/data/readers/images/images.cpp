@@ -80,6 +80,11 @@ class ImagesReader final : public Reader {
     return target_images().pixels();
   }
   MaskClasses mask_classes() const override { return target_images().classes.value_or(MaskClasses()); }
+  std::optional<int64_t> target_classes() const override {
+    const MaskClasses classes = mask_classes();
+    if (!target_picture() || classes.are_numbers()) return std::nullopt;
+    return static_cast<int64_t>(classes.colours.size());
+  }
 
  private:
   bool has_target_folder() const { return options_.target_images && options_.target_images->directory; }

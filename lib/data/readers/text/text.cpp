@@ -1,6 +1,5 @@
 // The text reader: windows over texts for language models, and texts in one folder per class.
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -42,14 +41,6 @@ LearnedTokens learn_from_files(const std::vector<std::shared_ptr<const TextFile>
   return counts.learn(files.front()->path());
 }
 
-std::shared_ptr<const Column> column_of_classes(const PictureClasses& list) {
-  const size_t bytes = list.classes.size() * sizeof(int32_t);
-  const auto data = allocate_bytes(bytes);
-  std::memcpy(data.get(), list.classes.data(), bytes);
-  return std::make_shared<MemoryColumn>(TensorSpec{list.files.folder, Shape{}, DType::int32},
-                                        static_cast<int64_t>(list.classes.size()), data);
-}
-
 std::shared_ptr<const Column> column_of_paths(const FileListing& files) {
   std::vector<std::string> paths;
   for (const ListedFile& file : files.files) paths.push_back(file.path);
@@ -86,6 +77,11 @@ class TextReader final : public Reader {
 
   std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const override {
     return std::vector<std::optional<int64_t>>(inputs.size(), options_.ids());
+  }
+
+  /// The targets of windows are tokens. Other files may have tokens that the training file lacks.
+  std::optional<int64_t> target_classes() const override {
+    return options_.has_windows() ? std::optional(options_.ids()) : std::nullopt;
   }
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
@@ -163,7 +159,7 @@ class TextReader final : public Reader {
     const auto known = request.facts.class_names.find("target");
     const bool is_known = known != request.facts.class_names.end();
     PictureClasses list = list_classes(folder, is_known ? known->second : options_.class_names, "texts");
-    const auto labels = column_of_classes(list), names = column_of_paths(list.files);
+    const auto labels = class_column(list), names = column_of_paths(list.files);
     SourceColumns source = open_samples(samples_of_files(std::move(list.files)), request);
     source.columns.push_back(labels);
     source.names = names;
