@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/files/paths.h"
 #include "data/dataset_spec.h"
@@ -21,8 +22,8 @@ namespace {
 
 /// Returns `text` up to its last whitespace, so that no word is cut.
 std::string_view without_cut_word(std::string_view text) {
-  const size_t last = text.find_last_of(" \t\r\n");
-  return last == std::string_view::npos ? text : text.substr(0, last + 1);
+  const auto end = std::find_if(text.rbegin(), text.rend(), is_ascii_space).base();
+  return end == text.begin() ? text : text.substr(0, static_cast<size_t>(end - text.begin()));
 }
 
 /// Learns from the part of the files that is not held out at their end.
