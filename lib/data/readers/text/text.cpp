@@ -219,8 +219,7 @@ void add_text(Registry<Reader>& table) {
       "Text. With sequence_length: windows over files, for language models; the target of each token is the "
       "next one. Windows do not cross files, and tokens after the last whole window of a file are left out. "
       "Without sequence_length: a folder with one folder of text files for each class; each file is a "
-      "sample, "
-      "and without a target all files below the folder are read. Files may be compressed with gzip.");
+      "sample, and without a target all files below the folder are read. Files may be compressed with gzip.");
   schema.example("{file: corpus.txt, sequence_length: 128}");
   schema.optional("file", &TextReaderOptions::file, "the file")
       .optional("files", &TextReaderOptions::files,
