@@ -42,7 +42,7 @@ class SchemaField {
                      Diagnostics& diagnostics) const = 0;
   virtual ConfigNode write(const void* object) const = 0;
   virtual Json json_schema() const = 0;
-  /// Returns whether the field is one of a part (Schema::part).
+  /// Returns true if the field belongs to a part (Schema::part).
   virtual bool is_of_part() const { return false; }
 
  private:

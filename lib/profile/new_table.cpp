@@ -119,8 +119,7 @@ std::string windows_text(const TableProfile& table, const TableSeries& series) {
   if (series.by) keys = fmt::format(", by: {}", yaml_column(table, *series.by));
   return fmt::format(
       "    # A sample has {} rows as inputs, with past values of the target; the targets are those of the "
-      "next "
-      "{}.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
+      "next {}.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
       series.length, series.horizon, series.length, series.horizon, keys, yaml_column(table, series.time));
 }
 

@@ -1,4 +1,4 @@
-// Windows of time series: which rows make each sample.
+// Windows of time series: the rows of each sample, splits by time, forecasts.
 #include "data/windows/windows.h"
 
 #include <algorithm>
@@ -256,7 +256,9 @@ TEST_CASE("arrays become windows") {
   const float nan = std::nanf("");
   write_file(folder / "s.npy", npy_bytes("<f4", "(6,)", raw(std::vector<float>{1, 1, 1, nan, nan, nan})));
   spec = parse(folder, "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 2, by: s.npy}}");
-  CHECK(contains(error_of([&] { open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true); }),
+  CHECK(contains(error_of([&] {
+                   open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true);
+                 }),
                  "by: row 3 (from 0) has no name of a series"));
 }
 
@@ -312,8 +314,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
       "dataset.yaml:2:13: error: split: windows are split by time; remove 'seed'"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
                  "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
-                 "splits windows of the "
-                 "same length and horizon"));
+                 "splits windows of the same length and horizon"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"), "augment: changes images"));
 }
 

@@ -20,7 +20,7 @@ struct AugmentedTarget {
   TargetPicture pixels;
   /// Pixels of the target per pixel of the input along each axis, if that is a whole number; else 0.
   int64_t scale = 0;
-  bool has_same_aspect;  // whether both have the same ratio of height to width
+  bool has_same_aspect;  // both have the same ratio of height to width
   bool is_training;      // false: changed like an input that is not trained on
 };
 
@@ -33,13 +33,13 @@ class Augmentation {
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// Adds the pass for images that are not trained on, which gives them the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
-  /// Returns whether it moves pixels, so that target images must be changed, too.
+  /// Returns true if the augmentation moves pixels, so that target images must be changed, too.
   virtual bool moves_pixels() const { return false; }
-  /// Adds the pass that moves the pixels of a target image as the other functions move those of the input; it
-  /// draws the same numbers. The values of class numbers stay class numbers. Called if moves_pixels().
+  /// Adds the pass that moves the pixels of a target image as apply() and apply_in_evaluation() move those of
+  /// the input; it draws the same numbers. Class numbers are never blended. Called if moves_pixels().
   virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
                                const AugmentedTarget& /*target*/) const {}
-  /// True if the augmentation applies only to inputs that are images.
+  /// Returns true if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
   /// Returns how it blends samples after all other augmentations and the transforms; null if it does not.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }

@@ -28,7 +28,7 @@ struct PictureSet {
   /// One row per image: columns of the targets, weights, and names. Null names: the images' own names (paths)
   /// are used.
   SourceColumns known;
-  /// Whether the user can set `on_error: skip`, as for a reader of the configuration. Used in messages.
+  /// The user can set `on_error: skip`, as for a reader of the configuration. Used in messages.
   bool can_skip = false;
   std::optional<TargetPictures> targets = {};
 };

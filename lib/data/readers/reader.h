@@ -79,11 +79,11 @@ class Reader {
   }
   /// Returns why rows of this reader cannot become windows with these options; "" if they can.
   virtual std::string why_no_windows(const WindowsOptions& windows) const;
-  /// Whether the files determine the shape of samples; otherwise the request does.
+  /// Returns true if the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
-  /// Returns, for samples that are consecutive parts of a whole, such as windows of a text, how many of the
-  /// samples after each one have values in common with it. Splits then take the end of the samples instead of
-  /// a random draw. Returns nullopt for independent samples.
+  /// For samples that are consecutive parts of a text: returns how many samples after each sample share
+  /// target values with it. Drawn splits then take the last samples instead of random ones. Returns nullopt
+  /// for independent samples.
   virtual std::optional<int64_t> overlap() const { return std::nullopt; }
   /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
   virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
@@ -92,17 +92,18 @@ class Reader {
   /// Returns the number of classes of the only target if the options determine it. Returns nullopt if the
   /// files do.
   virtual std::optional<int64_t> target_classes() const { return std::nullopt; }
-  /// Whether the opened files have SourceColumns::weights.
+  /// Returns true if the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
-  /// Whether a sample may have several of the target's classes: the target is 0 or 1 for each of them.
+  /// Returns true if a sample may have several of the target's classes: the target is 0 or 1 for each class.
   virtual bool has_labels() const { return false; }
   /// Returns how the reader reads delimited text; nullopt if it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
-  /// Returns what the targets' pixels are if the targets are images, which are augmented like the inputs.
+  /// Returns the meaning of the targets' pixels if the targets are images, which are augmented like the
+  /// inputs; nullopt for other targets.
   virtual std::optional<TargetPicture> target_picture() const { return std::nullopt; }
-  /// Returns how the pixels of such targets name classes, if they do.
+  /// Returns how the pixels of target images name classes, if target_picture() is classes.
   virtual MaskClasses mask_classes() const { return {}; }
 };
 

@@ -11,7 +11,7 @@ namespace dtrain {
 
 struct TimeSplit {
   TimeParts parts;
-  std::string words = {};  // how the parts follow each other; "" if there is only one
+  std::string words = {};  // description of the division, for messages; "" if there is only one part
 };
 
 /// Returns the part of `split` if it is drawn from another split, or if other splits are drawn from it. The

@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "data/text/merges.h"
 
@@ -15,10 +16,9 @@ namespace {
 enum class CharKind { space, letter, digit, other };
 
 CharKind kind_of(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  if (c == ' ' || (c >= '\t' && c <= '\r')) return CharKind::space;
-  if (byte >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return CharKind::letter;
-  return c >= '0' && c <= '9' ? CharKind::digit : CharKind::other;
+  if (is_ascii_space(c)) return CharKind::space;
+  if (static_cast<unsigned char>(c) >= 0x80 || is_ascii_letter(c)) return CharKind::letter;
+  return is_ascii_digit(c) ? CharKind::digit : CharKind::other;
 }
 
 size_t end_of_run(std::string_view text, size_t at, CharKind kind) {

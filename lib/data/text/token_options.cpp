@@ -1,5 +1,7 @@
 #include "data/text/token_options.h"
 
+#include <fmt/format.h>
+
 namespace dtrain {
 
 void check_token_options(const TokenOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

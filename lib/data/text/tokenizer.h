@@ -16,11 +16,11 @@ namespace dtrain {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  /// The vocabulary, as checkpoints store it.
+  /// Returns the vocabulary, as checkpoints store it.
   const LearnedTokens& learned() const { return learned_; }
-  /// The number of ids: all ids are in [0, size()).
+  /// Returns the number of ids: all ids are in [0, size()).
   int64_t size() const { return learned_.size(); }
-  /// Whether texts must be UTF-8; readers check that before they call encode().
+  /// Returns true if texts must be UTF-8; readers check that before they call encode().
   bool needs_utf8() const { return learned_.kind == TokenKind::words; }
   /// Returns the ids of a text. For bytes and bpe, decode() returns exactly the text again.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
@@ -29,6 +29,7 @@ class Tokenizer {
   virtual std::string_view piece(int32_t id) const = 0;
   /// Returns the bytes between two tokens: a space between words, else nothing.
   std::string_view separator() const { return needs_utf8() ? " " : ""; }
+  /// Returns the bytes of all tokens, with separators between tokens that have bytes.
   std::string decode(std::span<const int32_t> ids) const;
 
  protected:

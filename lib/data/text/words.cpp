@@ -2,13 +2,11 @@
 
 #include <unordered_map>
 
+#include "base/ascii.h"
+
 namespace dtrain {
 
 namespace {
-
-bool is_whitespace(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
 
 bool is_ascii_punctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
@@ -53,7 +51,7 @@ void for_each_word(std::string_view text, TextStandardization standardize,
     word.clear();
   };
   for (const char c : text) {
-    if (is_whitespace(c))
+    if (is_ascii_space(c))
       finish();
     else if (!strips || !is_ascii_punctuation(c))
       word += lowers && c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;

@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Rows of a source, series by series, each in the order of time.
+/// Row numbers of a source, series by series, sorted by time within each series.
 struct SeriesRows {
   std::vector<int64_t> rows;       // row numbers of the source
   std::vector<int64_t> ends;       // by series: end of its rows in `rows`
@@ -23,7 +23,7 @@ struct SeriesRows {
   std::string called(size_t series) const;
 };
 
-/// Columns that order rows. Each has the rows from `first` of the source on.
+/// Columns by which rows are sorted. Row 0 of each column is row `first` of the source.
 struct OrderColumns {
   const Column* by = nullptr;    // texts (as SourceColumns::names) or numbers; null: one series
   const Column* time = nullptr;  // numbers; null: rows are in order

@@ -76,8 +76,7 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
     const auto [begin, end] = parts.part_of(series.rows_of(0));
     throw UserError(fmt::format(
         "{}: windows: no series has enough rows for a window in this split, which has {} of {}; "
-        "expected at "
-        "least {} ({}); change the fractions of the splits, or make the windows shorter",
+        "expected at least {} ({}); change the fractions of the splits, or make the windows shorter",
         series.source, format_plural(end - begin, "row"), series.called(0),
         parts.wanted == 0 ? extent : options.horizon, parts.wanted == 0 ? "length + horizon" : "horizon"));
   }

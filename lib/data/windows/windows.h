@@ -1,4 +1,4 @@
-// Windows of time series: which rows make each sample.
+// Windows of time series: the rows of each sample.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TimeParts {
   std::pair<int64_t, int64_t> part_of(int64_t rows) const;
 };
 
-/// Samples made of the rows of series. Rows are numbers of the source.
+/// Samples that consist of several rows of a series. Rows are row numbers of the source.
 struct Windows {
   int64_t length = 0, horizon = 0;
   size_t inputs = 0;             // number of columns that are inputs; further columns are targets
@@ -48,7 +48,7 @@ struct Windows {
 
 /// Returns the windows whose targets are in the wanted part of their series. Their inputs may begin before
 /// it. `inputs`: number of columns that are inputs. Throws UserError if a series is shorter than length +
-/// horizon, and if no window has room.
+/// horizon, and if the part is too short for a window in every series.
 Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const TimeParts& parts,
                         size_t inputs);
 

@@ -17,7 +17,7 @@ struct WindowsOptions {
   int64_t length = 0, horizon = 1;
   int64_t stride = 1;                   // rows from one window of a series to the next
   std::optional<std::string> by, time;  // names of the columns, files or datasets of series and times
-  /// Whether the past values of the targets are inputs, too. Unset: they are (csv); never for arrays.
+  /// Past values of the targets are inputs, too. Unset: true for csv. Always unset for arrays.
   std::optional<bool> past_targets;
   Mark mark = {};  // in the configuration
 
@@ -26,7 +26,7 @@ struct WindowsOptions {
   bool has_past_targets() const { return past_targets.value_or(true); }
   /// Returns the number of columns that readers add for series and times.
   size_t key_columns() const { return (by ? 1u : 0u) + (time ? 1u : 0u); }
-  /// Returns what readers identify columns by: equal texts read the same columns.
+  /// Returns a text that is the same for options that read the same columns.
   std::string columns_read() const;
 };
 

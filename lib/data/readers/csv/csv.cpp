@@ -52,8 +52,8 @@ class CsvReader final : public Reader {
   }
 
  private:
-  /// Whether a file has one text in each line, for a model of texts alone: it is given for predictions, and
-  /// its name ends in .txt.
+  /// Returns true if the file has one text in each line: it is given for predictions of a model whose only
+  /// input is text, and its name ends in .txt.
   static bool is_plain_text(const std::string& path, const TextOptions& text, const ReadRequest& request) {
     return request.use == FileUse::prediction && path.ends_with(".txt") && !text.header && !text.delimiter &&
            request.inputs.size() == 1 && request.facts.tokens.size() == 1;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "data/readers/csv/values.h"
 
@@ -17,13 +18,6 @@ namespace dtrain {
 namespace {
 
 constexpr double kDaySeconds = 86400;
-
-bool is_ascii_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_ascii_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// Takes parts of a text from its front.
 class DateScanner {

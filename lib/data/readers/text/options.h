@@ -17,7 +17,7 @@ struct TextReaderOptions : TokenOptions {
   std::optional<int64_t> length;                   // of a sample, for classification
   std::vector<std::string> class_names;
 
-  /// Whether samples are windows, whose targets are the next tokens; otherwise they are classified.
+  /// Returns true if samples are windows, whose targets are the next tokens. Other samples have classes.
   bool has_windows() const { return sequence_length.has_value(); }
 };
 

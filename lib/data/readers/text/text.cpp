@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/files/paths.h"
 #include "data/dataset_spec.h"
@@ -21,8 +22,8 @@ namespace {
 
 /// Returns `text` up to its last whitespace, so that no word is cut.
 std::string_view without_cut_word(std::string_view text) {
-  const size_t last = text.find_last_of(" \t\r\n");
-  return last == std::string_view::npos ? text : text.substr(0, last + 1);
+  const auto end = std::find_if(text.rbegin(), text.rend(), is_ascii_space).base();
+  return end == text.begin() ? text : text.substr(0, static_cast<size_t>(end - text.begin()));
 }
 
 /// Learns from the part of the files that is not held out at their end.
@@ -218,8 +219,7 @@ void add_text(Registry<Reader>& table) {
       "Text. With sequence_length: windows over files, for language models; the target of each token is the "
       "next one. Windows do not cross files, and tokens after the last whole window of a file are left out. "
       "Without sequence_length: a folder with one folder of text files for each class; each file is a "
-      "sample, "
-      "and without a target all files below the folder are read. Files may be compressed with gzip.");
+      "sample, and without a target all files below the folder are read. Files may be compressed with gzip.");
   schema.example("{file: corpus.txt, sequence_length: 128}");
   schema.optional("file", &TextReaderOptions::file, "the file")
       .optional("files", &TextReaderOptions::files,

@@ -1,0 +1,19 @@
+// Kinds of ASCII characters, independent of the locale.
+#pragma once
+
+namespace dtrain {
+
+constexpr bool is_ascii_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+constexpr bool is_ascii_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Returns true for a space, and for a tab, a line break or another control character that C calls a space.
+constexpr bool is_ascii_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+}  // namespace dtrain
