@@ -43,7 +43,7 @@ struct ParameterSpec {
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
 };
 
-/// How a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of a value:
+/// The treatment of the masks of a layer's inputs. As in Keras, a mask marks the valid positions of a value:
 /// uint8 with the value's leading extents, such as [steps]; 1 for a valid position, 0 for padding.
 enum class MaskRule : uint8_t {
   refused,  // the layer cannot take padding into account: a mask is an error

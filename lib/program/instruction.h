@@ -254,7 +254,7 @@ struct UpdateParameters {
   Range range;
 };
 
-/// Waits until all replicas are here.
+/// Waits until all replicas have reached this instruction.
 struct SynchronizeReplicas {};
 
 /// Applies the constraints of parameters in a range (WeightRules::constrain).

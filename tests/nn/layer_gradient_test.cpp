@@ -7,20 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include "support/layer_run.h"
+#include "layer_cases.h"
 
 namespace dtrain::test {
 namespace {
-
-const TensorSpec kRow{"x", {6}};
-const TensorSpec kImage{"x", {7, 6, 3}};
-const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
-const TensorSpec kVolume{"x", {5, 4, 3, 2}};
-const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
-const TensorSpec kSequence{"x", {5, 3}};
-const std::vector<uint8_t> kMask = {0, 1, 0, 1, 0, 1, 1, 1, 0, 0};
-const std::vector<uint8_t> kNoStep = {1, 1, 1, 0, 0,
-                                      0, 0, 0, 0, 0};  // all steps of the second sample are masked
 
 double projection(const Values& output, const Values& weights) {
   return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
@@ -78,222 +68,6 @@ void check_gradients(const LayerCase& c, Device* device = nullptr) {
                   run.parameter_specs[i].name);
 }
 
-/// Every layer that computes something, at least once for each of its code paths.
-const std::vector<LayerCase>& cases() {
-  static const std::vector<LayerCase> all = {
-      {"dense: {units: 5}", {kRow}},
-      {"dense: {units: 4, use_bias: false}", {kImage}},
-      {"conv2d: {filters: 4, kernel_size: 3}", {kImage}},
-      {"conv2d: {filters: 4, kernel_size: [3, 2], strides: 2, padding: same}", {kImage}},
-      {"conv2d: {filters: 2, kernel_size: 2, dilation_rate: 2, use_bias: false}", {kImage}},
-      {"conv2d: {filters: 16, kernel_size: 3, padding: same}", {kDeepImage}},
-      {"depthwise_conv2d: {kernel_size: 3}", {kImage}},
-      {"depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, strides: 2, padding: same}", {kImage}},
-      {"conv2d_transpose: {filters: 4, kernel_size: 3, strides: 2}", {kImage}},
-      {"conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, padding: same}", {kImage}},
-      {"conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, padding: same, output_padding: 1, "
-       "use_bias: false}",
-       {kImage}},
-      {"max_pooling2d", {kImage}},
-      {"max_pooling2d: {pool_size: 3, strides: 2, padding: same}", {kImage}},
-      {"average_pooling2d: {pool_size: [3, 2], strides: 1}", {kImage}},
-      {"average_pooling2d: {pool_size: 3, strides: 2, padding: same}", {kImage}},
-      {"global_max_pooling2d", {kImage}},
-      {"global_average_pooling2d: {keepdims: true}", {kImage}},
-      {"batch_normalization", {kImage}},
-      {.yaml = "batch_normalization: {center: false}", .inputs = {kRow}, .batch = 5},
-      {"batch_normalization: {scale: false}", {{"x", {4, 3}}}},
-      {"batch_normalization: {synchronized: true}", {kImage}},
-      {.yaml = "batch_normalization: {synchronized: true, center: false}", .inputs = {kRow}, .batch = 5},
-      {"batch_normalization: {synchronized: true, scale: false}", {{"x", {4, 3}}}},
-      {.yaml = "batch_normalization", .inputs = {kImage}, .trainable = false},
-      {.yaml = "batch_normalization: {center: false, scale: false}", .inputs = {kImage}, .trainable = false},
-      {"layer_normalization", {kImage}},
-      {"layer_normalization: {center: false}", {kRow}},
-      {"layer_normalization: {scale: false}", {kRow}},
-      {.yaml = "layer_normalization", .inputs = {kRow}, .trainable = false},
-      {"group_normalization: {groups: 1}", {kImage}},
-      {"group_normalization: {groups: 4}", {kDeepImage}},
-      {"group_normalization: {groups: 2, center: false}", {kRow}},
-      {"group_normalization: {groups: -1, scale: false}", {kImage}},
-      {.yaml = "group_normalization: {groups: 2}", .inputs = {kRow}, .trainable = false},
-      {"rms_normalization", {kImage}},
-      {"rms_normalization: {epsilon: 0.5}", {kRow}},
-      {.yaml = "rms_normalization", .inputs = {kRow}, .trainable = false},
-      {"unit_normalization", {kImage}},
-      {"unit_normalization", {kRow}},
-      {"rescaling: {scale: 3, offset: -1}", {kImage}},
-      {"rescaling: {scale: [0.5, 2, -1], offset: [1, 0, 3]}", {kImage}},
-      {"rescaling: {scale: 2, offset: [1, 0, 3, 4, 5, 6]}", {kRow}},
-      {"activation: linear", {kRow}},
-      {"activation: relu", {kRow}},
-      {"activation: {leaky_relu: {negative_slope: 0.1}}", {kRow}},
-      {"activation: gelu", {kRow}},
-      {"activation: {gelu: {approximate: true}}", {kRow}},
-      {"activation: silu", {kRow}},
-      {"activation: tanh", {kRow}},
-      {"activation: sigmoid", {kRow}},
-      {"activation: {elu: {alpha: 0.5}}", {kRow}},
-      {.yaml = "activation: relu6", .inputs = {kRow}, .low = -4, .high = 9},
-      {.yaml = "activation: {relu: {max_value: 2, negative_slope: 0.1, threshold: 0.5}}",
-       .inputs = {kRow},
-       .low = -4,
-       .high = 4},
-      {"activation: {relu: {max_value: 0.1}}", {kRow}},
-      {.yaml = "activation: hard_silu", .inputs = {kRow}, .low = -4, .high = 4},
-      {"activation: mish", {kRow}},
-      {.yaml = "activation: hard_sigmoid", .inputs = {kRow}, .low = -4, .high = 4},
-      {"activation: selu", {kRow}},
-      {"activation: softplus", {kRow}},
-      {"activation: softsign", {kRow}},
-      {"activation: exponential", {kRow}},
-      {"activation: softmax", {kImage}},
-      {"softmax", {kImage}},
-      {"prelu", {kImage}},
-      {"prelu", {kRow}},
-      {"prelu: {shared_axes: [1, 2]}", {kDeepImage}},
-      {"prelu: {shared_axes: [1, 2, 3]}", {kImage}},
-      {"prelu: {shared_axes: [1, 3]}", {kImage}},
-      {"prelu: {shared_axes: [2, 3]}", {kImage}},
-      {"prelu: {shared_axes: 1}", {{"x", {6, 8}}}},
-      {"dropout: {rate: 0.4}", {kImage}},
-      {"dropout: {rate: 0}", {kRow}},
-      {"spatial_dropout1d: {rate: 0.4}", {{"x", {6, 8}}}},
-      {"spatial_dropout2d: {rate: 0.4}", {kImage}},
-      {"spatial_dropout2d: {rate: 0.4}", {kDeepImage}},
-      {"gaussian_noise: {stddev: 0.4}", {kImage}},
-      {"gaussian_dropout: {rate: 0.4}", {kImage}},
-      {"gaussian_dropout: {rate: 0.4}", {kDeepImage}},
-      {"flatten", {kImage}},
-      {"reshape: [3, -1]", {kRow}},
-      {"add", {kImage, kImage, kImage}},
-      {"multiply", {kImage, kImage, kImage}},
-      {"subtract", {kImage, kImage}},
-      {"average", {kImage, kImage, kImage}},
-      {"maximum", {kImage, kImage, kImage}},
-      {"minimum", {kRow, kRow}},
-      {"permute: [3, 1, 2]", {kImage}},
-      {"permute: [2, 1]", {{"x", {3, 4}}}},
-      {"repeat_vector: 3", {kRow}},
-      {"upsampling2d", {kImage}},
-      {"upsampling2d: {interpolation: bilinear}", {kImage}},
-      {"upsampling2d: {size: [1, 3], interpolation: bilinear}", {kDeepImage}},
-      {"conv1d: {filters: 4, kernel_size: 3, padding: same}", {{"x", {6, 3}}}},
-      {"conv1d: {filters: 16, kernel_size: 2, strides: 2, use_bias: false}", {{"x", {7, 16}}}},
-      {"conv1d: {filters: 16, kernel_size: 3, dilation_rate: 2}", {{"x", {9, 16}}}, {Activation::tanh}},
-      {"conv1d: {filters: 4, kernel_size: 3, padding: causal}", {{"x", {6, 3}}}},
-      {"conv1d_transpose: {filters: 4, kernel_size: 4, strides: 2, padding: same}", {{"x", {6, 3}}}},
-      {"conv1d_transpose: {filters: 3, kernel_size: 3, strides: 3, output_padding: 1, use_bias: false}",
-       {{"x", {5, 4}}}},
-      {"conv1d: {filters: 16, kernel_size: 3, strides: 2, padding: causal}", {{"x", {7, 16}}}},
-      {"conv1d: {filters: 3, kernel_size: 4, dilation_rate: 3, padding: causal, use_bias: false}",
-       {{"x", {5, 3}}}},
-      {"max_pooling1d: {pool_size: 3, strides: 2, padding: same}", {{"x", {7, 3}}}},
-      {"average_pooling1d", {{"x", {7, 16}}}},
-      {"global_max_pooling1d", {{"x", {5, 3}}}},
-      {"global_average_pooling1d: {keepdims: true}", {{"x", {5, 3}}}},
-      {"zero_padding1d: [1, 2]", {{"x", {4, 3}}}},
-      {"cropping1d: [1, 2]", {{"x", {6, 3}}}},
-      {"upsampling1d: 3", {{"x", {4, 3}}}},
-      {"upsampling2d: [3, 1]", {kImage}},
-      {"conv3d: {filters: 4, kernel_size: 3}", {kVolume}},
-      {"conv3d: {filters: 3, kernel_size: [3, 2, 1], strides: [2, 1, 2], padding: same}", {kVolume}},
-      {"conv3d: {filters: 2, kernel_size: 2, dilation_rate: [2, 1, 2], use_bias: false}", {kVolume}},
-      {"conv3d: {filters: 16, kernel_size: 3, padding: same}", {kDeepVolume}, {Activation::tanh}},
-      {"conv3d: {filters: 3, kernel_size: 1}", {kVolume}},
-      {.yaml = "conv3d: {filters: 4, kernel_size: 2}", .inputs = {kVolume}, .trainable = false},
-      {"max_pooling3d", {kVolume}},
-      {"max_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
-      {"average_pooling3d: {pool_size: [3, 2, 1], strides: 1}", {kVolume}},
-      {"average_pooling3d: {pool_size: 3, strides: 2, padding: same}", {kDeepVolume}},
-      {"global_max_pooling3d", {kVolume}},
-      {"global_average_pooling3d: {keepdims: true}", {kVolume}},
-      {"batch_normalization", {kVolume}},
-      {"zero_padding3d: [[1, 2], [0, 3], 1]", {kVolume}},
-      {"cropping3d: [[1, 2], [0, 1], [1, 0]]", {kVolume}},
-      {"upsampling3d: [2, 1, 3]", {kVolume}},
-      {"separable_conv2d: {filters: 4, kernel_size: 3, padding: same}", {kImage}},
-      {"separable_conv2d: {filters: 3, kernel_size: [2, 3], strides: 2, depth_multiplier: 2, use_bias: "
-       "false}",
-       {kImage}},
-      {.yaml = "separable_conv2d: {filters: 16, kernel_size: 3}", .inputs = {kDeepImage}, .trainable = false},
-      {"separable_conv2d: {filters: 16, kernel_size: 3, padding: same}", {kDeepImage}, {Activation::tanh}},
-      {"concatenate", {kImage, {"y", {7, 6, 2}}}},
-      {"concatenate: {axis: 1}", {kImage, {"y", {2, 6, 3}}, {"z", {1, 6, 3}}}},
-      {"zero_padding2d: [[1, 2], [0, 3]]", {kImage}},
-      {"cropping2d: [[1, 2], [0, 3]]", {kImage}},
-      {"lstm: {units: 4}", {kSequence}},
-      {"lstm: {units: 3, return_sequences: true, go_backwards: true, use_bias: false}", {kSequence}},
-      {"lstm: {units: 3, return_sequences: true, dropout: 0.4}", {kSequence, {"h", {3}}, {"c", {3}}}},
-      {"lstm: {units: 3, activation: softsign, recurrent_activation: silu, return_state: true}", {kSequence}},
-      {"gru: {units: 4}", {kSequence}},
-      {"gru: {units: 3, return_sequences: true, dropout: 0.4}", {kSequence, {"h", {3}}}},
-      {"gru: {units: 3, reset_after: false, return_sequences: true, go_backwards: true}",
-       {kSequence, {"h", {3}}}},
-      {"gru: {units: 3, reset_after: false, use_bias: false, activation: gelu}", {kSequence}},
-      {"gru: {units: 3, use_bias: false, recurrent_activation: softplus}", {kSequence}},
-      {"simple_rnn: {units: 4}", {kSequence}},
-      {"simple_rnn: {units: 3, return_sequences: true, go_backwards: true, use_bias: false}",
-       {kSequence, {"h", {3}}}},
-      {"simple_rnn: {units: 3, activation: silu, dropout: 0.4}", {kSequence}},
-      {"multi_head_attention: {num_heads: 2, key_dim: 4}", {kSequence}},
-      {"multi_head_attention: {num_heads: 4, key_dim: 2, value_dim: 3, num_key_value_heads: 2, causal: true, "
-       "dropout: 0.4}",
-       {kSequence}},
-      {"multi_head_attention: {num_heads: 3, key_dim: 2, use_bias: false, rotary: {base: 100}}",
-       {kSequence, {"v", {4, 2}}}},
-      {"multi_head_attention: {num_heads: 1}", {kSequence, {"v", {4, 2}}, {"k", {4, 5}}}},
-      {.yaml = "multi_head_attention: {num_heads: 3}", .inputs = {kSequence}, .trainable = false},
-      {"position_embedding: {sequence_length: 7}", {kSequence}},
-      {"sinusoidal_position_encoding", {kSequence}},
-      {"bidirectional: {layer: {lstm: {units: 3}}}", {kSequence}},
-      {"bidirectional: {layer: {gru: {units: 3, return_sequences: true, dropout: 0.4}}, merge_mode: sum}",
-       {kSequence}},
-      {"bidirectional: {layer: {simple_rnn: {units: 3, return_sequences: true}}, merge_mode: mul}",
-       {kSequence, {"a", {3}}, {"b", {3}}}},
-      {"bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}, merge_mode: ave, backward_layer: "
-       "{gru: {units: 2, return_sequences: true, go_backwards: true}}}",
-       {kSequence}},
-      {"bidirectional: {layer: {simple_rnn: {units: 3, go_backwards: true, return_sequences: true}}, "
-       "merge_mode: none}",
-       {kSequence}},
-      {.yaml = "lstm: {units: 3}", .inputs = {kSequence}, .mask = kMask},
-      {.yaml = "lstm: {units: 3, return_sequences: true}",
-       .inputs = {kSequence, {"h", {3}}, {"c", {3}}},
-       .mask = kNoStep},
-      {.yaml = "gru: {units: 3, go_backwards: true}", .inputs = {kSequence}, .mask = kMask},
-      {.yaml = "gru: {units: 3, reset_after: false, return_sequences: true}",
-       .inputs = {kSequence, {"h", {3}}},
-       .mask = kNoStep},
-      {.yaml = "simple_rnn: {units: 3, return_sequences: true}", .inputs = {kSequence}, .mask = kMask},
-      {.yaml = "bidirectional: {layer: {lstm: {units: 3}}}", .inputs = {kSequence}, .mask = kMask},
-      {.yaml = "bidirectional: {layer: {gru: {units: 3, return_sequences: true}}}",
-       .inputs = {kSequence},
-       .mask = kMask},
-      {.yaml = "bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}, merge_mode: sum}",
-       .inputs = {kSequence},
-       .mask = kNoStep},
-      {.yaml = "bidirectional: {layer: {simple_rnn: {units: 3, return_sequences: true}}, merge_mode: mul}",
-       .inputs = {kSequence, {"a", {3}}, {"b", {3}}},
-       .mask = kMask},
-      {.yaml = "global_average_pooling1d", .inputs = {kSequence}, .mask = kNoStep},
-      {.yaml = "multi_head_attention: {num_heads: 2, key_dim: 4}", .inputs = {kSequence}, .mask = kMask},
-      {.yaml = "multi_head_attention: {num_heads: 3, causal: true}",
-       .inputs = {kSequence, {"v", {5, 2}}},
-       .mask = kNoStep},
-      {"masking: {mask_value: 5}", {kSequence}},
-      {.yaml = "embedding: {input_dim: 4, output_dim: 3, mask_zero: true}",
-       .inputs = {{"x", {6}, DType::int32}},
-       .low = 0,
-       .high = 4},
-      {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
-       .inputs = {{"x", {6}, DType::int32}},
-       .low = 0,
-       .high = 5},
-  };
-  return all;
-}
-
 /// Layers whose inputs have no gradient, with the reason. Their rows check the gradients of their parameters.
 const std::map<std::string, std::string> kWithoutInputGradients = {
     {"embedding", "its inputs are indices"},
@@ -324,7 +98,7 @@ struct NamedCase {
 const std::vector<NamedCase>& named_cases() {
   static const std::vector<NamedCase> all = [] {
     std::vector<NamedCase> named;
-    for (const LayerCase& c : cases()) named.push_back({name_of(c), c});
+    for (const LayerCase& c : layer_cases()) named.push_back({name_of(c), c});
     return named;
   }();
   return all;
@@ -352,7 +126,7 @@ const std::vector<NamedCase>& fused_cases() {
   };
   static const std::vector<NamedCase> all = [] {
     std::vector<NamedCase> named;
-    for (LayerCase c : cases()) {
+    for (LayerCase c : layer_cases()) {
       const std::string name = name_of(c);
       for (const auto& [activation, spec] : activations) {
         if (!layer_of(c.yaml)->can_fuse(spec)) continue;
@@ -411,7 +185,7 @@ void check_as_on_cpu(const LayerCase& c, Device& device) {
 TEST_CASE("on a GPU: values and gradients of every layer equal the CPU's in every type" *
           doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    for (LayerCase c : cases()) {
+    for (LayerCase c : layer_cases()) {
       check_as_on_cpu(c, device);
       // Smooth activations, because at a kink slightly different numbers may have different gradients.
       for (const Activation kind : {Activation::tanh, Activation::sigmoid}) {
@@ -436,22 +210,22 @@ TEST_CASE("gradients of every layer match finite differences") {
 
 TEST_CASE("on a GPU: gradients of every layer match finite differences" * doctest::test_suite("gpu")) {
   const auto device = gpu_device({});
-  for (const LayerCase& c : cases()) check_gradients(c, device.get());
+  for (const LayerCase& c : layer_cases()) check_gradients(c, device.get());
 }
 
 TEST_CASE("every kind of layer has its gradients checked") {
   const std::vector<std::string> kinds = registry<Layer>().names();
   for (const std::string& kind : kinds) {
     const bool without_input_gradients = kWithoutInputGradients.contains(kind);
-    const bool checked = std::any_of(cases().begin(), cases().end(), [&](const LayerCase& c) {
+    const bool checked = std::any_of(layer_cases().begin(), layer_cases().end(), [&](const LayerCase& c) {
       return is_of_kind(c, kind) && (without_input_gradients ? c.trainable : checks_input_gradients(c));
     });
-    CHECK_MESSAGE(checked, "cases() has no row that checks the gradients of the layer ", kind);
+    CHECK_MESSAGE(checked, "layer_cases() has no row that checks the gradients of the layer ", kind);
   }
   for (const auto& [kind, reason] : kWithoutInputGradients) {
     CHECK_MESSAGE(std::count(kinds.begin(), kinds.end(), kind) == 1, "kWithoutInputGradients names ", kind,
                   ", which is no layer");
-    for (const LayerCase& c : cases()) {
+    for (const LayerCase& c : layer_cases()) {
       if (!is_of_kind(c, kind)) continue;
       INFO(c.yaml, " is a row of a layer without input gradients: ", reason);
       CHECK(!checks_input_gradients(c));

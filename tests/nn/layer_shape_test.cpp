@@ -315,12 +315,6 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("dense: {units: 1, activation: rleu}", {image},
               "unknown activation 'rleu'; did you mean 'relu'?");
   check_error("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
-  check_error("dense: {units: 1, kernel_regularizer: {l3: 1}}", {image}, "unknown regularizer 'l3'");
-  check_error("dense: {units: 1, kernel_regularizer: {l2: -1}}", {image},
-              "l2's l2: expected a number of at least 0, found '-1'");
-  check_error("dense: {units: 1, bias_constraint: max_nrom}", {image}, "did you mean 'max_norm'?");
-  check_error("dense: {units: 1, bias_constraint: {min_max_norm: {min_value: 2}}}", {image},
-              "expected a min_value of at most the max_value 1, found 2");
   check_error("bidirectional: {layer: {dense: {units: 1}}}", {image},
               "bidirectional's layer: expected lstm, gru or simple_rnn");
   check_error("bidirectional: {layer: {gru: {units: 1}}, backward_layer: {gru: {units: 1}}}", {image},

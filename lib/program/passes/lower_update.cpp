@@ -44,7 +44,7 @@ class UpdateLowering {
     }
   }
 
-  /// Emits the sum of the row weights, and returns where it will be.
+  /// Emits the sum of the row weights, and returns its place.
   RowWeightSum lower_row_weights() {
     if (!request_.has_row_weights) return RowWeightSum::none;
     if (!is_local()) add(list(), Phase::reduce, "row weights all-reduce", AllReduceRowWeightsOnHost{});

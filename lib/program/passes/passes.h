@@ -39,7 +39,7 @@ void lower_backward(CompileState& step);
 
 /// Removes forward calls and views that write only values that no later instruction reads and that are not
 /// outputs, such as the final softmax of a loss that reads logits if no metric reads the probabilities.
-/// Requires the losses and gradients, which read values, too.
+/// Runs after the losses and gradients are lowered, because they read values.
 void remove_unread(CompileState& step);
 /// Inserts a conversion where a value does not have the layout that a reader needs: before its first reader
 /// or, if a reader is on another slot, directly after the instruction that writes the value.

@@ -116,7 +116,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
       add_arrays(scratch, rows * shape.output_width(), gradients_);
     }
     if (rotary_) table_ = scratch.add(std::max(queries, keys) * shape.key_dim, sizeof(float));
-    operation_ = scratch.add(static_cast<int64_t>(attention_->scratch_bytes()), 1);
+    operation_ = scratch.add(attention_->scratch_bytes());
     requirements_.scratch_bytes = scratch.bytes();
     requirements_.saved_bytes = saved.bytes();
     requirements_.backward_reads_inputs = trains_parameters(request);
@@ -125,39 +125,39 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   void forward(const LayerArguments& args) override {
     void* const kept = spec_.training ? args.saved : args.scratch;
     for (size_t i = 0; i < projections_.size(); ++i)
-      projections_[i].forward(args, args.inputs[i], at(kept, kept_.projected[i]));
+      projections_[i].forward(args, args.inputs[i], array_at(kept, kept_.projected[i]));
     rotate(args, kept, kept_, false);
     attention_->forward(
         {.query = part(kept, kept_, query_),
          .key = part(kept, kept_, key_),
          .value = part(kept, kept_, value_),
          .key_mask = key_mask(args),
-         .dst = at(kept, kept_.attended),
-         .logsumexp = spec_.training ? static_cast<float*>(at(kept, kept_.logsumexp)) : nullptr,
+         .dst = array_at(kept, kept_.attended),
+         .logsumexp = spec_.training ? static_cast<float*>(array_at(kept, kept_.logsumexp)) : nullptr,
          .dropout = dropout(args),
-         .scratch = at(args.scratch, operation_)});
-    output_->forward(args, at(kept, kept_.attended), args.output());
+         .scratch = array_at(args.scratch, operation_)});
+    output_->forward(args, array_at(kept, kept_.attended), args.output());
   }
 
   void backward(const LayerArguments& args) override {
-    void *const attended = at(args.saved, kept_.attended), *const diff_attended =
-                                                               at(args.scratch, gradients_.attended);
+    void *const attended = array_at(args.saved, kept_.attended), *const diff_attended = array_at(
+                                                                     args.scratch, gradients_.attended);
     output_->backward(args, attended, args.diff_output(), diff_attended);
     attention_->backward({.query = part(args.saved, kept_, query_),
                           .key = part(args.saved, kept_, key_),
                           .value = part(args.saved, kept_, value_),
                           .key_mask = key_mask(args),
                           .dst = attended,
-                          .logsumexp = static_cast<const float*>(at(args.saved, kept_.logsumexp)),
+                          .logsumexp = static_cast<const float*>(array_at(args.saved, kept_.logsumexp)),
                           .diff_dst = diff_attended,
                           .diff_query = part(args.scratch, gradients_, query_),
                           .diff_key = part(args.scratch, gradients_, key_),
                           .diff_value = part(args.scratch, gradients_, value_),
                           .dropout = dropout(args),
-                          .scratch = at(args.scratch, operation_)});
+                          .scratch = array_at(args.scratch, operation_)});
     rotate(args, args.scratch, gradients_, true);
     for (size_t i = 0; i < projections_.size(); ++i)
-      projections_[i].backward(args, args.inputs[i], at(args.scratch, gradients_.projected[i]),
+      projections_[i].backward(args, args.inputs[i], array_at(args.scratch, gradients_.projected[i]),
                                args.diff_inputs[i]);
   }
 
@@ -168,12 +168,11 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     size_t attended = 0, logsumexp = 0;
   };
 
-  static void* at(void* memory, size_t offset) { return static_cast<std::byte*>(memory) + offset; }
   int64_t width_of(const ProjectedArray& array) const { return projections_[array.projections].width(); }
   /// Returns the first element of queries, keys or values.
   void* part(void* memory, const Arrays& arrays, const ProjectedArray& array) const {
-    return at(memory, arrays.projected[array.projections] +
-                          static_cast<size_t>(array.column) * bytes_of(ops_.compute_type()));
+    return array_at(memory, arrays.projected[array.projections] +
+                                static_cast<size_t>(array.column) * bytes_of(ops_.compute_type()));
   }
 
   void add_arrays(ArrayOffsets& memory, int64_t attended, Arrays& arrays) const {
@@ -232,7 +231,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
                              .step = width_of(array),
                              .base = rotary_->base},
                             part(memory, arrays, array), inverse,
-                            static_cast<float*>(at(args.scratch, table_)));
+                            static_cast<float*>(array_at(args.scratch, table_)));
     };
     rotate_heads(query_, spec_.queries, spec_.heads);
     rotate_heads(key_, spec_.keys, spec_.kv_heads);

@@ -5,25 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "nn/layers/array_offsets.h"
 #include "nn/layers/common.h"
 
 namespace dtrain {
-
-/// Divides memory into arrays, each aligned for any access.
-class ArrayOffsets {
- public:
-  /// Returns the offset of the next array.
-  size_t add(int64_t n, size_t element_bytes) {
-    constexpr size_t kAlignment = 256;
-    const size_t offset = bytes_;
-    bytes_ += (static_cast<size_t>(n) * element_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return offset;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
-};
 
 /// y = x kernel + bias for several kernels side by side: y is [rows, sum of the widths]. The parameters stay
 /// separate; with more than one kernel, they are copied to one array in each call.
@@ -71,7 +56,7 @@ class Projections {
         if (use_bias) diff_bias_ = scratch.add(width_, sizeof(float));
       }
     }
-    product_ = scratch.add(static_cast<int64_t>(product), 1);
+    product_ = scratch.add(product);
   }
 
   int64_t width() const { return width_; }
@@ -98,9 +83,7 @@ class Projections {
 
  private:
   bool several() const { return parts_.size() > 1; }
-  static void* at(const LayerArguments& args, size_t offset) {
-    return static_cast<std::byte*>(args.scratch) + offset;
-  }
+  static void* at(const LayerArguments& args, size_t offset) { return array_at(args.scratch, offset); }
 
   const void* gather_kernels(const LayerArguments& args) {
     auto* const all = static_cast<std::byte*>(at(args, kernel_));

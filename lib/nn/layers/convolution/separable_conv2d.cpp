@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "nn/layers/activations/activation.h"
+#include "nn/layers/array_offsets.h"
 #include "nn/layers/common.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/table.h"
@@ -47,25 +48,6 @@ struct SeparableOptions {
   }
 };
 
-/// Assigns aligned offsets to parts of one block of memory.
-class Parts {
- public:
-  size_t add(size_t bytes) {
-    constexpr size_t kAlignment = 256;
-    const size_t offset = size_;
-    size_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return offset;
-  }
-  size_t size() const { return size_; }
-
- private:
-  size_t size_ = 0;
-};
-
-void* part_of(void* memory, size_t offset) {
-  return static_cast<std::byte*>(memory) + offset;
-}
-
 /// The parameters are the depthwise kernel, the pointwise kernel and optionally the bias. The image between
 /// the two convolutions is kept from forward to backward, in the layout that the pointwise convolution reads.
 class PreparedSeparable : public PreparedLayer {
@@ -79,7 +61,7 @@ class PreparedSeparable : public PreparedLayer {
         pointwise_(request.ops.convolution(pointwise)) {
     const Layout made = depthwise_->dst_layout(), read = pointwise_->src_layout();
     const size_t bytes = static_cast<size_t>(between.elements()) * bytes_of(request.ops.compute_type());
-    Parts saved, scratch;
+    ArrayOffsets saved, scratch;
     kept_ = (request.training ? saved : scratch).add(bytes);
     is_kept_ = request.training;
     depthwise_saved_ = saved.add(depthwise_->saved_bytes());
@@ -93,17 +75,17 @@ class PreparedSeparable : public PreparedLayer {
     own_scratch_ = scratch.add(std::max(depthwise_->scratch_bytes(), pointwise_->scratch_bytes()));
     requirements_.input_layouts = {depthwise_->src_layout()};
     requirements_.output_layouts = {pointwise_->dst_layout()};
-    requirements_.scratch_bytes = scratch.size();
-    requirements_.saved_bytes = request.training ? saved.size() : 0;
+    requirements_.scratch_bytes = scratch.bytes();
+    requirements_.saved_bytes = request.training ? saved.bytes() : 0;
     requirements_.remarks = depthwise_->remarks();
     requirements_.backward_reads_inputs = by_filter_;
     if (by_filter_ && use_bias_ && !pointwise_->computes_bias_gradient()) requirements_.bias = 2;
   }
 
   void forward(const LayerArguments& args) override {
-    void* const scratch = part_of(args.scratch, own_scratch_);
-    void* const between = part_of(is_kept_ ? args.saved : args.scratch, kept_);
-    void* const made = to_pointwise_ ? part_of(args.scratch, other_layout_) : between;
+    void* const scratch = array_at(args.scratch, own_scratch_);
+    void* const between = array_at(is_kept_ ? args.saved : args.scratch, kept_);
+    void* const made = to_pointwise_ ? array_at(args.scratch, other_layout_) : between;
     depthwise_->forward(args.input(), args.weights[0], nullptr, made, saved(args, depthwise_saved_), scratch);
     if (to_pointwise_) to_pointwise_->run(made, between);
     pointwise_->forward(between, args.weights[1], use_bias_ ? args.weights[2] : nullptr, args.output(),
@@ -111,17 +93,17 @@ class PreparedSeparable : public PreparedLayer {
   }
 
   void backward(const LayerArguments& args) override {
-    void* const scratch = part_of(args.scratch, own_scratch_);
-    void* gradient = part_of(args.scratch, gradient_);
+    void* const scratch = array_at(args.scratch, own_scratch_);
+    void* gradient = array_at(args.scratch, gradient_);
     if (by_filter_)
       pointwise_->backward_filter(
-          part_of(args.saved, kept_), args.diff_output(), args.diff_parameters[1],
+          array_at(args.saved, kept_), args.diff_output(), args.diff_parameters[1],
           use_bias_ && pointwise_->computes_bias_gradient() ? args.diff_parameters[2] : nullptr, scratch);
     if (!by_filter_ && !by_data_) return;
     pointwise_->backward_data(args.diff_output(), args.weights[1], gradient, saved(args, pointwise_saved_),
                               scratch);
     if (to_depthwise_) {
-      void* const other = part_of(args.scratch, other_layout_);
+      void* const other = array_at(args.scratch, other_layout_);
       to_depthwise_->run(gradient, other);
       gradient = other;
     }
@@ -134,7 +116,7 @@ class PreparedSeparable : public PreparedLayer {
 
  private:
   void* saved(const LayerArguments& args, size_t offset) const {
-    return is_kept_ ? part_of(args.saved, offset) : nullptr;
+    return is_kept_ ? array_at(args.saved, offset) : nullptr;
   }
 
   bool by_data_, by_filter_, use_bias_, is_kept_ = false;

@@ -22,12 +22,13 @@ struct ScaleAndShift {
     if (center) specs.push_back(beta.parameter("beta", shape));
     return specs;
   }
-  /// Return a parameter from a list in the order of parameters(), or its gradient; null if the layer does not
-  /// have it.
+  /// Returns gamma, or its gradient, from a list in the order of parameters(); null if the layer has no
+  /// gamma.
   template <class Pointer>
   Pointer gamma_of(const std::vector<Pointer>& list) const {
     return scale ? list[0] : nullptr;
   }
+  /// The same for beta.
   template <class Pointer>
   Pointer beta_of(const std::vector<Pointer>& list) const {
     return center ? list[scale ? 1 : 0] : nullptr;

@@ -4,16 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "nn/layers/array_offsets.h"
+
 namespace dtrain {
 namespace {
 
 using Kind = RecurrenceSpec::Kind;
-
-constexpr size_t kAlignment = 256;  // of arrays in scratch memory
-
-size_t aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// The bias of an lstm with unit_forget_bias: that of the forget gate begins at 1.
 class ForgetBias : public Initializer {
@@ -47,11 +43,14 @@ class PreparedRecurrent : public PreparedLayer {
     spec.masked = request.is_masked(0);
     recurrence_ = ops_.recurrence(spec);
     requirements_.saved_bytes = recurrence_->saved_bytes();
-    ones_at_ = aligned(recurrence_->scratch_bytes());
-    const auto n = static_cast<size_t>(samples_ * features_);
-    factors_at_ = ones_at_ + aligned(n * sizeof(float));
-    requirements_.scratch_bytes =
-        dropout_ > 0 ? factors_at_ + n * bytes_of(ops_.compute_type()) : recurrence_->scratch_bytes();
+    requirements_.scratch_bytes = recurrence_->scratch_bytes();
+    if (dropout_ > 0) {
+      ArrayOffsets scratch;
+      scratch.add(recurrence_->scratch_bytes());
+      ones_at_ = scratch.add(samples_ * features_, sizeof(float));
+      factors_at_ = scratch.add(samples_ * features_, bytes_of(ops_.compute_type()));
+      requirements_.scratch_bytes = scratch.bytes();
+    }
     requirements_.backward_reads_inputs = trains_parameters(request);
   }
 
@@ -100,9 +99,8 @@ class PreparedRecurrent : public PreparedLayer {
   /// steps, and depend on the sample's place in the global batch only.
   const void* factors(const LayerArguments& args) {
     if (dropout_ == 0.0f) return nullptr;
-    auto* const scratch = static_cast<std::byte*>(args.scratch);
-    auto* const ones = reinterpret_cast<float*>(scratch + ones_at_);
-    void* const made = scratch + factors_at_;
+    auto* const ones = static_cast<float*>(array_at(args.scratch, ones_at_));
+    void* const made = array_at(args.scratch, factors_at_);
     const int64_t n = samples_ * features_;
     ops_.fill(ones, 1, n);
     ops_.cast(made, ops_.compute_type(), ones, DType::float32, n);

@@ -24,7 +24,7 @@ using ProductVector = float __attribute__((vector_size(kProductLanes * sizeof(fl
 using UnalignedProductVector =
     float __attribute__((vector_size(kProductLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
-/// c = a b, or c += a b, of [rows, columns]; `columns` is a multiple of kLanes. Element (r, k) of a is
+/// c = a b, or c += a b, of [rows, columns]; `columns` is a multiple of kProductLanes. Element (r, k) of a is
 /// a[r * a_row + k * a_step].
 struct TileProduct {
   int64_t rows, columns, depth;
@@ -126,8 +126,7 @@ struct TilePlace {
   }
 };
 
-/// Calls use(weights of key j, first visible query) for keys of the tile that some queries do not see: the
-/// queries before `first` do not.
+/// Calls use(j, hidden) for each key j of the tile that the first `hidden` queries of the tile do not see.
 template <class Use>
 void each_hidden(const AttentionSpec& spec, const uint8_t* key_mask, const TilePlace& place, Use&& use) {
   for (int64_t j = 0; j < place.key_count; ++j) {

@@ -49,9 +49,8 @@ struct RecurrentBackwardStep {
   float* diff_gates;   ///< gradients of the sums, written
   const float* state_before;
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
-  /// The gradient of the state, to which that of the output is added. gru: then replaced by the part of the
-  /// previous state's gradient that does not pass a product.
-  /// With a mask, all kinds replace it by the part that does not pass a product.
+  /// The gradient of the state, to which that of the output is added. A gru, and every kind if there is a
+  /// mask, then replaces it by the part of the previous state's gradient that does not pass a product.
   float* diff_state;
   float* diff_cell = nullptr;       ///< lstm: of the cell after the step, replaced by that before it
   const float* diff_dst = nullptr;  ///< gradient of the output, or null

@@ -1,0 +1,35 @@
+// Error messages for the options of weights: regularizers and constraints.
+#include <doctest/doctest.h>
+
+#include "model_errors.h"
+
+using namespace dtrain;
+using namespace dtrain::test;
+
+TEST_CASE("invalid regularizers and constraints are errors") {
+  const auto check_error = [](const std::string& option, const std::string& expected) {
+    const std::string errors = model_errors(with_layers("  - dense: {units: 1, " + option + "}\n"));
+    INFO(errors);
+    CHECK(errors.find(expected) != std::string::npos);
+  };
+  check_error("kernel_regularizer: {l3: 1}", "unknown regularizer 'l3'");
+  check_error("kernel_regularizer: {l2: -1}", "l2's l2: expected a number of at least 0, found '-1'");
+  check_error("bias_constraint: max_nrom", "did you mean 'max_norm'?");
+  check_error("bias_constraint: {min_max_norm: {min_value: 2}}",
+              "expected a min_value of at most the max_value 1, found 2");
+}
+
+TEST_CASE("the axes of a constraint must suit the weight") {
+  const auto error = [](const std::string& axis) {
+    return model_errors(
+        with_layers("  - conv2d: {filters: 1, kernel_size: 3, kernel_constraint: {max_norm: {axis: " + axis +
+                    "}}}\n  - flatten\n"));
+  };
+  CHECK(error("[0, 1, 2]") == "");
+  CHECK(error("[-2, 1]") == "");
+  CHECK(error("4") ==
+        "m.yaml:3:5: error: conv2d 'conv2d': the axis of the constraint of its kernel of 3x3x1x1: expected "
+        "axes from -4 to 3");
+  CHECK(error("[0, 2]").ends_with("expected different axes that follow one another"));
+  CHECK(error("[]").ends_with("expected at least one axis"));
+}
