@@ -180,8 +180,7 @@ class Opened:
 
     def targets(self, predictions):
         """Returns random targets in the form that the losses expect."""
-        losses = self.training["loss"] if self.training else {"class_name": ""}
-        losses = losses if isinstance(losses, list) else [losses]
+        losses = listed(self.training["loss"] if self.training else {"class_name": ""})
         arrays = []
         for loss, prediction in zip(losses * (len(predictions) if len(losses) == 1 else 1), predictions):
             kind = loss["class_name"]
@@ -210,25 +209,35 @@ def close(np, found, expected, what):
             raise Mistake(f"{what}: off by {off:.2g}")
 
 
+def check_features(keras, config, training=None):
+    """Raises Passed if this Keras lacks a feature of a model. `config`: model_config as text; `training`: parsed
+    training_config, None for a model that is not compiled."""
+    has_ops = hasattr(keras, "ops")  # Keras 3
+    if not has_ops and '"hard_sigmoid"' in config:
+        raise Passed("its hard_sigmoid has another slope")
+    if not has_ops and '"__keras_tensor__"' in config:
+        raise Passed("it has calls that only Keras 3's form of a model can express")
+    if not hasattr(keras.layers, "ReversibleEmbedding") and '"ReversibleEmbedding"' in config:
+        raise Passed("this Keras has no ReversibleEmbedding")
+    if not hasattr(keras.activations, "hard_silu") and '"hard_silu"' in config:
+        raise Passed("this Keras has no hard_silu")
+    losses = {loss["class_name"] for loss in listed(training["loss"])} if training else set()
+    for loss in ("Dice", "Tversky"):
+        if not hasattr(keras.losses, loss) and loss in losses:
+            raise Passed(f"this Keras has no loss {loss}")
+
+
 def open_in(keras, opened, expected, eager):
     """Loads the model and compares predictions, loads only the weights and compares again, and trains for an epoch."""
     def gelu_tanh(x):
         return keras.activations.gelu(x, approximate=True)
 
+    def hard_sigmoid(x):
+        return keras.ops.clip(0.2 * x + 0.5, 0, 1) if hasattr(keras, "ops") else keras.activations.hard_sigmoid(x)
+
     np = opened.np
     inputs = lone(list(opened.inputs.values()))
-    def hard_sigmoid(x):
-        return keras.ops.clip(0.2 * x + 0.5, 0, 1) if has_ops else keras.activations.hard_sigmoid(x)
-
-    has_ops = hasattr(keras, "ops")  # Keras 3
-    if not has_ops and '"hard_sigmoid"' in opened.config:
-        raise Passed("its hard_sigmoid has another slope")
-    if not has_ops and '"__keras_tensor__"' in opened.config:
-        raise Passed("it has calls that only Keras 3's form of a model can express")
-    if not hasattr(keras.layers, "ReversibleEmbedding") and '"ReversibleEmbedding"' in opened.config:
-        raise Passed("this Keras has no ReversibleEmbedding")
-    if not hasattr(keras.activations, "hard_silu") and '"hard_silu"' in opened.config:
-        raise Passed("this Keras has no hard_silu")
+    check_features(keras, opened.config, opened.training)
     with keras.utils.custom_object_scope({"gelu_tanh": gelu_tanh, "hard_sigmoid_0.2": hard_sigmoid}):
         try:
             model = keras.models.load_model(opened.path)

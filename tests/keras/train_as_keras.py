@@ -155,14 +155,19 @@ def samples(random, shape, tokens, masked, of_steps, may_be_empty):
 
 def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), epochs=EPOCHS, tokens=False, masked=False,
           of_steps=False):
-    """Returns the largest differences of predictions, with one replica and with three, relative to the largest prediction."""
+    """Returns the largest difference of predictions, with one replica or with three, relative to the largest prediction. Raises
+    Passed if this Keras lacks a feature of the model."""
+    import h5py
     import numpy
     # Keras's mean over no steps is NaN.
     x, y = samples(numpy.random.default_rng(7), shape, tokens, masked, of_steps, "pooling" not in layers)
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
     options = {"train": train, "layers": layers, "shape": list(shape), "dtype": str(x.dtype)}
-    model = keras.models.load_model(fit(program, folder, **options, epochs=0, replicas=1), compile=False)
+    checkpoint = fit(program, folder, **options, epochs=0, replicas=1)
+    with h5py.File(checkpoint) as file:
+        open_in_keras.check_features(keras, file.attrs["model_config"])
+    model = keras.models.load_model(checkpoint, compile=False)
     before = model.predict(x, verbose=0)
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"] if of_steps else None)
     history = model.fit(x, y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0).history
@@ -201,7 +206,11 @@ def main():
                                        "optimizer": keras.optimizers.SGD(0.1, **more), "layers": layers}
         for name, options in checks.items():
             with tempfile.TemporaryDirectory() as folder:
-                difference = check(program, keras, pathlib.Path(folder), **options)
+                try:
+                    difference = check(program, keras, pathlib.Path(folder), **options)
+                except open_in_keras.Passed as reason:
+                    print(f"passed over  {keras_name}, {name}: {reason}", flush=True)
+                    continue
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good
             print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)
