@@ -29,18 +29,14 @@ Border border_of(SequenceBorder border) {
   return Border::valid;
 }
 
-struct Conv1DOptions {
+struct Conv1DOptions : KernelAndBias {
   int64_t filters = 0, kernel_size = 0, strides = 1;
   SequenceBorder padding = SequenceBorder::valid;
   int64_t dilation_rate = 1;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<Conv1DOptions>& schema() {
     using O = Conv1DOptions;
-    static const auto schema =
+    static const auto schema = with_kernel_and_bias(
         Schema<O>("A convolution of sequences: [length, channels] to [length, filters].")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
             .required("filters", &O::filters, "channels of the output", extent())
@@ -50,12 +46,8 @@ struct Conv1DOptions {
                 "padding", &O::padding,
                 "'same' pads with zeros to ceil(extent / stride); 'causal' at the beginning only, so that no "
                 "output depends on later positions")
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent())
-            .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
-            .part("kernel_", &O::kernel, weight_schema("the [length, channels, filters] kernel"))
-            .part("bias_", &O::bias, weight_schema("the bias"))
-            .details({"activation", "use_bias"});
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent()),
+        "length, channels, filters");
     return schema;
   }
 };
@@ -64,15 +56,14 @@ struct Conv1DOptions {
 
 void add_conv1d(Registry<Layer>& table) {
   table.add_with("conv1d", Conv1DOptions::schema(), [](const Conv1DOptions& options, const ConfigNode&) {
-    return layer_of_sequences(make_conv2d({.filters = options.filters,
-                                           .kernel_size = Size2{1, options.kernel_size},
-                                           .strides = Size2{1, options.strides},
-                                           .padding = border_of(options.padding),
-                                           .dilation_rate = Size2{1, options.dilation_rate},
-                                           .activation = options.activation,
-                                           .use_bias = options.use_bias,
-                                           .kernel = options.kernel,
-                                           .bias = options.bias}));
+    ConvOptions<Size2> image;
+    static_cast<KernelAndBias&>(image) = options;
+    image.filters = options.filters;
+    image.kernel_size = {1, options.kernel_size};
+    image.strides = {1, options.strides};
+    image.padding = border_of(options.padding);
+    image.dilation_rate = {1, options.dilation_rate};
+    return layer_of_sequences(make_conv2d(image));
   });
 }
 

@@ -8,35 +8,29 @@
 namespace dtrain {
 namespace {
 
-struct Conv1DTransposeOptions {
+struct Conv1DTransposeOptions : KernelAndBias {
   int64_t filters = 0, kernel_size = 0, strides = 1;
   Border padding = Border::valid;
   std::optional<int64_t> output_padding;
   int64_t dilation_rate = 1;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<Conv1DTransposeOptions>& schema() {
     using O = Conv1DTransposeOptions;
     static const auto schema =
-        Schema<O>("A transposed convolution of sequences, which lengthens them by its strides.")
-            .example("{filters: 16, kernel_size: 4, strides: 2, padding: same}")
-            .required("filters", &O::filters, "channels of the output", extent())
-            .required("kernel_size", &O::kernel_size, "extent of the kernel", extent())
-            .optional("strides", &O::strides,
-                      "distance in the output between neighboring positions of the input", extent())
-            .optional("padding", &O::padding, "'same' gives strides times the input's length")
-            .optional("output_padding", &O::output_padding,
-                      "positions added at the end; less than the strides",
-                      at_least(std::optional<int64_t>(0)))
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent())
-            .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
-            .part("kernel_", &O::kernel, weight_schema("the [length, filters, channels] kernel"))
-            .part("bias_", &O::bias, weight_schema("the bias"))
-            .details({"activation", "use_bias"})
+        with_kernel_and_bias(
+            Schema<O>("A transposed convolution of sequences, which lengthens them by its strides.")
+                .example("{filters: 16, kernel_size: 4, strides: 2, padding: same}")
+                .required("filters", &O::filters, "channels of the output", extent())
+                .required("kernel_size", &O::kernel_size, "extent of the kernel", extent())
+                .optional("strides", &O::strides,
+                          "distance in the output between neighboring positions of the input", extent())
+                .optional("padding", &O::padding, "'same' gives strides times the input's length")
+                .optional("output_padding", &O::output_padding,
+                          "positions added at the end; less than the strides",
+                          at_least(std::optional<int64_t>(0)))
+                .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements",
+                          extent()),
+            "length, filters, channels")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.output_padding && *o.output_padding >= o.strides)
                 diagnostics.error(*node.find("output_padding"),
@@ -51,20 +45,18 @@ struct Conv1DTransposeOptions {
 }  // namespace
 
 void add_conv1d_transpose(Registry<Layer>& table) {
-  table.add_with(
-      "conv1d_transpose", Conv1DTransposeOptions::schema(),
-      [](const Conv1DTransposeOptions& options, const ConfigNode&) {
-        return layer_of_sequences(make_conv2d_transpose({.filters = options.filters,
-                                                         .kernel_size = Size2{1, options.kernel_size},
-                                                         .strides = Size2{1, options.strides},
-                                                         .padding = options.padding,
-                                                         .output_padding = options.output_padding,
-                                                         .dilation_rate = Size2{1, options.dilation_rate},
-                                                         .activation = options.activation,
-                                                         .use_bias = options.use_bias,
-                                                         .kernel = options.kernel,
-                                                         .bias = options.bias}));
-      });
+  table.add_with("conv1d_transpose", Conv1DTransposeOptions::schema(),
+                 [](const Conv1DTransposeOptions& options, const ConfigNode&) {
+                   TransposeOptions image;
+                   static_cast<KernelAndBias&>(image) = options;
+                   image.filters = options.filters;
+                   image.kernel_size = {1, options.kernel_size};
+                   image.strides = {1, options.strides};
+                   image.padding = options.padding;
+                   image.output_padding = options.output_padding;
+                   image.dilation_rate = {1, options.dilation_rate};
+                   return layer_of_sequences(make_conv2d_transpose(image));
+                 });
 }
 
 }  // namespace dtrain

@@ -16,7 +16,7 @@ template <class Size>
 const Schema<ConvOptions<Size>>& conv_schema() {
   using O = ConvOptions<Size>;
   using Of = Space<Size>;
-  static const auto schema =
+  static const auto schema = with_kernel_and_bias(
       Schema<O>(
           fmt::format("A convolution of {0}s: [{1}, channels] to [{1}, filters].", Of::kName, Of::kAxes))
           .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
@@ -24,13 +24,8 @@ const Schema<ConvOptions<Size>>& conv_schema() {
           .required("kernel_size", &O::kernel_size, "extent of the kernel")
           .optional("strides", &O::strides, fmt::format("steps of the kernel over the {}", Of::kName))
           .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
-          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-          .optional("activation", &O::activation, "activation function of the output")
-          .optional("use_bias", &O::use_bias, "add a bias")
-          .part("kernel_", &O::kernel,
-                weight_schema(fmt::format("the [{}, channels, filters] kernel", Of::kAxes)))
-          .part("bias_", &O::bias, weight_schema("the bias"))
-          .details({"activation", "use_bias"});
+          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements"),
+      fmt::format("{}, channels, filters", Of::kAxes));
   return schema;
 }
 
@@ -50,9 +45,7 @@ class Conv : public LayerWith<ConvOptions<Size>> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const Shape kernel(extents_with(options_.kernel_size, {inputs[0].shape.back(), options_.filters}));
-    std::vector<ParameterSpec> specs = {options_.kernel.parameter("kernel", kernel)};
-    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {options_.filters}));
-    return specs;
+    return options_.parameters(kernel, options_.filters);
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

@@ -5,24 +5,19 @@
 #include <memory>
 
 #include "nn/layer.h"
-#include "nn/layers/activations/activation_function.h"
-#include "nn/layers/weight_options.h"
+#include "nn/layers/kernel_and_bias.h"
 #include "nn/layers/window.h"
 
 namespace dtrain {
 
 /// `Size` is Size2 for images, Size3 for volumes.
 template <class Size>
-struct ConvOptions {
+struct ConvOptions : KernelAndBias {
   int64_t filters = 0;
   Size kernel_size;
   Size strides;
   Border padding = Border::valid;
   Size dilation_rate;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
 };
 
 /// Returns a conv2d layer with these options.

@@ -8,7 +8,6 @@
 #include "nn/layers/common.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/table.h"
-#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -16,21 +15,19 @@ namespace {
 const Schema<TransposeOptions>& transpose_schema() {
   using O = TransposeOptions;
   static const auto schema =
-      Schema<O>("A transposed convolution, which enlarges images by its strides.")
-          .example("{filters: 16, kernel_size: 2, strides: 2}")
-          .required("filters", &O::filters, "channels of the output", extent())
-          .required("kernel_size", &O::kernel_size, "extent of the kernel")
-          .optional("strides", &O::strides, "distance in the output between neighboring pixels of the input")
-          .optional("padding", &O::padding, "'same' gives strides times the input's extent")
-          .optional("output_padding", &O::output_padding,
-                    "pixels added at the bottom and right; less than the strides",
-                    at_least(std::optional<int64_t>(0)))
-          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
-          .optional("activation", &O::activation, "activation function of the output")
-          .optional("use_bias", &O::use_bias, "add a bias")
-          .part("kernel_", &O::kernel, weight_schema("the [height, width, filters, channels] kernel"))
-          .part("bias_", &O::bias, weight_schema("the bias"))
-          .details({"activation", "use_bias"})
+      with_kernel_and_bias(
+          Schema<O>("A transposed convolution, which enlarges images by its strides.")
+              .example("{filters: 16, kernel_size: 2, strides: 2}")
+              .required("filters", &O::filters, "channels of the output", extent())
+              .required("kernel_size", &O::kernel_size, "extent of the kernel")
+              .optional("strides", &O::strides,
+                        "distance in the output between neighboring pixels of the input")
+              .optional("padding", &O::padding, "'same' gives strides times the input's extent")
+              .optional("output_padding", &O::output_padding,
+                        "pixels added at the bottom and right; less than the strides",
+                        at_least(std::optional<int64_t>(0)))
+              .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements"),
+          "height, width, filters, channels")
           .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
             const int64_t stride = std::min(o.strides.height, o.strides.width);
             if (o.output_padding && *o.output_padding >= stride)
@@ -107,10 +104,7 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     const auto [height, width] = options_.kernel_size;
-    std::vector<ParameterSpec> specs = {
-        options_.kernel.parameter("kernel", {height, width, options_.filters, inputs[0].shape[2]})};
-    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {options_.filters}));
-    return specs;
+    return options_.parameters({height, width, options_.filters, inputs[0].shape[2]}, options_.filters);
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

@@ -5,23 +5,18 @@
 #include <optional>
 
 #include "nn/layer.h"
-#include "nn/layers/activations/activation_function.h"
-#include "nn/layers/weight_options.h"
+#include "nn/layers/kernel_and_bias.h"
 #include "nn/layers/window.h"
 
 namespace dtrain {
 
-struct TransposeOptions {
+struct TransposeOptions : KernelAndBias {
   int64_t filters = 0;
   Size2 kernel_size;
   Size2 strides;
   Border padding = Border::valid;
   std::optional<int64_t> output_padding;
   Size2 dilation_rate;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
 };
 
 /// Returns a conv2d_transpose layer with these options.

@@ -7,33 +7,25 @@
 #include "nn/layers/activations/activation.h"
 #include "nn/layers/common.h"
 #include "nn/layers/core/tied_dense.h"
+#include "nn/layers/kernel_and_bias.h"
 #include "nn/layers/table.h"
-#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
 
-struct DenseOptions {
+struct DenseOptions : KernelAndBias {
   OrAuto<int64_t> units;
-  OptionalActivation activation;
-  bool use_bias = true;
-  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
-  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<DenseOptions>& schema() {
     using O = DenseOptions;
-    static const auto schema =
+    static const auto schema = with_kernel_and_bias(
         Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
             .example("{units: 64, activation: relu}")
             .required("units", &O::units,
                       "size of the output's last axis; `auto`, in the layer of an output of the model: "
                       "the number of classes, or the width of the target, in the training split",
-                      or_auto(extent()))
-            .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
-            .part("kernel_", &O::kernel, weight_schema("the [inputs, units] kernel"))
-            .part("bias_", &O::bias, weight_schema("the bias"))
-            .details({"activation", "use_bias"});
+                      or_auto(extent())),
+        "inputs, units");
     return schema;
   }
 };
@@ -136,10 +128,7 @@ class Dense : public LayerWith<DenseOptions> {
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
-    std::vector<ParameterSpec> specs = {
-        options_.kernel.parameter("kernel", {inputs[0].shape.back(), units()})};
-    if (options_.use_bias) specs.push_back(options_.bias.parameter("bias", {units()}));
-    return specs;
+    return options_.parameters({inputs[0].shape.back(), units()}, units());
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }
