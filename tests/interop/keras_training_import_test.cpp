@@ -124,6 +124,13 @@ TEST_CASE("Keras's losses are read as one, as a list or by output, with weights"
                           kSgd);
   CHECK(wrong.find("dtrain has no loss my_loss") != std::string::npos);
   CHECK(wrong.find(R"(the loss Huber has reduction: "sum")") != std::string::npos);
+  // The last axis is what other losses use; Dice sums over all axes but the last by default.
+  const auto dice = [](const std::string& axis) {
+    return mistake(kOneOutput, R"("loss": {"class_name": "Dice", "config": {"axis": )" + axis + "}}, " + kSgd,
+                   "3.8.0");
+  };
+  CHECK(dice("-1").find("dice's axis: expected a list") != std::string::npos);
+  CHECK(dice("null").find("the loss Dice has axis: null, a sum over the whole batch") != std::string::npos);
   CHECK(wrong.find("has loss_weights: [1.0]; expected a number for each output") != std::string::npos);
   CHECK(mistake(kModel, std::string(R"("loss": {"kind": "mse"}, )") + kSgd)
             .find("the output 'size' has no loss") != std::string::npos);

@@ -23,12 +23,11 @@ bool has_value(const Json& value, double number) {
   return value.is_number() && value.as_double() == number;
 }
 
-/// Returns true if an option of a loss has no effect. All of Keras's kinds of mean are the same in dtrain,
-/// which divides by the sum of the row weights.
+/// Returns true if an option of a loss, except `axis`, has no effect. All of Keras's kinds of mean are the
+/// same in dtrain, which divides by the sum of the row weights.
 bool is_usual_of_loss(const std::string& key, const Json& value) {
   constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
                                                    "mean_with_sample_weight"};
-  if (key == "axis") return has_value(value, -1);
   if (key == "name" || key == "dtype" || key == "fn" || value.is_null()) return true;
   return key == "reduction" && value.is_string() &&
          std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
@@ -117,9 +116,11 @@ class TrainingReader {
       return {};
     }
     KindOptions options(registry<Loss>(), kind, registry<Loss>().make(kind).resolved);
+    const bool has_axis = options.has("axis");  // Dice and Tversky; the other losses use the last axis
     for (const auto& [key, value] : object.options.entries()) {
-      if (is_usual_of_loss(key, value)) continue;
-      if (key == "axis" && value.is_null())  // of Dice and Tversky
+      const bool is_axis = key == "axis";
+      if (is_axis ? !has_axis && has_value(value, -1) : is_usual_of_loss(key, value)) continue;
+      if (is_axis && has_axis && value.is_null())
         add_problem(
             fmt::format("the loss {} has axis: null, a sum over the whole batch; dtrain computes it for "
                         "each sample, as with axis: [1, 2, 3]",
