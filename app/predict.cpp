@@ -33,6 +33,7 @@ struct PredictOptions : ModelOptions, InputOptions {
   std::vector<std::string> layers;
   std::string output_file, outputs, format;
   std::optional<int64_t> batch_size;
+  bool overwrite = false;
 };
 
 /// Throws UserError if the output would overwrite an input, a checkpoint, or a file of the run's data set.
@@ -235,7 +236,7 @@ std::unique_ptr<ArrayWriter> open_pictures_writer(const PredictOptions& options,
                                                   const Dataset& inputs) {
   std::vector<PictureOutput> outputs;
   for (size_t i = 0; i < config.heads.size(); ++i) outputs.push_back(picture_output(config, i));
-  return open_prediction_pictures(options.output_file, std::move(outputs), inputs);
+  return open_prediction_pictures(options.output_file, std::move(outputs), inputs, options.overwrite);
 }
 
 std::unique_ptr<ArrayWriter> open_writer(const PredictOptions& options, std::optional<TextFormat> format,
@@ -342,6 +343,8 @@ void add_predict(CommandLine& line, World& world) {
       .type_name("NAME")
       .one_value_each()
       .excludes(command.option("--outputs"));
+  command.add_flag("--overwrite", options->overwrite,
+                   "Replace PNG files that the folder of --output contains");
   command.add_option("--batch-size", options->batch_size, "Samples per batch (default: as in training)")
       .at_least(1)
       .type_name("N");

@@ -58,7 +58,8 @@ std::vector<std::string> file_names_of(const Dataset& inputs) {
 
 class PredictionPictures final : public ArrayWriter {
  public:
-  PredictionPictures(const std::string& folder, std::vector<PictureOutput> outputs, const Dataset& inputs)
+  PredictionPictures(const std::string& folder, std::vector<PictureOutput> outputs, const Dataset& inputs,
+                     bool overwrite)
       : outputs_(std::move(outputs)), names_(file_names_of(inputs)) {
     for (const PictureOutput& output : outputs_) {
       folders_.push_back(outputs_.size() == 1 ? folder : (fs::path(folder) / output.name).string());
@@ -67,6 +68,7 @@ class PredictionPictures final : public ArrayWriter {
       if (failure)
         throw UserError(fmt::format("{}: cannot create the folder: {}", folders_.back(), failure.message()));
       reject_inputs(folders_.back(), inputs);
+      if (!overwrite) reject_existing(folders_.back());
     }
   }
 
@@ -80,6 +82,15 @@ class PredictionPictures final : public ArrayWriter {
   void finish() override {}
 
  private:
+  /// Existing files may be masks of the data set, which nothing could restore.
+  void reject_existing(const std::string& folder) const {
+    for (const std::string& name : names_) {
+      const std::string path = (fs::path(folder) / (name + ".png")).string();
+      if (fs::exists(path))
+        throw UserError(fmt::format("{}: exists already; give another --output, or --overwrite", path));
+    }
+  }
+
   void reject_inputs(const std::string& folder, const Dataset& inputs) const {
     if (!inputs.has_ids()) return;
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -176,8 +187,8 @@ PictureOutput picture_output(const RunConfig& config, size_t index) {
 
 std::unique_ptr<ArrayWriter> open_prediction_pictures(const std::string& folder,
                                                       std::vector<PictureOutput> outputs,
-                                                      const Dataset& inputs) {
-  return std::make_unique<PredictionPictures>(folder, std::move(outputs), inputs);
+                                                      const Dataset& inputs, bool overwrite) {
+  return std::make_unique<PredictionPictures>(folder, std::move(outputs), inputs, overwrite);
 }
 
 }  // namespace dtrain

@@ -32,9 +32,9 @@ PictureOutput picture_output(const RunConfig& config, size_t head);
 /// Opens a writer of one PNG per sample and output: FOLDER/NAME.png, or FOLDER/OUTPUT/NAME.png for several
 /// outputs. NAME is the sample's file name without its extension, or the sample's number. Creates the
 /// folders. `inputs` must outlive the writer. Throws UserError if two samples have the same name, or if a
-/// file to be written is an input.
+/// file to be written is an input or, unless `overwrite`, exists.
 std::unique_ptr<ArrayWriter> open_prediction_pictures(const std::string& folder,
                                                       std::vector<PictureOutput> outputs,
-                                                      const Dataset& inputs);
+                                                      const Dataset& inputs, bool overwrite);
 
 }  // namespace dtrain

@@ -110,8 +110,16 @@ class ImageTargets(Case):
         self.assertIn("--layer is for files of numbers",
                       failure("--input", "images", "--output", "p/", "--layer", "mask"))
         self.assertIn("masks/: is a file of the run's data set", failure("--input", "images", "--output", "masks/"))
+        (self.dir / "other").mkdir()
+        kept = self.write("other/5.png", "a file that is not dtrain's")
+        self.assertIn("other/5.png: exists already; give another --output, or --overwrite",
+                      failure("--input", "images", "--output", "other/"))
+        self.assertEqual(([p.name for p in (self.dir / "other").iterdir()], kept.read_text()),
+                         (["5.png"], "a file that is not dtrain's"))
+        self.dtrain("predict", "run", "--input", "images", "--output", "other/", "--overwrite")
+        self.assertEqual(len(list((self.dir / "other").iterdir())), 24)
         (self.dir / "masks/7.png").unlink()
-        self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "other", expect=2).err)
+        self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 
     def test_more_classes_than_outputs_are_an_error(self):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
