@@ -10,6 +10,7 @@
 #include "interop/keras/export/graph_layers.h"
 #include "interop/keras/export/model_config.h"
 #include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/json.h"
 #include "interop/keras/files/mask_rules.h"
 #include "interop/layer_formats.h"
 #include "interop/zip_writer.h"
@@ -21,23 +22,31 @@ namespace {
 /// The Keras version whose file format is written.
 constexpr const char* kKerasVersion = "3.8.0";
 
-/// Throws UserError for activations that Keras lacks: Keras could not load the file.
-void check_functions(const Graph& graph) {
+/// Throws UserError for activations that Keras lacks: Keras could not load the file. `config`: Keras's config
+/// of the node's layer or of a layer that is an option of it.
+void check_activations(const GraphNode& node, const Json& config) {
+  for (const char* option : {"activation", "recurrent_activation"}) {
+    const Json* const activation = value_at(config, option);
+    if (!activation || !activation->is_string()) continue;
+    const std::string& name = activation->as_string();
+    if (name == "gelu_tanh" || name.find_first_of("0123456789") != std::string::npos)
+      throw UserError(
+          fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name, option, name));
+  }
+  for (const char* option : {"layer", "backward_layer"})  // of Bidirectional
+    if (const Json* const layer = value_at(config, option))
+      if (const Json* const inner = value_at(*layer, "config")) check_activations(node, *inner);
+}
+
+/// Throws UserError for features of layers that Keras lacks.
+void check_features(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer) continue;
     const KerasLayerConfig keras = keras_config_of(node.layer);
     if (!keras.missing.empty())
       throw UserError(fmt::format("{} '{}' cannot be exported to Keras, which has no {}", node.kind,
                                   node.name, keras.missing));
-    const Json& config = keras.config;
-    for (const char* option : {"activation", "recurrent_activation"}) {
-      const Json* activation = config.is_object() ? config.find(option) : nullptr;
-      if (!activation || !activation->is_string()) continue;
-      const std::string& name = activation->as_string();
-      if (name == "gelu_tanh" || name.find_first_of("0123456789") != std::string::npos)
-        throw UserError(fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name,
-                                    option, name));
-    }
+    check_activations(node, keras.config);
   }
 }
 
@@ -126,7 +135,7 @@ class WeightsWriter {
 
 std::vector<std::string> export_keras(const ExportedModel& model,
                                       const std::optional<KerasTraining>& training, const std::string& path) {
-  check_functions(*model.graph);
+  check_features(*model.graph);
   check_masks(*model.graph);
   const std::vector<KerasLayer> layers = keras_layers(*model.graph);
   Json config = keras_model_config(*model.graph, model.name, layers, KerasForm::keras_3);

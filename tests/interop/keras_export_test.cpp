@@ -1,0 +1,39 @@
+// Models that `.keras` files cannot express. tests/keras loads exported files in Keras.
+#include <doctest/doctest.h>
+
+#include "exported.h"
+#include "interop/keras/export/export.h"
+#include "support/errors.h"
+#include "support/temp_dir.h"
+
+using namespace dtrain;
+
+namespace {
+
+/// Returns the error of an export of layers that read [5, 2]; "" if there is none.
+std::string export_error(const std::string& layers) {
+  const test::TempDir directory;
+  const TestExport exported("inputs: {x: [5, 2]}\nlayers: [" + layers + "]\n");
+  return test::error_of([&] { export_keras(exported.model, std::nullopt, directory / "m.keras"); });
+}
+
+}  // namespace
+
+TEST_CASE("activations that Keras lacks are refused, also in the layers of bidirectional") {
+  const std::string gru = "gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}";
+  const std::string lacks = "its recurrent_activation (hard_sigmoid_0.2) does not exist in Keras 3";
+  CHECK(export_error("{" + gru + "}") == "gru 'gru': " + lacks);
+  CHECK(export_error("{bidirectional: {layer: {" + gru + "}}}") == "bidirectional 'bidirectional': " + lacks);
+  CHECK(export_error(
+            "{bidirectional: {layer: {gru: {units: 3}}, backward_layer: {gru: {units: 3, go_backwards: "
+            "true, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}}}}") ==
+        "bidirectional 'bidirectional': " + lacks);
+  CHECK(export_error("{bidirectional: {layer: {gru: {units: 3}}}}").empty());
+}
+
+TEST_CASE("layers and options that Keras lacks are refused") {
+  CHECK(
+      export_error("{multi_head_attention: {num_heads: 1, rotary: {}}}") ==
+      "multi_head_attention 'multi_head_attention' cannot be exported to Keras, which has no rotary position "
+      "embeddings");
+}
