@@ -166,7 +166,7 @@ def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), ep
     options = {"train": train, "layers": layers, "shape": list(shape), "dtype": str(x.dtype)}
     checkpoint = fit(program, folder, **options, epochs=0, replicas=1)
     with h5py.File(checkpoint) as file:
-        open_in_keras.check_features(keras, file.attrs["model_config"])
+        open_in_keras.check_features(keras, open_in_keras.Opened.text(file.attrs["model_config"]))
     model = keras.models.load_model(checkpoint, compile=False)
     before = model.predict(x, verbose=0)
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"] if of_steps else None)
