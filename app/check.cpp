@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "engine/engine.h"
 #include "estimate/step_time.h"
+#include "generate/step_model.h"
 #include "print/fit_table.h"
 #include "print/memory_table.h"
 #include "print/model_table.h"
@@ -150,6 +151,7 @@ Json to_json(const RunPlan& plan, const CheckedRun& run) {
       .set("read_ahead", bytes(run.read_ahead))
       .set("tables", bytes(run.tables.memory))
       .set("tables_on_disk", bytes(run.tables.disk))
+      .set("generate_cache", kept_bytes(config))
       .set("replicas", replicas_json(memory_view(plan, run)))
       .set("layers", std::move(layers));
 }
@@ -188,6 +190,9 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run) {
     text += fmt::format(
         "\nTable metrics need up to another {} of host memory, and about {} of every checkpoint.\n",
         format_bytes(run.tables.memory), format_bytes(run.tables.disk));
+  if (const int64_t kept = kept_bytes(config); kept > 0)
+    text += fmt::format("\n`dtrain generate` keeps {} of keys and values for each text.\n",
+                        format_bytes(static_cast<uint64_t>(kept)));
   if (run.schedule) text += "\n" + schedule_text(*run.schedule, static_cast<int>(terminal_width()));
   return text;
 }

@@ -14,8 +14,9 @@
 #include "data/files/memory_file.h"
 #include "data/given_file.h"
 #include "data/text/text_file.h"
+#include "generate/decoder.h"
 #include "generate/generate_texts.h"
-#include "run/run_plan.h"
+#include "generate/step_model.h"
 #include "runs/saved_model.h"
 #include "train/trainer.h"
 
@@ -30,6 +31,7 @@ struct GenerateCommandOptions : ModelOptions {
   std::vector<std::string> prompts, prompt_files;
   GenerateOptions generate;
   std::optional<int64_t> max_tokens, samples, seed, batch_size;
+  bool no_cache = false;
 };
 
 std::string without_line_end(std::string text) {
@@ -147,8 +149,14 @@ class TextPrinter final : public TextObserver {
   bool is_closed_ = false;  // the reader of the output has closed it
 };
 
-Json texts_as_json(const SavedRun& run, const std::vector<Prompt>& prompts, const GenerateOptions& options,
-                   const std::vector<GeneratedText>& texts) {
+Json cache_as_json(const SavedRun& run, const Decoder& decoder) {
+  if (!decoder.why_no_cache().empty())
+    return Json::object().set("used", false).set("reason", decoder.why_no_cache());
+  const int64_t bytes = kept_bytes(run.config);
+  return Json::object().set("used", true).set("bytes_per_text", bytes).set("bytes", bytes * decoder.texts());
+}
+
+Json texts_as_json(const std::vector<Prompt>& prompts, const std::vector<GeneratedText>& texts) {
   Json samples = Json::array();
   for (const GeneratedText& text : texts) {
     Json tokens = Json::array();
@@ -160,10 +168,14 @@ Json texts_as_json(const SavedRun& run, const std::vector<Prompt>& prompts, cons
                      .set("tokens", std::move(tokens))
                      .set("ended", text.end == TextEnd::stop ? "stop" : "max_tokens"));
   }
-  return Json::object()
-      .set("checkpoint", checkpoint_as_json(run))
-      .set("seed", static_cast<int64_t>(options.sampling.seed))
-      .set("samples", std::move(samples));
+  return samples;
+}
+
+/// Prints the checkpoint, and why generating is slow if it is.
+void print_start(const SavedRun& run, const Decoder& decoder) {
+  print_note(without_line_end(checkpoint_as_text(run)));
+  if (!decoder.why_no_cache().empty())
+    print_note(fmt::format("no cache: {}, so each token takes the whole window", decoder.why_no_cache()));
 }
 
 void generate(GenerateCommandOptions options, World& world) {
@@ -178,17 +190,20 @@ void generate(GenerateCommandOptions options, World& world) {
   std::vector<std::vector<int32_t>> tokens;
   for (const Prompt& prompt : prompts)
     tokens.push_back(encode_prompt(*model.tokenizer, prompt.text, prompt.name));
-  const RunPlan plan = plan_run(run.config, world);
-  print_warnings(plan.warnings);
-  const int64_t at_once = std::min(options.batch_size.value_or(plan.config.train.batch_size),
-                                   static_cast<int64_t>(prompts.size()) * generate.samples);
-  const auto engine = engine_for_inference(plan, run.checkpoint, Plan::Purpose::prediction, at_once,
-                                           DataMemory{.most_samples = at_once});
-  if (options.output.text()) print_note(without_line_end(checkpoint_as_text(run)));
-  WindowScores next(model, *engine, at_once);
+  const int64_t most_texts = std::min(options.batch_size.value_or(run.config.train.batch_size),
+                                      static_cast<int64_t>(prompts.size()) * generate.samples);
+  Decoder decoder(run, model, !options.no_cache, most_texts, world);
+  print_warnings(decoder.warnings());
+  if (options.output.text()) print_start(run, decoder);
   TextPrinter printer(prompts, generate.samples, !options.output.json);
-  const std::vector<GeneratedText> texts = generate_texts(model, next, tokens, generate, at_once, printer);
-  if (options.output.json) print_json(texts_as_json(run, prompts, generate, texts));
+  const std::vector<GeneratedText> texts =
+      generate_texts(model, decoder.next(), tokens, generate, decoder.texts(), printer);
+  if (options.output.json)
+    print_json(Json::object()
+                   .set("checkpoint", checkpoint_as_json(run))
+                   .set("seed", static_cast<int64_t>(generate.sampling.seed))
+                   .set("cache", cache_as_json(run, decoder))
+                   .set("samples", texts_as_json(prompts, texts)));
 }
 
 void add_sampling_options(Command& command, GenerateCommandOptions& options) {
@@ -245,6 +260,9 @@ void add_generate(CommandLine& line, World& world) {
                   "Texts that are made at the same time (default: as in training)")
       .at_least(1)
       .type_name("N");
+  command.add_flag("--no-cache", options->no_cache,
+                   "Compute the whole window for each token instead of keeping the keys and values of the "
+                   "earlier ones; slower, and the same text on CPUs");
   add_output_options(command, options->output);
   command.callback([options, &world] { generate(*options, world); });
 }

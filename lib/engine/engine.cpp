@@ -85,7 +85,7 @@ Engine::Engine(const RunPlan& plan)
       world_(plan.world),
       ranks_(world_.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
-      threads_(config_, placement_, layout_),
+      threads_(plan, layout_),
       updates_(make_updates(config_, layout_)),
       slots_(make_slots(plan, layout_, threads_, updates_)),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),

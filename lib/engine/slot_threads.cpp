@@ -37,10 +37,12 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
 
 }  // namespace
 
-SlotThreads::SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout)
+SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
     : slots_(layout.slots()),
-      spin_(static_cast<size_t>(count_threads(placement)) <= available_cores().size()),
-      team_(count_threads(placement), spin_) {
+      spin_(static_cast<size_t>(count_threads(plan.placement)) <= available_cores().size()),
+      team_(count_threads(plan.placement), spin_) {
+  const Placement& placement = plan.placement;
+  const TrainOptions& train = plan.config.train;
   const int replicas = static_cast<int>(placement.replicas.size());
   if (slots_ > 1)
     for (int slot = 0; slot < slots_; ++slot) groups_.push_back(make_local_group(replicas, spin_));
@@ -48,9 +50,9 @@ SlotThreads::SlotThreads(const RunConfig& config, const Placement& placement, co
   for (int rank = 0; rank < replicas; ++rank)
     for (int slot = 0; slot < slots_; ++slot) {
       const DeviceId device = placement.replicas[static_cast<size_t>(rank)][static_cast<size_t>(slot)];
-      workers_.push_back(std::make_unique<Worker>(
-          rank, make_context(device, cores[index_of(rank, slot)], spin_, config.train),
-          gpu_math(config.train), layout.on(slot)));
+      workers_.push_back(
+          std::make_unique<Worker>(rank, make_context(device, cores[index_of(rank, slot)], spin_, train),
+                                   gpu_math(train), layout.on(slot), plan.independent_rows));
     }
   run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
 }

@@ -10,7 +10,7 @@
 #include "distribute/strategy.h"
 #include "engine/worker.h"
 #include "nn/parameters.h"
-#include "run/run_config.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -18,7 +18,7 @@ namespace dtrain {
 /// serves as the thread of replica 0's first slot. Ranks are those of the replicas in this process.
 class SlotThreads {
  public:
-  SlotThreads(const RunConfig& config, const Placement& placement, const ModelLayout& layout);
+  SlotThreads(const RunPlan& plan, const ModelLayout& layout);
 
   int replicas() const { return static_cast<int>(workers_.size()) / slots_; }
   int slots() const { return slots_; }

@@ -20,12 +20,13 @@ size_t most_squares(const ParameterLayout& layout) {
 
 }  // namespace
 
-Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout)
+Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout,
+               bool independent_rows)
     : rank_(rank),
       with_gradient_(layout.with_gradient()),
       most_parameter_squares_(most_squares(layout)),
       context_(std::move(context)),
-      ops_(on_gpu() ? make_cuda_ops(*context_, math) : make_cpu_ops(*context_)),
+      ops_(on_gpu() ? make_cuda_ops(*context_, math) : make_cpu_ops(*context_, independent_rows)),
       state_(context_->allocate(sizeof(StepState))),
       sums_(context_->allocate((2 + most_parameter_squares_) * sizeof(double))) {
   const StepState fresh;

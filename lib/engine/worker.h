@@ -13,7 +13,9 @@ namespace dtrain {
 /// thread of the replica `rank`.
 class Worker {
  public:
-  Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);
+  /// `independent_rows`: of products on CPUs (make_cpu_ops()).
+  Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout,
+         bool independent_rows = false);
 
   int rank() const { return rank_; }
   Context& context() { return *context_; }

@@ -70,6 +70,7 @@ bool generate_batch(const LanguageModel& model, NextToken& next,
     continuations.emplace_back(model, prompts[text.prompt], options, text);
   }
   tokens.resize(static_cast<size_t>(at_once), tokens.back());
+  next.begin();
   std::vector<float> memory;
   const auto columns = static_cast<size_t>(model.columns);
   const auto has_ended = [](const Continuation& text) { return text.has_ended(); };

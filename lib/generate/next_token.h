@@ -10,13 +10,16 @@
 
 namespace dtrain {
 
-/// Computes scores for a batch of texts. The scores of a text depend on its own tokens only.
+/// Computes scores for a batch of texts. The scores of a text depend on its own tokens only: on CPUs to the
+/// bit, if rows of products do not depend on each other (RunPlan::independent_rows).
 class NextToken {
  public:
   virtual ~NextToken() = default;
-  /// `texts`: the tokens of each text, at least one. The number of texts is the same in each call; a text may
-  /// have more tokens than in the previous call. The model sees the tokens from window_begin() on. Returns
-  /// logits, [texts, LanguageModel::columns], valid until the next call.
+  /// Forgets the texts of earlier calls, before other texts.
+  virtual void begin() {}
+  /// `texts`: the tokens of each text, at least one, as many texts in each call; a text may have more tokens
+  /// than in the previous call. The model sees the tokens from window_begin() on. Returns logits, [texts,
+  /// LanguageModel::columns], valid until the next call.
   virtual std::span<const float> scores(std::span<const std::vector<int32_t>> texts) = 0;
 };
 
@@ -33,6 +36,31 @@ class WindowScores final : public NextToken {
   Engine& engine_;
   std::vector<int32_t> windows_;       // [texts, positions]
   std::vector<float> outputs_, last_;  // [texts, positions, columns], [texts, columns]
+};
+
+/// Runs only the new tokens of each text through a model that keeps the earlier positions (step_config()),
+/// one position at a time. When a window begins anew, all of its tokens are new. The scores have the same
+/// bits as those of WindowScores, if rows of products do not depend on each other.
+class StepScores final : public NextToken {
+ public:
+  /// `model`: that of the run before step_config(). `engine`: of the changed run, allocated for predictions
+  /// of `texts` texts, whose replicas have one device each. Keeps references to `model` and `engine`.
+  StepScores(const LanguageModel& model, Engine& engine, int64_t texts);
+
+  void begin() override;
+  std::span<const float> scores(std::span<const std::vector<int32_t>> texts) override;
+
+ private:
+  /// The part of a text that the model has seen.
+  struct Seen {
+    int64_t begin = 0, end = 0;  // of the window; after the last token
+  };
+
+  const LanguageModel& model_;
+  Engine& engine_;
+  std::vector<Seen> seen_;                   // by text
+  std::vector<int32_t> tokens_, positions_;  // by text, of a step
+  std::vector<float> outputs_;               // [texts, columns]
 };
 
 }  // namespace dtrain

@@ -202,6 +202,18 @@ class Layer {
   virtual bool masks_output(size_t /*output*/) const { return false; }
   /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
   virtual bool creates_mask() const { return false; }
+  /// Returns whether an output's position of a sequence depends on the same position of the inputs only, in
+  /// inference.
+  virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }
+  /// Returns the layer that computes one position of the output, for models that run position by position:
+  /// its inputs are one position of each input of this layer, and the positions, int32 scalars. It keeps what
+  /// it needs of the earlier positions. Null if there is none: outputs depend on later positions, or the
+  /// layer is used as it is (is_by_position()). `inputs`: of this layer, whole sequences.
+  virtual std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> /*inputs*/) const {
+    return nullptr;
+  }
+  /// Returns the number of elements that the step layer keeps for each sample.
+  virtual int64_t kept_elements(std::span<const TensorSpec> /*inputs*/) const { return 0; }
   /// Returns the number of valid indices (0 to n - 1) if the layer's input holds indices; else nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
   /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):

@@ -317,7 +317,9 @@ class Ops {
   }
 };
 
-std::unique_ptr<Ops> make_cpu_ops(Context& context);
+/// `independent_rows`: the bits of a row of a matrix product depend on that row and the other factor only,
+/// not on the number of rows or threads. Such products are slower.
+std::unique_ptr<Ops> make_cpu_ops(Context& context, bool independent_rows = false);
 /// Returns the operations of a GPU; `context` must belong to a GPU.
 std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math);
 

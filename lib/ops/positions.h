@@ -11,8 +11,9 @@ namespace dtrain {
 /// coordinates of a point, which is rotated by position * base^(-2 i / dim).
 struct RotarySpec {
   int64_t samples = 0, positions = 0, heads = 0, dim = 0;
-  int64_t step = 0;   ///< elements from one position to the next
-  int64_t first = 0;  ///< the first position
+  int64_t step = 0;             ///< elements from one position to the next
+  int64_t first = 0;            ///< the first position
+  const int32_t* at = nullptr;  ///< the position of each row, [positions]; null: first, first + 1, ...
   double base = 10000;
 
   DTRAIN_HOST_DEVICE int64_t pairs() const { return dim / 2; }

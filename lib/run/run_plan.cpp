@@ -64,7 +64,11 @@ RunPlan plan_training(RunConfig config, World& world) {
   if (!config.train.deterministic && !config.strategy->open_options().empty())
     placement = place_by_measuring(config, world);
   settle(config, placement);
-  return {std::move(config), std::move(placement), world, diagnostics.warnings(), begin};
+  return {.config = std::move(config),
+          .placement = std::move(placement),
+          .world = world,
+          .warnings = diagnostics.warnings(),
+          .begin = begin};
 }
 
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy) {

@@ -18,6 +18,9 @@ struct RunPlan {
   Placement placement;
   World& world;                            // the processes of the run; must outlive the plan
   std::vector<std::string> warnings = {};  // of the placement, as lines of Diagnostics::warnings()
+  /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
+  /// so that predictions do not depend on the batch.
+  bool independent_rows = false;
   /// When planning began; train.max_time counts from here.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };

@@ -72,6 +72,12 @@ class Generate(Case):
             piped = subprocess.run([support.BINARY, "generate", "run", "--prompt-file", "-", *greedy[2:]], cwd=self.dir, stdin=file,
                                    capture_output=True, text=True, check=True)
         self.assertEqual(piped.stdout, TEXT + prompt + expected + "\n")
+        # The cache changes nothing but the time, also when the window slides.
+        self.assertEqual(document["cache"], {"used": True, "bytes_per_text": 2 * 32 * 16 * 4, "bytes": 2 * 32 * 16 * 4})
+        self.assertEqual(self.json("check", "config.yaml")["generate_cache"], 2 * 32 * 16 * 4)
+        self.assertIn("`dtrain generate` keeps", self.dtrain("check", "config.yaml").out)
+        slow = self.json("generate", "run", *greedy, "--no-cache")
+        self.assertEqual((slow["cache"], slow["samples"]), ({"used": False, "reason": "--no-cache was given"}, document["samples"]))
         # The data are not needed.
         os.remove(self.dir / "corpus.txt")
         self.assertEqual(self.text(*greedy, "--stop", "lazy", "--stop", "jumps over th"), "own fox ")
@@ -86,7 +92,7 @@ class Generate(Case):
         self.assertEqual([(s["prompt"], s["sample"]) for s in all_],
                          [("the ", 0), ("the ", 1), ("the ", 2), ("over ", 0), ("over ", 1), ("over ", 2)])
         self.assertEqual(len({s["text"] for s in all_}), 6)
-        for more in (("--batch-size", "1"), ("--batch-size", "4"), ("--set", "strategy={mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"),
+        for more in (("--no-cache",), ("--no-cache", "--batch-size", "1"), ("--batch-size", "1"), ("--batch-size", "4"), ("--set", "strategy={mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"),
                      ("--set", "strategy={pipeline: {devices: [cpu:0, cpu:1]}}")):
             with self.subTest(more):
                 self.assertEqual(self.samples(*both, "--samples", "3", *draw, *more), all_)
@@ -108,6 +114,30 @@ class Generate(Case):
         error = self.dtrain("generate", "run", "--prompt", "the cat", expect=2).err
         self.assertIn("--prompt: the word 'cat' is not among the 8 words that the run has learned", error)
 
+    def test_other_position_layers_give_the_same_bits_with_a_cache(self):
+        grouped = "multi_head_attention: {num_heads: 4, key_dim: 6, value_dim: 5, num_key_value_heads: 2, rotary: {base: 100}, causal: true"
+        model = MODEL.replace("position_embedding: {sequence_length: 16}", "sinusoidal_position_encoding: {name: position_embedding}")
+        model = model.replace("multi_head_attention: {num_heads: 4, causal: true", grouped).replace("layer_normalization", "rms_normalization")
+        self.train(model + REST.replace("epochs: 6", "epochs: 1"))
+        draw = ("--prompt", "the quick brown fox jumps", "--prompt", "o", "--samples", "2", "--max-tokens", "50")
+        document = self.json("generate", "run", *draw)
+        self.assertEqual(document["cache"], {"used": True, "bytes_per_text": 2 * (6 + 5) * 16 * 4, "bytes": 4 * 2 * (6 + 5) * 16 * 4})
+        self.assertEqual(self.samples(*draw, "--no-cache"), document["samples"])
+
+    def test_models_without_a_cache(self):
+        for layer, name in (("{lstm: {units: 8, return_sequences: true}}", "lstm"),
+                            ("{conv1d: {filters: 8, kernel_size: 3, padding: causal}}", "conv1d")):
+            with self.subTest(name):
+                config = MODEL[:MODEL.index("  layers:")] + "  layers: [{embedding: {input_dim: 256, output_dim: 8}}, " + layer + ", {dense: 256}]\n"
+                self.write("corpus.txt", TEXT * 30)
+                self.fit(config=config + REST.replace("epochs: 6", "epochs: 1"), output=name)
+                draw = ("generate", name, "--prompt", "the ", "--samples", "3", "--max-tokens", "30")
+                document = self.json(*draw)
+                reason = f"the layer '{name}' cannot compute one position at a time"
+                self.assertEqual(document["cache"], {"used": False, "reason": reason})
+                self.assertEqual(self.json(*draw, "--batch-size", "1")["samples"], document["samples"])
+                self.assertIn(f"no cache: {reason}, so each token takes the whole window", self.dtrain(*draw).err)
+
     def test_mistakes(self):
         self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
         prompt = ("--prompt", "a")
@@ -116,7 +146,6 @@ class Generate(Case):
             (("--prompt", ""), "--prompt: is empty"),
             (("--prompt-file", "none.txt"), "none.txt"),
             ((*prompt, "--temperature", "-1"), "--temperature: expected a number from 0 up"),
-            ((*prompt, "--temperature", "nan"), "--temperature: expected a number from 0 up"),
             ((*prompt, "--top-p", "0"), "--top-p: expected a number above 0 and at most 1"),
             ((*prompt, "--top-p", "1.5"), "--top-p: expected a number above 0 and at most 1"),
             ((*prompt, "--top-k", "0"), "expected a whole number from 1 up, found '0'"),

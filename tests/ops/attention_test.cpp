@@ -310,9 +310,50 @@ DEVICE_TEST_CASE("a rotation by positions turns the halves of heads and back") {
   check_close(data.read(), doubles_of(values), device.tolerance(1e-6, 4));
 }
 
+DEVICE_TEST_CASE("rows of one position of each sample") {
+  const Array<int32_t> at = device.array(std::vector<int32_t>{2, 0, 3});
+  // Rotations and sinusoidal positions of given positions are those of whole sequences.
+  const RotarySpec whole{.samples = 1, .positions = 4, .heads = 2, .dim = 4, .step = 8, .base = 100};
+  RotarySpec some = whole;
+  some.positions = 3;
+  some.at = at.data();
+  const Floats values = device.random(4 * 8, 1);
+  const auto row_of = [](const Floats& from, size_t row) {
+    return Floats(from.begin() + static_cast<int64_t>(row) * 8,
+                  from.begin() + static_cast<int64_t>(row + 1) * 8);
+  };
+  Floats chosen;
+  for (const size_t row : {2, 0, 3})
+    for (const float value : row_of(values, row)) chosen.push_back(value);
+  const TypedArray all = device.typed(values), rows = device.typed(chosen);
+  const Array<float> table = device.floats(static_cast<size_t>(whole.table_floats()));
+  device.ops().rotate_positions(whole, all.data(), false, table.data());
+  device.ops().rotate_positions(some, rows.data(), false, table.data());
+  const TypedArray waves = device.typed(size_t{4 * 8}), few_waves = device.typed(size_t{3 * 8});
+  device.ops().sinusoidal_positions(waves.data(), nullptr, 4, 8, 100);
+  device.ops().sinusoidal_positions(few_waves.data(), at.data(), 3, 8, 100);
+  // Rows are put in their places; the others stay.
+  const TypedArray kept = device.typed(Floats(3 * 4 * 5, 0.0f));
+  device.ops().put_rows(kept.data(), rows.data(), 8, at.data(), 3, 4, 5);
+  const Array<uint8_t> mask = device.array(std::vector<uint8_t>(3 * 4, 7));
+  device.ops().mask_later_positions(at.data(), mask.data(), 3, 4);
+  const Floats rotated = rows.read(), put = kept.read();
+  const std::vector<uint8_t> visible = mask.read();
+  for (size_t s = 0; s < 3; ++s) {
+    const auto position = static_cast<size_t>(at.read()[s]);
+    CHECK(row_of(rotated, s) == row_of(all.read(), position));
+    CHECK(row_of(few_waves.read(), s) == row_of(waves.read(), position));
+    for (size_t row = 0; row < 4; ++row) {
+      CHECK(visible[s * 4 + row] == (row <= position ? 1 : 0));
+      for (size_t c = 0; c < 5; ++c)
+        CHECK(put[(s * 4 + row) * 5 + c] == (row == position ? rotated[s * 8 + c] : 0.0f));
+    }
+  }
+}
+
 DEVICE_TEST_CASE("sinusoidal positions are sines and cosines in turn") {
   const TypedArray dst = device.typed(size_t{4 * 5});
-  device.ops().sinusoidal_positions(dst.data(), 4, 5, 100);
+  device.ops().sinusoidal_positions(dst.data(), nullptr, 4, 5, 100);
   Doubles expected;
   for (int position = 0; position < 4; ++position)
     for (int c = 0; c < 5; ++c) {

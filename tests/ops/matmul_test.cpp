@@ -83,4 +83,39 @@ DEVICE_TEST_CASE("matrix products propagate NaN and infinity") {
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::isnan(found[i]) == (i < 8));
 }
 
+TEST_CASE("rows of products do not depend on other rows, if asked") {
+  for (const cpu::Kernels* const kernels : cpu::supported_kernels()) {
+    CAPTURE(kernels->instruction_set);
+    constexpr int64_t kRows = 41, kExtents[][2] = {{1, 7}, {33, 65}, {64, 300}, {384, 128}};
+    for (const auto& extents : kExtents) {
+      const int64_t n = extents[0], k = extents[1];
+      for (const bool transposed : {false, true}) {
+        CAPTURE(n);
+        CAPTURE(transposed);
+        const auto product = [&](size_t threads, int64_t rows, const Floats& a, const Floats& b) {
+          std::vector<int> cores(threads, available_cores().front());
+          const auto context = make_cpu_context({}, cores, false);
+          context->attach();
+          cpu::CpuOps ops(*context, *kernels, true);
+          const auto matmul =
+              ops.matmul({.m = rows, .n = n, .k = k, .transpose_b = transposed, .activation = {}});
+          Floats c(static_cast<size_t>(rows * n)), scratch(matmul->scratch_bytes() / sizeof(float));
+          matmul->run(a.data(), b.data(), nullptr, c.data(), scratch.data());
+          return c;
+        };
+        const auto device = cpu_device();
+        const Floats a = device->random(kRows * k, 1), b = device->random(k * n, 2);
+        const MatmulSpec whole{.m = kRows, .n = n, .k = k, .transpose_b = transposed, .activation = {}};
+        const Floats all = product(1, kRows, a, b);
+        check_close(all, reference(whole, a, b, {}), 2e-5);
+        CHECK(product(2, kRows, a, b) == all);
+        for (const int64_t row : {0, 5, 40}) {
+          const Floats one = product(1, 1, Floats(a.begin() + row * k, a.begin() + (row + 1) * k), b);
+          CHECK(one == Floats(all.begin() + row * n, all.begin() + (row + 1) * n));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace dtrain::test

@@ -50,7 +50,7 @@ auto prepared(const char* what, Make&& make) try {
 /// Must be used by its context's thread. Results have the same bits for the same number of threads.
 class CpuOps final : public Ops {
  public:
-  CpuOps(Context& context, const Kernels& kernels);
+  CpuOps(Context& context, const Kernels& kernels, bool independent_rows = false);
 
   Context& context() override { return context_; }
   DType compute_type() const override { return DType::float32; }
@@ -121,6 +121,7 @@ class CpuOps final : public Ops {
   const Kernels& kernels_;
   Engine engine_;
   int threads_;
+  bool independent_rows_;  // of matrix products
   std::vector<Partial> partials_;
   std::vector<float> column_partials_;               // for sum_by_columns() when threads divide the rows
   std::vector<std::vector<double>> count_partials_;  // for count(), one per thread except the first

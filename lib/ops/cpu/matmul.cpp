@@ -18,6 +18,15 @@ bool is_slow_aligned(const MatmulSpec& spec, int threads) {
          !spec.transpose_a && !spec.transpose_b && spec.n % kBadStride == 0 && spec.m >= 32 && spec.m <= 256;
 }
 
+/// Adds the bias and applies the activation of a product.
+void finish_product(CpuOps& ops, const MatmulSpec& spec, const void* bias, void* c) {
+  if (!spec.bias && spec.activation.kind == Activation::linear) return;
+  parallel(ops.threads(), spec.m, 1, spec.n, [&](int64_t begin, int64_t end, int) {
+    ops.kernels().bias_activation(f32(c), f32(c), spec.bias ? f32(bias) : nullptr, spec.activation, spec.n,
+                                  begin, end);
+  });
+}
+
 /// A product by oneDNN's sgemm, or by its matmul primitive where that was measured to be faster: on one
 /// thread with a small transposed B, by a half or more (with a large one it is slower by a tenth; in other
 /// cases and on two threads by up to a half). Bias and activation take one more pass.
@@ -42,11 +51,7 @@ class CpuMatmul final : public Matmul {
     } else {
       multiply(f32(a), f32(b), f32(c));
     }
-    if (!spec_.bias && spec_.activation.kind == Activation::linear) return;
-    parallel(ops_.threads(), spec_.m, 1, spec_.n, [&](int64_t begin, int64_t end, int) {
-      ops_.kernels().bias_activation(f32(c), f32(c), spec_.bias ? f32(bias) : nullptr, spec_.activation,
-                                     spec_.n, begin, end);
-    });
+    finish_product(ops_, spec_, bias, c);
   }
 
  private:
@@ -72,9 +77,34 @@ class CpuMatmul final : public Matmul {
   Call primitive_;  // empty: sgemm
 };
 
+/// A product whose rows do not depend on each other. sgemm's rows do: it divides the sums in another way for
+/// other numbers of rows.
+class RowMatmul final : public Matmul {
+ public:
+  RowMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {}
+
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(ops_.threads() * ProductPanels::work_floats(spec_)) * sizeof(float);
+  }
+
+  void run(const void* a, const void* b, const void* bias, void* c, void* scratch) override {
+    parallel(ops_.threads(), ProductPanels::count(spec_), 1, spec_.m * spec_.k,
+             [&](int64_t begin, int64_t end, int thread) {
+               float* const work = f32(scratch) + thread * ProductPanels::work_floats(spec_);
+               ops_.kernels().row_product(spec_, f32(a), f32(b), f32(c), work, begin, end);
+             });
+    finish_product(ops_, spec_, bias, c);
+  }
+
+ private:
+  CpuOps& ops_;
+  MatmulSpec spec_;
+};
+
 }  // namespace
 
 std::unique_ptr<Matmul> CpuOps::matmul(const MatmulSpec& spec) {
+  if (independent_rows_ && !spec.transpose_a) return std::make_unique<RowMatmul>(*this, spec);
   return prepared("matrix product", [&] { return std::make_unique<CpuMatmul>(*this, spec); });
 }
 
@@ -82,8 +112,8 @@ std::unique_ptr<Matmul> CpuOps::matmul(const MatmulSpec& spec) {
 
 namespace dtrain {
 
-std::unique_ptr<Ops> make_cpu_ops(Context& context) {
-  return std::make_unique<cpu::CpuOps>(context, *cpu::supported_kernels().front());
+std::unique_ptr<Ops> make_cpu_ops(Context& context, bool independent_rows) {
+  return std::make_unique<cpu::CpuOps>(context, *cpu::supported_kernels().front(), independent_rows);
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Rotary and sinusoidal position embeddings.
+// Rotary and sinusoidal position embeddings, and caches that grow by one position.
 #include "ops/math/positions.h"
 
 #include "ops/cpu/cpu_ops.h"
@@ -29,10 +29,28 @@ void CpuOps::rotate_positions(const RotarySpec& spec, void* data, bool inverse, 
            });
 }
 
-void CpuOps::sinusoidal_positions(void* dst, int64_t positions, int64_t columns, double max_wavelength) {
-  parallel(threads_, positions * columns, 1, kWorkOfAngle, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i)
-      f32(dst)[i] = math::sinusoidal_position(i / columns, i % columns, columns, max_wavelength);
+void CpuOps::sinusoidal_positions(void* dst, const int32_t* at, int64_t rows, int64_t columns,
+                                  double max_wavelength) {
+  parallel(threads_, rows * columns, 1, kWorkOfAngle, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / columns;
+      f32(dst)[i] = math::sinusoidal_position(at ? at[row] : row, i % columns, columns, max_wavelength);
+    }
+  });
+}
+
+void CpuOps::put_rows(void* dst, const void* src, int64_t src_step, const int32_t* at, int64_t samples,
+                      int64_t rows, int64_t columns) {
+  each_row(samples, columns, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s)
+      std::copy_n(f32(src) + s * src_step, columns, f32(dst) + (s * rows + at[s]) * columns);
+  });
+}
+
+void CpuOps::mask_later_positions(const int32_t* at, uint8_t* mask, int64_t samples, int64_t positions) {
+  each_row(samples, positions, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s)
+      for (int64_t j = 0; j < positions; ++j) mask[s * positions + j] = j <= at[s];
   });
 }
 

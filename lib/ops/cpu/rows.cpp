@@ -22,10 +22,11 @@ struct Rows {
 
 }  // namespace
 
-CpuOps::CpuOps(Context& context, const Kernels& kernels)
+CpuOps::CpuOps(Context& context, const Kernels& kernels, bool independent_rows)
     : context_(context),
       kernels_(kernels),
       threads_(context.threads()),
+      independent_rows_(independent_rows),
       partials_(static_cast<size_t>(threads_)),
       column_partials_(static_cast<size_t>(threads_ * threads_ * kColumnsPerThread)) {}
 

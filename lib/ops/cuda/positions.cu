@@ -1,4 +1,4 @@
-// Rotary and sinusoidal position embeddings.
+// Rotary and sinusoidal position embeddings, and caches that grow by one position.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/positions.h"
@@ -40,13 +40,43 @@ struct RotatePairs {
 template <class T>
 struct SinusoidalPositions {
   T* dst;
+  const int32_t* at;
   int64_t columns;
   double max_wavelength;
 
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);
-    dst[i] = from_float<T>(math::sinusoidal_position(place.quotient, place.rest, columns, max_wavelength));
+    const int64_t position = at ? at[place.quotient] : place.quotient;
+    dst[i] = from_float<T>(math::sinusoidal_position(position, place.rest, columns, max_wavelength));
+  }
+};
+
+/// One element of a sample's row.
+template <class T>
+struct PutRows {
+  T* dst;
+  const T* src;
+  const int32_t* at;
+  int64_t src_step, rows, columns;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, columns);
+    dst[(place.quotient * rows + at[place.quotient]) * columns + place.rest] =
+        src[place.quotient * src_step + place.rest];
+  }
+};
+
+struct MaskLaterPositions {
+  const int32_t* at;
+  uint8_t* mask;
+  int64_t positions;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, positions);
+    mask[i] = place.rest <= at[place.quotient];
   }
 };
 
@@ -61,12 +91,27 @@ void CudaOps::rotate_positions(const RotarySpec& spec, void* data, bool inverse,
   });
 }
 
-void CudaOps::sinusoidal_positions(void* dst, int64_t positions, int64_t columns, double max_wavelength) {
+void CudaOps::sinusoidal_positions(void* dst, const int32_t* at, int64_t rows, int64_t columns,
+                                   double max_wavelength) {
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    for_each<1>(context_, positions * columns, false,
-                SinusoidalPositions<T>{static_cast<T*>(dst), columns, max_wavelength});
+    for_each<1>(context_, rows * columns, false,
+                SinusoidalPositions<T>{static_cast<T*>(dst), at, columns, max_wavelength});
   });
+}
+
+void CudaOps::put_rows(void* dst, const void* src, int64_t src_step, const int32_t* at, int64_t samples,
+                       int64_t rows, int64_t columns) {
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    for_each<1>(
+        context_, samples * columns, false,
+        PutRows<T>{static_cast<T*>(dst), static_cast<const T*>(src), at, src_step, rows, columns});
+  });
+}
+
+void CudaOps::mask_later_positions(const int32_t* at, uint8_t* mask, int64_t samples, int64_t positions) {
+  for_each<1>(context_, samples * positions, false, MaskLaterPositions{at, mask, positions});
 }
 
 }  // namespace dtrain::cuda

@@ -10,7 +10,7 @@ namespace dtrain::math {
 
 /// Writes entry i of the table of cosines and sines.
 DTRAIN_HOST_DEVICE inline void rotary_table_entry(const RotarySpec& spec, int64_t i, float* table) {
-  const int64_t pairs = spec.pairs(), position = spec.first + i / pairs;
+  const int64_t pairs = spec.pairs(), position = spec.at ? spec.at[i / pairs] : spec.first + i / pairs;
   const double angle =
       static_cast<double>(position) *
       ::pow(spec.base, -2.0 * static_cast<double>(i % pairs) / static_cast<double>(spec.dim));

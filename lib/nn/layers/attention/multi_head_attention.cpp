@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/layers/attention/cached_attention.h"
 #include "nn/layers/attention/projections.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
@@ -298,6 +299,13 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   MaskRule mask_rule() const override { return MaskRule::read; }
   bool masks_output(size_t) const override { return true; }
 
+  std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> inputs) const override {
+    return has_steps(inputs) ? cached_attention(cached(inputs)) : nullptr;
+  }
+  int64_t kept_elements(std::span<const TensorSpec> inputs) const override {
+    return has_steps(inputs) ? cached(inputs).kept_elements() : 0;
+  }
+
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedMultiHeadAttention>(request, shape(request.inputs), options_);
   }
@@ -311,6 +319,22 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_dim = options_.value_dim.value_or(key_dim),
             .key_input = inputs.size() - 1,
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
+  }
+
+  /// Returns whether no position sees a later one.
+  bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
+
+  CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {
+    const AttentionShape shape = this->shape(inputs);
+    CachedAttentionOptions cached{.positions = inputs[0].shape[0],
+                                  .heads = shape.heads,
+                                  .kv_heads = shape.kv_heads,
+                                  .key_dim = shape.key_dim,
+                                  .value_dim = shape.value_dim,
+                                  .use_bias = options_.use_bias,
+                                  .rotary_base = {}};
+    if (options_.rotary) cached.rotary_base = options_.rotary->base;
+    return cached;
   }
 
   /// Returns whether the numbers and sizes of heads fit; reports an error otherwise.

@@ -1,5 +1,9 @@
 // position_embedding and sinusoidal_position_encoding: rows that depend on the position are added to a
 // sequence.
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
@@ -62,6 +66,47 @@ class PreparedPositionEmbedding : public PreparedLayer {
   int64_t unused_;  // elements of the vectors of positions that the sequences do not have
 };
 
+/// Adds the vectors of one position of each sample.
+class PreparedPositionStep : public PreparedLayer {
+ public:
+  /// Writes the vectors of the positions `at`, [batch, features], to `dst`.
+  using WriteVectors = std::function<void(const LayerArguments& args, const int32_t* at, void* dst)>;
+
+  PreparedPositionStep(const LayerRequest& request, WriteVectors write)
+      : ops_(request.ops), write_(std::move(write)), n_(batch_elements(request, request.output().shape)) {
+    requirements_.scratch_bytes = static_cast<size_t>(n_) * bytes_of(ops_.compute_type());
+  }
+
+  void forward(const LayerArguments& args) override {
+    write_(args, static_cast<const int32_t*>(args.inputs.back()), args.scratch);
+    ops_.add_bias(args.output(), args.input(), args.scratch, 1, n_);
+  }
+
+ private:
+  Ops& ops_;
+  WriteVectors write_;
+  int64_t n_;
+};
+
+/// The step layer of the layers below.
+class PositionStep : public Layer {
+ public:
+  /// `prepare_write`: returns the function that writes the vectors for a request.
+  explicit PositionStep(
+      std::function<PreparedPositionStep::WriteVectors(const LayerRequest& request)> prepare_write)
+      : prepare_write_(std::move(prepare_write)) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs, const ReportError&) const override {
+    return same_as(&inputs[0]);
+  }
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedPositionStep>(request, prepare_write_(request));
+  }
+
+ private:
+  std::function<PreparedPositionStep::WriteVectors(const LayerRequest& request)> prepare_write_;
+};
+
 class PositionEmbedding : public LayerWith<PositionEmbeddingOptions> {
  public:
   using LayerWith::LayerWith;
@@ -80,6 +125,16 @@ class PositionEmbedding : public LayerWith<PositionEmbeddingOptions> {
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }
+
+  std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> inputs) const override {
+    return std::make_shared<PositionStep>(
+        [vectors = options_.sequence_length, features = inputs[0].shape[1]](const LayerRequest& request) {
+          return [=, &ops = request.ops, batch = request.batch](const LayerArguments& args, const int32_t* at,
+                                                                void* dst) {
+            ops.embedding_forward(args.parameters[0], at, dst, batch, vectors, features);
+          };
+        });
+  }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPositionEmbedding>(request, options_.sequence_length);
@@ -117,7 +172,7 @@ class PreparedSinusoidal : public PreparedLayer {
   }
 
   void forward(const LayerArguments& args) override {
-    ops_.sinusoidal_positions(args.scratch, positions_, features_, max_wavelength_);
+    ops_.sinusoidal_positions(args.scratch, nullptr, positions_, features_, max_wavelength_);
     ops_.add_bias(args.output(), args.input(), args.scratch, batch_, positions_ * features_);
   }
 
@@ -137,6 +192,16 @@ class SinusoidalPositionEncoding : public LayerWith<SinusoidalOptions> {
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }
+
+  std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> inputs) const override {
+    return std::make_shared<PositionStep>(
+        [wavelength = options_.max_wavelength, features = inputs[0].shape[1]](const LayerRequest& request) {
+          return [=, &ops = request.ops, batch = request.batch](const LayerArguments&, const int32_t* at,
+                                                                void* dst) {
+            ops.sinusoidal_positions(dst, at, batch, features, wavelength);
+          };
+        });
+  }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedSinusoidal>(request, options_.max_wavelength);

@@ -88,6 +88,7 @@ class Embedding : public LayerWith<EmbeddingOptions> {
     return tied_dense(embeddings(), kind, options, diagnostics);
   }
 
+  bool is_by_position() const override { return true; }
   bool creates_mask() const override { return options_.mask_zero; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

@@ -112,6 +112,7 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }
+  bool is_by_position() const override { return false; }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedGroupNormalization>(request, options_);

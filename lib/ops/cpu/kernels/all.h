@@ -10,6 +10,7 @@
 #include "ops/cpu/kernels/groups.h"
 #include "ops/cpu/kernels/losses.h"
 #include "ops/cpu/kernels/recurrence.h"
+#include "ops/cpu/kernels/row_product.h"
 #include "ops/cpu/kernels/rows.h"
 #include "ops/cpu/kernels/weights.h"
 

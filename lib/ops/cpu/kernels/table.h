@@ -27,6 +27,15 @@ struct NormalizedChannels {
   const float *mean, *scale, *shift;
 };
 
+/// Parts of a matrix product that a thread computes at once (row_product).
+struct ProductPanels {
+  static constexpr int64_t kColumns = 32, kRows = 32;
+
+  static int64_t count(const MatmulSpec& spec) { return (spec.n + kColumns - 1) / kColumns; }
+  /// Number of floats of a thread's work memory.
+  static int64_t work_floats(const MatmulSpec& spec) { return (spec.k + kRows) * kColumns; }
+};
+
 /// One step of some rows of a recurrent layer. All arrays but `bias` have one row per sequence, without gaps.
 /// Gates are [rows, width]: lstm: as in Keras; simple: one; gru: update, reset, inner, candidate
 /// (math::GruGates).
