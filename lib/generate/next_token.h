@@ -39,7 +39,7 @@ class WindowScores final : public NextToken {
 };
 
 /// Runs only the new tokens of each text through a model that keeps the earlier positions (step_config()),
-/// one position at a time. When a window begins anew, all of its tokens are new. The scores have the same
+/// one position at a time. When the window moves, all of its tokens are new. The scores have the same
 /// bits as those of WindowScores, if rows of products do not depend on each other.
 class StepScores final : public NextToken {
  public:

@@ -104,9 +104,8 @@ void CudaOps::put_rows(void* dst, const void* src, int64_t src_step, const int32
                        int64_t rows, int64_t columns) {
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    for_each<1>(
-        context_, samples * columns, false,
-        PutRows<T>{static_cast<T*>(dst), static_cast<const T*>(src), at, src_step, rows, columns});
+    for_each<1>(context_, samples * columns, false,
+                PutRows<T>{static_cast<T*>(dst), static_cast<const T*>(src), at, src_step, rows, columns});
   });
 }
 
