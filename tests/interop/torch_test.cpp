@@ -121,7 +121,7 @@ layers:
         v1 = x != 0
         v2 = torch.sort((~v1).byte(), dim=1, stable=True)[1]
         v3 = v1.cumsum(1).unsqueeze(-1)
-        v4 = torch.take_along_dim(self.lstm(torch.take_along_dim(v0, v2.unsqueeze(-1), 1))[0], (v3 - 1).clamp(min=0), 1) * (v3 > 0)
+        v4 = (torch.take_along_dim(self.lstm(torch.take_along_dim(v0, v2.unsqueeze(-1), 1))[0], (v3 - 1).clamp(min=0), 1) * (v3 > 0))
 )"));
   CHECK(contains(script, "= v1[:, None, None, :]\n"));
   CHECK(contains(script, ".any(-1, keepdim=True), F.scaled_dot_product_attention("));

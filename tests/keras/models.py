@@ -363,7 +363,7 @@ def small_ones():
         "masked attention": run_of(
             {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
              "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},
-                        {"multi_head_attention": {"num_heads": 2, "causal": True, "bias_initializer": "random_normal"}},
+                        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "causal": True, "bias_initializer": "random_normal"}},
                         {"global_average_pooling1d": {}}, {"dense": {"units": 3, "name": "last"}}]},
             targets={"last": {"shape": [3]}}, low_high=(0, 4)),
         "masked outputs": run_of(

@@ -196,8 +196,7 @@ std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std:
   if (const std::string mask = torch_mask(layer, recurrent); !mask.empty()) {
     // The state of a step is that of the last valid step, and 0 before the first one.
     const std::string count = layer.add(fmt::format("{}.cumsum(1).unsqueeze(-1)", mask));
-    states = layer.add(
-        fmt::format("torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0)", states, count));
+    states = fmt::format("(torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0))", states, count);
   }
   const bool sequences = is_set(recurrent.options, "return_sequences");
   const bool flips = sequences && recurrent.goes_backwards() && recurrent.in_input_order;
