@@ -221,7 +221,8 @@ void add_evaluate(CommandLine& line, World& world) {
   command
       .add_option("--input,-i", options->inputs,
                   "Files with inputs and targets, in the format of the run's own data; also patterns "
-                  "('*.csv') and - (standard input)")
+                  "('*.csv') and - (standard input). For images, a folder that is arranged like the run's: a "
+                  "folder for each class, or the two parallel folders of images and targets")
       .type_name("PATH")
       .excludes(command.option("--split"));
   add_text_options(command, *options);

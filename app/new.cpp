@@ -14,6 +14,7 @@
 #include "data/pictures/tar_index.h"
 #include "profile/new_config.h"
 #include "profile/new_text.h"
+#include "profile/picture_pairs.h"
 #include "run/run_config_parser.h"
 
 namespace dtrain {
@@ -43,8 +44,11 @@ bool is_tar_archive(const std::string& path) {
 constexpr const char* kDataOfNew = "a CSV file, a text file (.txt), or a folder of images or texts";
 
 NewConfig config_for(const NewOptions& options, FileType type) {
-  if (type == FileType::directory)
-    return is_folder_of_texts(options.data) ? text_folder_config(options) : picture_config(options);
+  if (type == FileType::directory) {
+    if (is_folder_of_texts(options.data)) return text_folder_config(options);
+    const auto pairs = inspect_pairs(options.data);
+    return pairs ? pairs_config(options, *pairs) : picture_config(options);
+  }
   return options.target.empty() && is_prose(options.data) ? prose_config(options) : table_config(options);
 }
 
@@ -124,7 +128,8 @@ void add_new(CommandLine& line) {
   command
       .add_option(
           "DATA", options->data,
-          "A CSV file, a text file (.txt), or a folder with a subfolder of images or texts for each class")
+          "A CSV file, a text file (.txt), a folder with a subfolder of images or texts for each class, or a "
+          "folder with two parallel subfolders: images and their masks")
       .required();
   command
       .add_option("--output,-o", options->file,

@@ -10,8 +10,9 @@
 
 namespace dtrain {
 
-struct TableProfile;   // table_profile.h
-struct NamedPictures;  // picture_look.h
+struct TableProfile;    // table_profile.h
+struct NamedPictures;   // picture_look.h
+struct InspectedPairs;  // picture_pairs.h
 
 /// Options of `dtrain new`. Paths are as given by the user.
 struct NewOptions {
@@ -47,7 +48,10 @@ std::string path_from_config(const NewOptions& options, const std::string& path)
 /// Both analyze the data, and throw UserError if a network cannot be trained on them.
 NewConfig table_config(const NewOptions& options);
 NewConfig picture_config(const NewOptions& options);
-/// Returns the configuration for a table of image paths. Throws like the two above.
+/// Returns the configuration for two parallel folders of images: a network that computes a mask or an image
+/// from an image.
+NewConfig pairs_config(const NewOptions& options, const InspectedPairs& pairs);
+/// Returns the configuration for a table of image paths. Throws like the first two.
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures);
 

@@ -57,29 +57,10 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
 
 constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
-/// Describes unreadable files; "" if all are images. `where`: "in DIR".
-std::string describe_bad(const PictureLook& look, const std::string& where) {
-  if (look.bad == 0) return "";
-  const std::string of = look.looked == look.files
-                             ? format_plural(look.files, "file")
-                             : fmt::format("{} that {} examined (of {})", format_plural(look.looked, "file"),
-                                           look.looked == 1 ? "was" : "were", format_count(look.files));
-  std::string text =
-      fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
-                  look.bad == 1 ? "is not an image" : "are not images", fmt::join(look.first, ", "));
-  if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
-  return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
-}
-
 /// Returns the reader options for such images.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
-}
-
-std::string drawn_split(const char* name, bool stratify) {
-  return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}, seed: 1}}}}\n", name,
-                     stratify ? ", stratify: true" : "");
 }
 
 /// Small gray images are often digits or letters, which mirroring would change into others.

@@ -20,6 +20,11 @@ std::string epochs_text(const TrainingLength& length) {
                      length.batch_size);
 }
 
+std::string drawn_split(const char* name, bool stratify) {
+  return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}, seed: 1}}}}\n", name,
+                     stratify ? ", stratify: true" : "");
+}
+
 std::string schedule_text(const TrainingLength& length) {
   return fmt::format(
       "  optimizer:\n"

@@ -78,9 +78,7 @@ std::string class_folder(const std::string& folder) {
 
 std::string folder_split(const NewOptions& options, const char* name, const std::string& path,
                          bool stratify) {
-  if (path.empty())
-    return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}, seed: 1}}}}\n", name,
-                       stratify ? ", stratify: true" : "");
+  if (path.empty()) return drawn_split(name, stratify);
   return fmt::format("  {}: {{text: {{directory: {}, tokens: words, vocabulary: {}}}}}\n", name,
                      yaml_string(path_from_config(options, path)), kNewVocabulary);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -67,9 +68,9 @@ Found read_headers(const PictureSource& files, int64_t stride) {
   return found;
 }
 
-/// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to
-/// one flag per file: true if all files were read and this one is not an image.
-PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr) {
+}  // namespace
+
+PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad) {
   constexpr int64_t kMostLooks = 20'000;
   constexpr size_t kMostNames = 3;
   const int64_t stride = std::max<int64_t>(1, (files.size() + kMostLooks - 1) / kMostLooks);
@@ -96,6 +97,21 @@ PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad 
   look.width = middle_of(widths);
   return look;
 }
+
+std::string describe_bad(const PictureLook& look, const std::string& where) {
+  if (look.bad == 0) return "";
+  const std::string of = look.looked == look.files
+                             ? format_plural(look.files, "file")
+                             : fmt::format("{} that {} examined (of {})", format_plural(look.looked, "file"),
+                                           look.looked == 1 ? "was" : "were", format_count(look.files));
+  std::string text =
+      fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
+                  look.bad == 1 ? "is not an image" : "are not images", fmt::join(look.first, ", "));
+  if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
+  return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
+}
+
+namespace {
 
 /// Returns the first column whose values have image file extensions, if at most one other column is neither
 /// empty nor distinct in every row. That other column describes the images.

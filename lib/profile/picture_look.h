@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/pictures/picture_source.h"
 #include "profile/table_profile.h"
 
 namespace dtrain {
@@ -36,6 +37,14 @@ struct NamedPictures {
 /// returns a column of values with image file extensions whose files are missing, if the table has little
 /// else. Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
+
+/// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to
+/// one flag per file: true if all files were read and this one is not an image.
+PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr);
+
+/// Returns a warning about files that are not images, with the reader's option that leaves them out; "" if
+/// all are images. `where`: "in DIR".
+std::string describe_bad(const PictureLook& look, const std::string& where);
 
 struct InspectedPictures {
   /// A folder of class folders; `path` is "" if there is none.

@@ -51,7 +51,7 @@ class ProbeBatch : public Batch {
   const std::vector<std::vector<float>>& inputs_;
 };
 
-/// Returns random values between -1 and 1, or random indices.
+/// Returns random values between -1 and 1, or random indices; some are 0 if it marks padding.
 std::vector<float> draw_probe(const Graph& graph, size_t input) {
   const TensorSpec& spec = graph.spec({graph.inputs[input]});
   const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"
@@ -63,6 +63,8 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
     constexpr int64_t kMostIndices = 1 << 24;  // float32 represents all smaller integers exactly
     const auto most = static_cast<float>(std::min(indices.value_or(2), kMostIndices));
     values[i] = spec.dtype == DType::int32 ? std::floor(drawn * most) : drawn * 2 - 1;
+    constexpr float kPadding = 0.3f;  // part of the indices
+    if (reader && reader->layer->creates_mask() && uniform01(draw(input, i).v[1]) < kPadding) values[i] = 0;
   }
   return values;
 }

@@ -8,11 +8,16 @@ from support import Case
 def png(height, width, colour=(10, 200, 30)):
     """An image of a single color; grayscale if `colour` is one number."""
     colour = (colour,) if isinstance(colour, int) else colour
-    rows = (b"\0" + bytes(colour) * width) * height
+    return png_of_rows([list(colour) * width] * height, len(colour))
+
+
+def png_of_rows(rows, channels=1):
+    """An image of these values; 1 channel (gray levels) or 3 (RGB)."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    head = struct.pack(">IIBBBBB", width, height, 8, 0 if len(colour) == 1 else 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", len(rows[0]) // channels, len(rows), 8, 0 if channels == 1 else 2, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 class NewCase(Case):

@@ -1,9 +1,8 @@
 """Targets that are images: training on masks and images, evaluation, and predictions as PNG files."""
 import random
-import struct
-import zlib
 
 import support
+from new_case import png_of_rows as png
 from support import Case
 
 SEGMENTATION = """\
@@ -39,15 +38,6 @@ train: {epochs: 30, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {
 """
 
 
-def png(rows):
-    """Returns a PNG of gray levels."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
 class ImageTargets(Case):
     def setUp(self):
         super().setUp()
@@ -77,7 +67,17 @@ class ImageTargets(Case):
         # The predicted masks as targets agree with the predictions completely.
         reader = "{directory: images, target_images: {directory: %s, classes: [0, 100, 200]}}"
         self.assertEqual(self.evaluate(reader % "predicted")["mean_iou"], 1)
-        self.assertGreater(self.evaluate(reader % "masks")["mean_iou"], 0.5)
+        found = self.evaluate(reader % "masks")["mean_iou"]
+        self.assertGreater(found, 0.5)
+        # Another folder that contains folders of these names.
+        other = self.dir / "other"
+        other.mkdir()
+        for name in ("images", "masks"):
+            (self.dir / name).rename(other / name)
+        self.assertEqual(self.json("evaluate", "run", "--input", "other")["mean_iou"], found)
+        (other / "masks").rename(other / "labels")
+        self.assertIn("other: expected the folders 'images' (images) and 'masks' (their targets)",
+                      self.dtrain("evaluate", "run", "--input", "other", expect=2).err)
 
     def test_losses_of_whole_samples_do_not_depend_on_devices(self):
         config = (SEGMENTATION.replace("class_weight: balanced", "clip_norm: 10").replace("epochs: 40", "epochs: 2")

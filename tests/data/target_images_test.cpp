@@ -1,4 +1,6 @@
 // Targets that are images: pairing, classes of masks, sizes, augmentation of image and target together.
+#include "data/readers/images/target_images.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -97,6 +99,31 @@ TEST_CASE_FIXTURE(Shapes, "masks in a parallel folder are matched by name") {
   const auto cached = open(kPairs, kMask, "cache: {file: kept}", false);
   CHECK(read_all(*cached, 1) == read_all(*data, 1));
   CHECK(read_all(*open(kPairs, kMask, "cache: {file: kept}", false), 1) == read_all(*data, 1));
+}
+
+TEST_CASE_FIXTURE(Shapes, "another folder's parallel folders are found by the names in the configuration") {
+  write_bytes(folder / "other/images/a.png", png_of(shapes(0)));
+  write_bytes(folder / "other/masks/a.png", png_of(shapes(0)));
+  write_bytes(folder / "split/images/val/a.png", png_of(shapes(0)));
+  write_bytes(folder / "split/masks/val/a.png", png_of(shapes(0)));
+  const auto found = [&](const std::string& below, const std::string& images, const std::string& masks) {
+    const PictureSet set = list_pairs_below(folder / below, images, masks);
+    CHECK(set.pictures->size() == set.targets->pictures->size());
+    return std::pair{set.where.substr(folder.path().size() + 1),
+                     set.targets->where.substr(folder.path().size() + 1)};
+  };
+  const std::pair<std::string, std::string> other{"other/images", "other/masks"};
+  CHECK(found("other", "images", "masks") == other);
+  CHECK(found("other", "data/train/images/", "data/train/masks") == other);
+  CHECK(found("other", "data/images/train", "data/masks/train") == other);
+  CHECK(found("other", "/data/images", "elsewhere/masks") == other);
+  CHECK(found("split", "data/images/val", "data/masks/val") ==
+        std::pair<std::string, std::string>{"split/images/val", "split/masks/val"});
+  CHECK(error_of([&] { list_pairs_below(folder / "other", "a/images", "a/labels"); }) ==
+        folder /
+            "other: expected the folders 'images' (images) and 'labels' (their targets), as in the run's "
+            "data set, "
+            "found no folder 'labels'");
 }
 
 TEST_CASE_FIXTURE(Shapes, "files without a partner are named, up to ten of them") {

@@ -1,9 +1,11 @@
 // Conversion to ONNX operators, and the interpreter that checks them. tests/keras tests them with ONNX
 // Runtime.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "exported.h"
@@ -98,8 +100,84 @@ TEST_CASE("recurrent layers that cannot be exported say why") {
         "lstm 'lstm' cannot be exported to ONNX yet: it has return_state");
   CHECK(refused("gru: {units: 2, recurrent_activation: hard_sigmoid}") ==
         "gru 'gru' cannot be exported to ONNX yet: it has other activations than Keras's defaults");
-  CHECK(refused("masking: {}, lstm: {units: 2}") ==
-        "lstm 'lstm' cannot be exported to ONNX: it reads a mask");
+}
+
+namespace {
+
+/// Compares a layer whose input `x` has 5 steps, of which the first and the third are masked, with a layer of
+/// the same weights whose input `y` has the other steps only. Checks the outputs of valid steps, and returns
+/// those of the masked steps.
+std::vector<float> masked_outputs(const std::string& kind, const std::string& options, bool sequences) {
+  CAPTURE(kind);
+  CAPTURE(options);
+  const TestExport exported(fmt::format(
+      "inputs: {{x: [5, 2], y: [3, 2]}}\nlayers:\n  - masking: {{inputs: x}}\n  - {0}: {{name: one, {1}}}\n"
+      "  - {0}: {{shared_with: one, inputs: y, name: two}}\noutputs: [one, two]\n",
+      kind, options));
+  const auto found =
+      run_onnx(onnx_model(exported.model, {}), 1, {{0, 0, 1, 2, 0, 0, 3, -1, 0.5, 1}, {1, 2, 3, -1, 0.5, 1}});
+  const std::vector<float>&one = found[0], &two = found[1];
+  if (!sequences) {
+    REQUIRE(one.size() == two.size());
+    for (size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(two[i]));
+    return {};
+  }
+  REQUIRE(3 * one.size() == 5 * two.size());
+  const size_t units = one.size() / 5;
+  const std::array<size_t, 3> valid = {1, 3, 4};
+  for (size_t t = 0; t < valid.size(); ++t)
+    for (size_t i = 0; i < units; ++i)
+      CHECK(one[valid[t] * units + i] == doctest::Approx(two[t * units + i]));
+  std::vector<float> others(one.begin(), one.begin() + static_cast<ptrdiff_t>(units));
+  others.insert(others.end(), one.begin() + static_cast<ptrdiff_t>(2 * units),
+                one.begin() + static_cast<ptrdiff_t>(3 * units));
+  return others;
+}
+
+}  // namespace
+
+TEST_CASE("masked steps keep the state of recurrent layers") {
+  for (const char* const kind : {"lstm", "gru", "simple_rnn"}) {
+    masked_outputs(kind, "units: 3", false);
+    masked_outputs(kind, "units: 3, go_backwards: true", false);
+    const std::vector<float> others = masked_outputs(kind, "units: 3, return_sequences: true", true);
+    REQUIRE(others.size() == 6);
+    CHECK(std::all_of(others.begin(), others.begin() + 3, [](float x) { return x == 0; }));
+    CHECK(std::none_of(others.begin() + 3, others.end(),
+                       [](float x) { return x == 0; }));  // the state of step 1
+  }
+  for (const char* const mode : {"concat", "mul", "ave"}) {
+    const std::string options = fmt::format("merge_mode: {}, layer: {{gru: {{units: 2", mode);
+    masked_outputs("bidirectional", options + "}}", false);
+    const std::vector<float> others =
+        masked_outputs("bidirectional", options + ", return_sequences: true}}", true);
+    CHECK(std::all_of(others.begin(), others.end(), [](float x) { return x == 0; }));
+  }
+}
+
+TEST_CASE("attention does not see masked steps") {
+  masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3", true);
+  masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3, causal: true", true);
+  // Without any valid step, the output is the last bias, which is 0.
+  CHECK(answer("masking: {}, multi_head_attention: {num_heads: 1}", "[2, 2]", {0, 0, 0, 0}) ==
+        std::vector<float>{0, 0, 0, 0});
+}
+
+TEST_CASE("masked steps do not count in a mean") {
+  const std::string layers = "masking: {}, global_average_pooling1d: {}";
+  CHECK(answer(layers, "[3, 2]", {2, 4, 0, 0, 4, 8}) == std::vector<float>{3, 6});
+  CHECK(answer(layers, "[2, 2]", {0, 0, 0, 0}) == std::vector<float>{0, 0});
+  CHECK(answer("masking: {}, global_average_pooling1d: {keepdims: true}", "[3, 1]", {2, 0, 4}) ==
+        std::vector<float>{3});
+  const TestExport exported(
+      "inputs: {x: {shape: [4], dtype: int32}}\nlayers: [embedding: {input_dim: 3, output_dim: 1, mask_zero: "
+      "true}, global_average_pooling1d]\n");
+  const std::span<const float> rows = exported.model.values(1, 0);
+  const std::vector<float> mean = run_onnx(onnx_model(exported.model, {}), 1, {{0, 2, 0, 1}})[0];
+  CHECK(mean[0] == doctest::Approx((rows[1] + rows[2]) / 2));
+  // A mask that no layer reads adds no nodes.
+  CHECK(ops(onnx_of("{inputs: {x: {shape: [4], dtype: int32}}, layers: [{embedding: {input_dim: 3, "
+                    "output_dim: 1, mask_zero: true}}]}")) == "Gather");
 }
 
 TEST_CASE("images are transposed only at inputs and before flattening") {

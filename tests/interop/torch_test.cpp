@@ -106,6 +106,28 @@ simple_rnn.weight_hh_l0 2x2
 )");
 }
 
+TEST_CASE("masked steps are sorted to the end, and their outputs are states of earlier steps") {
+  TestExport exported(R"(
+inputs: {x: {shape: [12], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, mask_zero: true}
+  - lstm: {units: 4, return_sequences: true}
+  - multi_head_attention: {num_heads: 1, causal: true, use_bias: false}
+  - global_average_pooling1d
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, R"(
+        v1 = x != 0
+        v2 = torch.sort((~v1).byte(), dim=1, stable=True)[1]
+        v3 = v1.cumsum(1).unsqueeze(-1)
+        v4 = (torch.take_along_dim(self.lstm(torch.take_along_dim(v0, v2.unsqueeze(-1), 1))[0], (v3 - 1).clamp(min=0), 1) * (v3 > 0))
+)"));
+  CHECK(contains(script, "= v1[:, None, None, :]\n"));
+  CHECK(contains(script, ".any(-1, keepdim=True), F.scaled_dot_product_attention("));
+  CHECK(contains(script, "= v1.unsqueeze(-1)\n"));
+}
+
 TEST_CASE("weights have PyTorch's names and order of axes") {
   const TestExport exported(R"(
 inputs: {image: [5, 5, 3]}

@@ -13,7 +13,8 @@ TOLERANCE = 1e-4  # of the largest number of an output, or of 1
 # Losses, optimizers and schedules do not change the exported model.
 SMALL = ["sparse_categorical_crossentropy", "mean_squared_error", "ema", "shared weights", "gelu by tanh", "hard_sigmoid",
          "hard_sigmoid of Keras 2", "hard_silu", "exponential", "concatenate along another axis",
-         "synchronized batch normalization", "a name that TensorFlow refuses"]
+         "synchronized batch normalization", "masks", "masked outputs", "masked steps", "masked attention",
+         "a name that TensorFlow refuses"]
 
 
 class Exporter:

@@ -360,6 +360,12 @@ def small_ones():
                         {"concatenate": {"inputs": ["largest", "d"]}},
                         {"dense": {"units": 3, "name": "last"}}]},
             targets={"last": {"shape": [3]}}, low_high=(0, 4)),
+        "masked attention": run_of(
+            {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
+             "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},
+                        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "causal": True, "bias_initializer": "random_normal"}},
+                        {"global_average_pooling1d": {}}, {"dense": {"units": 3, "name": "last"}}]},
+            targets={"last": {"shape": [3]}}, low_high=(0, 4)),
         "masked outputs": run_of(
             {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
              "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},

@@ -163,6 +163,14 @@ std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positio
                    {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
 }
 
+/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. Layer:
+/// OnnxLayer or TorchLayer.
+template <class Layer>
+std::string key_mask(Layer& layer) {
+  const std::string of_values = layer.mask(layer.inputs() == 1 ? 0 : 1);
+  return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
+}
+
 void attention_to_onnx(OnnxLayer& layer) {
   const Heads heads = heads_of(layer.node());
   const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
@@ -179,6 +187,13 @@ void attention_to_onnx(OnnxLayer& layer) {
                     value = onnx_heads(layer, value_input, "value", heads, heads.value_dim, repeats);
   std::string scores = layer.add("MatMul", {transposed(query, {0, 2, 1, 3}), transposed(key, {0, 2, 3, 1})});
   scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
+  std::string visible = key_mask(layer);
+  if (!visible.empty()) {
+    constexpr float kHidden = -6e4f;  // float16 holds it; its exponential is 0
+    visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, keys})});
+    scores = layer.add(
+        "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
+  }
   if (option_is_set(layer.options(), "causal")) {
     std::vector<float> mask;
     for (int64_t i = 0; i < queries; ++i)
@@ -186,7 +201,9 @@ void attention_to_onnx(OnnxLayer& layer) {
         mask.push_back(j > i ? -std::numeric_limits<float>::infinity() : 0.0f);
     scores = layer.add("Add", {scores, layer.array("causal_mask", {queries, keys}, std::move(mask))});
   }
-  const std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  // A query that sees no key gets zeros.
+  if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
   std::string y = transposed(layer.add("MatMul", {weights, transposed(value, {0, 2, 1, 3})}), {0, 2, 1, 3});
   const int64_t width = heads.heads * heads.value_dim, features = layer.output_spec().shape[1];
   y = layer.add("Reshape", {y, layer.integers({0, queries, width})});
@@ -253,9 +270,25 @@ void attention_to_torch(TorchLayer& layer) {
     key = layer.add(fmt::format("{}.repeat_interleave({}, 1)", key, heads.group()));
     value = layer.add(fmt::format("{}.repeat_interleave({}, 1)", value, heads.group()));
   }
-  const char* const causal = option_is_set(layer.options(), "causal") ? ", is_causal=True" : "";
-  const std::string y = layer.add(fmt::format(
-      "F.scaled_dot_product_attention({}, {}, {}{}).transpose(1, 2).flatten(2)", query, key, value, causal));
+  const bool causal = option_is_set(layer.options(), "causal");
+  const std::string mask = key_mask(layer);
+  std::string attended;
+  if (mask.empty()) {
+    attended = fmt::format("F.scaled_dot_product_attention({}, {}, {}{})", query, key, value,
+                           causal ? ", is_causal=True" : "");
+  } else {
+    std::string visible = layer.add(mask + "[:, None, None, :]");
+    if (causal)
+      visible =
+          layer.add(fmt::format("{0} & torch.ones({1}, {2}, dtype=torch.bool, device={0}.device).tril()",
+                                visible, layer.input_spec(0).shape[0], layer.input_spec(inputs[1]).shape[0]));
+    // A query that sees no key gets zeros.
+    attended =
+        layer.add(fmt::format("torch.where({3}.any(-1, keepdim=True), F.scaled_dot_product_attention({0}, "
+                              "{1}, {2}, attn_mask={3}), 0.0)",
+                              query, key, value, visible));
+  }
+  const std::string y = layer.add(attended + ".transpose(1, 2).flatten(2)");
   layer.set_output(layer.add(fmt::format("{}[\"attention_output\"]({})", layer.module(), y)),
                    ExportLayout::channels_last);
 }

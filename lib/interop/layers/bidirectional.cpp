@@ -106,6 +106,11 @@ void bidirectional_to_onnx(OnnxLayer& layer) {
   if (mode == "mul") merged = layer.add("Mul", both);
   if (mode == "sum" || mode == "ave") merged = layer.add("Add", both);
   if (mode == "ave") merged = layer.add("Mul", {merged, layer.constant(0.5f)});
+  if (const std::string mask = layer.mask(); !mask.empty() && axis == 2) {  // masked steps give 0
+    const std::string column =
+        layer.add("Reshape", {mask, layer.integers({0, layer.output_spec().shape[0], 1})});
+    merged = layer.add("Mul", {merged, column});
+  }
   layer.set_output(merged, ExportLayout::channels_last);
 }
 
@@ -117,11 +122,13 @@ void bidirectional_to_torch(TorchLayer& layer) {
                                forward.constructor, directions[1].part, backward.constructor));
   const std::string a = forward.add(layer), b = backward.add(layer);
   const std::string mode = layer.options().at("merge_mode").as_string();
-  layer.set_output(layer.add(mode == "concat" ? fmt::format("torch.cat(({}, {}), -1)", a, b)
-                             : mode == "mul"  ? fmt::format("{} * {}", a, b)
-                             : mode == "sum"  ? fmt::format("{} + {}", a, b)
-                                              : fmt::format("({} + {}) / 2", a, b)),
-                   ExportLayout::channels_last);
+  std::string merged = layer.add(mode == "concat" ? fmt::format("torch.cat(({}, {}), -1)", a, b)
+                                 : mode == "mul"  ? fmt::format("{} * {}", a, b)
+                                 : mode == "sum"  ? fmt::format("{} + {}", a, b)
+                                                  : fmt::format("({} + {}) / 2", a, b));
+  if (const std::string mask = layer.mask(); !mask.empty() && layer.output_spec().shape.rank() == 2)
+    merged = layer.add(fmt::format("{} * {}.unsqueeze(-1)", merged, mask));  // masked steps give 0
+  layer.set_output(merged, ExportLayout::channels_last);
 }
 
 }  // namespace

@@ -15,6 +15,12 @@ void embedding_to_onnx(OnnxLayer& layer) {
   layer.set_output(
       layer.add("Gather", {rows, layer.input(0, ExportLayout::channels_last)}, {{"axis", int64_t{0}}}),
       ExportLayout::channels_last);
+  if (!layer.needs_mask()) return;
+  // Indices are not negative. float16 might not hold them.
+  const std::string indices = layer.add("Cast", {layer.input(0, ExportLayout::channels_last)},
+                                        {{"to", static_cast<int64_t>(OnnxType::float32)}});
+  layer.set_mask(layer.add("Where", {layer.add("LessOrEqual", {indices, layer.float32({0})}),
+                                     layer.constant(0), layer.constant(1)}));
 }
 
 void embedding_to_torch(TorchLayer& layer) {
@@ -24,6 +30,7 @@ void embedding_to_torch(TorchLayer& layer) {
   layer.set_output(
       layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_last))),
       ExportLayout::channels_last);
+  if (layer.needs_mask()) layer.set_mask(layer.add(layer.input(0, ExportLayout::channels_last) + " != 0"));
 }
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
@@ -33,8 +40,9 @@ ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   return options_of_keras("embedding")(reader);
 }
 
-/// Sets the features of masked steps to 0. Layers that read the mask cannot be exported.
+/// Sets the features of masked steps to 0.
 void masking_to_onnx(OnnxLayer& layer) {
+  layer.mask();  // The layer ignores the mask of its input.
   const std::string x = layer.input(0, ExportLayout::channels_last), zero = layer.constant(0),
                     one = layer.constant(1),
                     value = layer.constant(static_cast<float>(layer.options().at("mask_value").as_double()));
@@ -42,16 +50,23 @@ void masking_to_onnx(OnnxLayer& layer) {
   const std::string differs = layer.add("Where", {layer.add("LessOrEqual", {x, value}), below, one});
   const std::string count =
       layer.add("ReduceSum", {differs, layer.integers({-1})}, {{"keepdims", int64_t{1}}});
-  layer.set_output(layer.add("Where", {layer.add("LessOrEqual", {count, zero}), zero, x}),
-                   ExportLayout::channels_last);
+  const std::string is_padding = layer.add("LessOrEqual", {count, zero});
+  layer.set_output(layer.add("Where", {is_padding, zero, x}), ExportLayout::channels_last);
+  if (!layer.needs_mask()) return;
+  const auto features = static_cast<int64_t>(layer.input_spec().shape.rank());
+  layer.set_mask(
+      layer.add("Squeeze", {layer.add("Where", {is_padding, zero, one}), layer.integers({features})}));
 }
 
 void masking_to_torch(TorchLayer& layer) {
+  layer.mask();  // The layer ignores the mask of its input.
   const std::string x = layer.input(0, ExportLayout::channels_last);
+  const std::string is_valid =
+      fmt::format("({} != {}).any(-1", x, layer.options().at("mask_value").as_double());
   layer.set_output(
-      layer.add(fmt::format("torch.where(({0} != {1}).any(-1, keepdim=True), {0}, torch.zeros_like({0}))", x,
-                            layer.options().at("mask_value").as_double())),
+      layer.add(fmt::format("torch.where({1}, keepdim=True), {0}, torch.zeros_like({0}))", x, is_valid)),
       ExportLayout::channels_last);
+  if (layer.needs_mask()) layer.set_mask(layer.add(is_valid + ")"));
 }
 
 }  // namespace

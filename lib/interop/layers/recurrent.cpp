@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
+#include "interop/layers/masked_steps.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
@@ -113,9 +114,13 @@ std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
   const int64_t units = options.at("units").as_int(), steps = layer.input_spec().shape[0],
                 inputs = layer.input_spec().shape[1];
   const auto columns = static_cast<int64_t>(form.gates.size()) * units;
+  const std::string mask = layer.mask();
+  const bool is_masked = !mask.empty(), backwards = recurrent.goes_backwards();
+  const OnnxSteps chosen = is_masked ? add_onnx_steps(layer, mask, steps, backwards) : OnnxSteps();
+  std::string x = layer.input(0, ExportLayout::channels_last);
+  if (is_masked) x = layer.add("MatMul", {chosen.valid, x});
   std::vector<std::string> operands = {
-      layer.add("Transpose", {layer.input(0, ExportLayout::channels_last)},
-                {{"perm", std::vector<int64_t>{1, 0, 2}}}),
+      layer.add("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}}),
       layer.array(prefix + "W", {1, columns, inputs},
                   gates_first(layer.values(prefix + "kernel"), units, form.gates)),
       layer.array(prefix + "R", {1, columns, units},
@@ -132,14 +137,23 @@ std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
     bias.resize(2 * n, 0.0f);
     operands.push_back(layer.array(prefix + "B", {1, 2 * columns}, std::move(bias)));
   }
-  const bool backwards = recurrent.goes_backwards();
+  const bool in_reverse = backwards && !is_masked;  // valid steps are in the order of processing
   std::vector<OnnxAttribute> attributes = {{"hidden_size", units},
-                                           {"direction", std::string(backwards ? "reverse" : "forward")}};
+                                           {"direction", std::string(in_reverse ? "reverse" : "forward")}};
   if (is_set(options, "reset_after")) attributes.emplace_back("linear_before_reset", int64_t{1});
   // [steps, 1, batch, units], in the order of the inputs
   std::string y = layer.add(form.op, operands, attributes);
-  if (!is_set(options, "return_sequences")) {
-    const int64_t last = backwards ? 0 : steps - 1;
+  const bool sequences = is_set(options, "return_sequences");
+  const int64_t last = backwards ? 0 : steps - 1;
+  if (is_masked) {
+    y = layer.add("Transpose", {layer.add("Squeeze", {y, layer.integers({1})})},
+                  {{"perm", std::vector<int64_t>{1, 0, 2}}});
+    if (sequences) return layer.add("MatMul", {chosen.latest, y});
+    const std::string row = layer.add(
+        "Slice", {chosen.latest, layer.integers({last}), layer.integers({last + 1}), layer.integers({1})});
+    return layer.add("Squeeze", {layer.add("MatMul", {row, y}), layer.integers({1})});
+  }
+  if (!sequences) {
     y = layer.add("Slice", {y, layer.integers({last}), layer.integers({last + 1}), layer.integers({0})});
     return layer.add("Squeeze", {y, layer.integers({0, 1})});
   }
@@ -159,14 +173,31 @@ void recurrent_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Returns the input of a module, in the order of processing.
-std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
-  const std::string x = layer.input(0, ExportLayout::channels_last);
-  return recurrent.goes_backwards() ? x + ".flip(1)" : x;
+/// Returns the mask in the order of processing; "" if there is none.
+std::string torch_mask(TorchLayer& layer, const Recurrent& recurrent) {
+  const std::string mask = layer.mask();
+  return mask.empty() || !recurrent.goes_backwards() ? mask : mask + ".flip(1)";
 }
 
-/// Adds the output from an expression for the states after all steps. Returns its variable.
-std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, const std::string& states) {
+/// Returns the input of a module, in the order of processing. Valid steps come before masked steps, because a
+/// masked step keeps the state.
+std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
+  std::string x = layer.input(0, ExportLayout::channels_last);
+  if (recurrent.goes_backwards()) x += ".flip(1)";
+  const std::string mask = torch_mask(layer, recurrent);
+  if (mask.empty()) return x;
+  const std::string order = layer.add(fmt::format("torch.sort((~{}).byte(), dim=1, stable=True)[1]", mask));
+  return fmt::format("torch.take_along_dim({}, {}.unsqueeze(-1), 1)", x, order);
+}
+
+/// Adds the output from an expression for the states after all steps of torch_sequence(). Returns its
+/// variable.
+std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std::string states) {
+  if (const std::string mask = torch_mask(layer, recurrent); !mask.empty()) {
+    // The state of a step is that of the last valid step, and 0 before the first one.
+    const std::string count = layer.add(fmt::format("{}.cumsum(1).unsqueeze(-1)", mask));
+    states = fmt::format("(torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0))", states, count);
+  }
   const bool sequences = is_set(recurrent.options, "return_sequences");
   const bool flips = sequences && recurrent.goes_backwards() && recurrent.in_input_order;
   return layer.add(states + (flips ? ".flip(1)" : sequences ? "" : "[:, -1]"));

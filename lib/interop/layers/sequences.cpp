@@ -165,6 +165,28 @@ std::function<void(TorchLayer&)> global_pooling1d_to_torch(const std::string& fu
   };
 }
 
+/// The mean over the valid steps; 0 if there are none.
+void average_of_sequence_to_onnx(OnnxLayer& layer) {
+  const std::string mask = layer.mask();
+  if (mask.empty()) return global_pooling_to_onnx("GlobalAveragePool")(layer);
+  const std::string row = layer.add("Reshape", {mask, layer.integers({0, 1, layer.input_spec().shape[0]})});
+  const std::string sum = layer.add("MatMul", {row, layer.input(0, ExportLayout::channels_last)});
+  const std::string count = layer.add("ReduceSum", {row, layer.integers({-1})}, {{"keepdims", int64_t{1}}});
+  std::string mean = layer.add("Div", {sum, layer.add("Max", {count, layer.constant(1)})});
+  if (layer.output_spec().shape.rank() == 1) mean = layer.add("Squeeze", {mean, layer.integers({1})});
+  layer.set_output(mean, ExportLayout::channels_last);
+}
+
+void average_of_sequence_to_torch(TorchLayer& layer) {
+  const std::string mask = layer.mask();
+  if (mask.empty()) return global_pooling1d_to_torch("mean")(layer);
+  const std::string weights = layer.add(mask + ".unsqueeze(-1)");
+  const char* const keeps = layer.output_spec().shape.rank() > 1 ? ", keepdim=True" : "";
+  layer.set_output(layer.add(fmt::format("({0} * {1}).sum(1{2}) / {1}.sum(1{2}).clamp(min=1)",
+                                         layer.input(0, ExportLayout::channels_last), weights, keeps)),
+                   ExportLayout::channels_last);
+}
+
 void padding1d_to_torch(TorchLayer& layer) {
   const auto [before, after] = ends_of(layer.options().at("padding"));
   layer.set_output(layer.add(torch_padded_sequence(layer, {0, 0, before, after}, "0")),
@@ -217,8 +239,8 @@ void add_sequence_formats(std::vector<LayerFormats>& table) {
   add("average_pooling1d", "AveragePooling1D", pooling1d_to_onnx("AveragePool"), average_pooling1d_to_torch);
   add("global_max_pooling1d", "GlobalMaxPooling1D", global_pooling_to_onnx("GlobalMaxPool"),
       global_pooling1d_to_torch("amax"));
-  add("global_average_pooling1d", "GlobalAveragePooling1D", global_pooling_to_onnx("GlobalAveragePool"),
-      global_pooling1d_to_torch("mean"));
+  add("global_average_pooling1d", "GlobalAveragePooling1D", average_of_sequence_to_onnx,
+      average_of_sequence_to_torch);
   // Keras's classes for these layers have no data_format.
   const auto without_format = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,
                                   std::function<void(TorchLayer&)> torch) {

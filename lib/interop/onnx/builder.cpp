@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "config/schema.h"
+#include "interop/graph_masks.h"
 #include "interop/layer_formats.h"
 #include "interop/permuted.h"
 
@@ -65,6 +66,20 @@ ExportLayout OnnxLayer::layout(size_t input) const {
 
 std::string OnnxLayer::input(size_t input, ExportLayout layout) {
   return builder_.read(node_->inputs[input], layout);
+}
+
+std::string OnnxLayer::mask(size_t input) {
+  has_read_mask_ = true;
+  const ValueRef mask = mask_of_input(*node_, input);
+  return mask == ValueRef() ? "" : builder_.values_.at(mask).last;
+}
+
+bool OnnxLayer::needs_mask() const {
+  return creates_read_mask(*builder_.model_.graph, number_);
+}
+
+void OnnxLayer::set_mask(const std::string& value) {
+  builder_.values_[mask_of_creator(*builder_.model_.graph, number_)].last = value;
 }
 
 bool OnnxLayer::has_parameter(std::string_view name) const {
@@ -144,11 +159,11 @@ OnnxModel OnnxBuilder::build() {
     const LayerFormats& formats = formats_of(node.kind);
     if (!formats.onnx)
       throw UserError(fmt::format("{} '{}' cannot be exported to ONNX yet", node.kind, node.name));
-    if (!node.masks.empty())
-      throw UserError(
-          fmt::format("{} '{}' cannot be exported to ONNX: it reads a mask", node.kind, node.name));
     OnnxLayer layer(*this, static_cast<int>(i));
     formats.onnx(layer);
+    if (reads_masks(node) && !layer.has_read_mask())
+      throw UserError(
+          fmt::format("{} '{}' cannot be exported to ONNX: it reads a mask", node.kind, node.name));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) add_output(i, outputs[i]);
   for (const auto& [key, value] : model_.metadata.entries())

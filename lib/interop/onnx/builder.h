@@ -38,6 +38,14 @@ class OnnxLayer {
   /// Returns the name of an input in this layout; adds a transpose if needed.
   std::string input(size_t input, ExportLayout layout);
 
+  /// Returns the mask of an input, [batch, positions] with 1 for valid positions and 0 for padding, in the
+  /// compute type; "" if the input has none. A layer that reads masks must call it for them.
+  std::string mask(size_t input = 0);
+  /// Returns whether mask() was called.
+  bool has_read_mask() const { return has_read_mask_; }
+  /// Returns whether other layers read the mask that this layer creates.
+  bool needs_mask() const;
+
   bool has_parameter(std::string_view name) const;
   /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to
   /// `shape`; if empty, axes or shape are unchanged. Layers that share a parameter share the initializer.
@@ -60,12 +68,15 @@ class OnnxLayer {
                   std::vector<OnnxAttribute> attributes = {});
   /// Sets the layer's output.
   void set_output(const std::string& value, ExportLayout layout);
+  /// Sets the mask that this layer creates, in the form that mask() returns.
+  void set_mask(const std::string& value);
 
  private:
   OnnxBuilder& builder_;
   int number_;
   const GraphNode* node_;
   Json options_;
+  bool has_read_mask_ = false;
 };
 
 /// Collects the nodes of a whole model.

@@ -124,6 +124,7 @@ void add_onnx_elementwise(Row& table) {
   table.emplace_back("Max", of_two([](float a, float b) { return a < b ? b : a; }));
   table.emplace_back("PRelu", of_two([](float x, float slope) { return x < 0 ? slope * x : x; }));
   table.emplace_back("LessOrEqual", of_two([](float a, float b) { return a <= b ? 1.0f : 0.0f; }));
+  table.emplace_back("Equal", of_two([](float a, float b) { return a == b ? 1.0f : 0.0f; }));
   table.emplace_back("Where", where);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "config/schema.h"
+#include "interop/graph_masks.h"
 #include "interop/layer_formats.h"
 #include "interop/permuted.h"
 
@@ -74,6 +75,20 @@ std::string TorchLayer::input(size_t input, ExportLayout layout) {
   return builder_.read(node_->inputs[input], layout);
 }
 
+std::string TorchLayer::mask(size_t input) {
+  has_read_mask_ = true;
+  const ValueRef mask = mask_of_input(*node_, input);
+  return mask == ValueRef() ? "" : builder_.values_.at(mask).last;
+}
+
+bool TorchLayer::needs_mask() const {
+  return creates_read_mask(builder_.graph_, number_);
+}
+
+void TorchLayer::set_mask(const std::string& variable) {
+  builder_.values_[mask_of_creator(builder_.graph_, number_)].last = variable;
+}
+
 bool TorchLayer::has_parameter(std::string_view name) const {
   return std::any_of(node_->parameters.begin(), node_->parameters.end(),
                      [&](const ParameterSpec& parameter) { return parameter.name == name; });
@@ -135,11 +150,11 @@ TorchBuilder::TorchBuilder(const Graph& graph) : graph_(graph) {
     const LayerFormats& formats = formats_of(node.kind);
     if (!formats.torch)
       throw UserError(fmt::format("{} '{}' cannot be exported to PyTorch yet", node.kind, node.name));
-    if (!node.masks.empty())
-      throw UserError(
-          fmt::format("{} '{}' cannot be exported to PyTorch: it reads a mask", node.kind, node.name));
     TorchLayer layer(*this, static_cast<int>(i));
     formats.torch(layer);
+    if (reads_masks(node) && !layer.has_read_mask())
+      throw UserError(
+          fmt::format("{} '{}' cannot be exported to PyTorch: it reads a mask", node.kind, node.name));
   }
 }
 

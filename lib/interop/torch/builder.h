@@ -45,6 +45,14 @@ class TorchLayer {
   /// Returns the variable that holds an input in this layout; adds a permute if needed.
   std::string input(size_t input, ExportLayout layout);
 
+  /// Returns the variable of an input's mask, bool [batch, positions], true for valid positions; "" if the
+  /// input has none. A layer that reads masks must call it for them.
+  std::string mask(size_t input = 0);
+  /// Returns whether mask() was called.
+  bool has_read_mask() const { return has_read_mask_; }
+  /// Returns whether other layers read the mask that this layer creates.
+  bool needs_mask() const;
+
   bool has_parameter(std::string_view name) const;
   /// Sets the module that computes the layer: "nn.Linear(4, 3)". Layers that share parameters share the
   /// module.
@@ -62,12 +70,15 @@ class TorchLayer {
   std::string add(const std::string& expression);
   /// Sets the variable that holds the layer's output.
   void set_output(const std::string& variable, ExportLayout layout);
+  /// Sets the variable of the mask that this layer creates, in the form that mask() returns.
+  void set_mask(const std::string& variable);
 
  private:
   TorchBuilder& builder_;
   int number_;
   const GraphNode* node_;
   Json options_;
+  bool has_read_mask_ = false;
 };
 
 /// Builds the class. Keeps a reference to the graph.

@@ -60,9 +60,10 @@ class ImagesReader final : public Reader {
                                           const ReadRequest& request) const override {
     if (request.inputs.size() != 1) return std::nullopt;
     if (options_.hdf5 && format == FileFormat::hdf5) return open_set(list_datasets(path, request), request);
-    if (!options_.csv && !options_.hdf5 && !has_target_folder() && !request.targets.empty() &&
-        format == FileFormat::picture && file_type(path) == FileType::directory)
-      return open_set(list_folder_of(path, request), request);
+    if (!options_.csv && !options_.hdf5 && !request.targets.empty() && format == FileFormat::picture &&
+        file_type(path) == FileType::directory)
+      return open_set(has_target_folder() ? list_given_pairs(path, request) : list_folder_of(path, request),
+                      request);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
     // Paths in another table are first searched in its own folder, because the run's may have images of these
     // names.
@@ -106,6 +107,12 @@ class ImagesReader final : public Reader {
     ReadRequest all = request;
     if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
     return all;
+  }
+
+  PictureSet list_given_pairs(const std::string& folder, const ReadRequest& request) const {
+    PictureSet pairs = list_pairs_below(folder, *options_.directory, *options_.target_images->directory);
+    pairs.known.facts = with_names(request).facts;
+    return pairs;
   }
 
   PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {

@@ -1,17 +1,23 @@
 #include "data/readers/images/target_images.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files/paths.h"
 #include "base/name_list.h"
 #include "data/pictures/picture_files.h"
 #include "data/pictures/picture_list.h"
 #include "data/readers/images/picture_fields.h"
 
 namespace dtrain {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -51,6 +57,25 @@ int64_t scaled(int64_t size, int64_t wanted, int64_t input, const ReadRequest& r
                     "along an axis, its output {}, and the images {}",
                     input, wanted, size));
   return size * wanted / input;
+}
+
+bool has_folder(const std::string& folder, const fs::path& name) {
+  return file_type(path_in(folder, name.string())) == FileType::directory;
+}
+
+/// Returns two paths without their common start; only the last names if nothing of them would be relative.
+std::pair<fs::path, fs::path> without_common_start(const std::string& one, const std::string& other) {
+  const auto normal = [](const fs::path& path) {  // without a slash at the end
+    return path.has_filename() ? path.lexically_normal() : path.parent_path().lexically_normal();
+  };
+  const fs::path first = normal(one), second = normal(other);
+  const auto [a, b] = std::mismatch(first.begin(), first.end(), second.begin(), second.end());
+  std::pair<fs::path, fs::path> rest;
+  for (auto part = a; part != first.end(); ++part) rest.first /= *part;
+  for (auto part = b; part != second.end(); ++part) rest.second /= *part;
+  const bool differ = !rest.first.empty() && !rest.second.empty();
+  if (differ && rest.first.is_relative() && rest.second.is_relative()) return rest;
+  return {first.filename(), second.filename()};
 }
 
 }  // namespace
@@ -127,6 +152,22 @@ PictureSet list_pairs(const std::string& folder, const std::string& target_folde
   PictureSet set = picture_set(std::move(listed));
   set.targets = TargetPictures{target_folder, picture_files(std::move(listed_targets)), {}};
   return set;
+}
+
+PictureSet list_pairs_below(const std::string& folder, const std::string& images,
+                            const std::string& targets) {
+  auto [image_name, target_name] = without_common_start(images, targets);
+  if (!has_folder(folder, image_name) || !has_folder(folder, target_name)) {
+    image_name = *image_name.begin();
+    target_name = *target_name.begin();
+  }
+  for (const fs::path& name : {image_name, target_name})
+    if (!has_folder(folder, name))
+      throw UserError(
+          fmt::format("{}: expected the folders '{}' (images) and '{}' (their targets), as in the run's "
+                      "data set, found no folder '{}'",
+                      folder, image_name.string(), target_name.string(), name.string()));
+  return list_pairs(path_in(folder, image_name.string()), path_in(folder, target_name.string()));
 }
 
 }  // namespace dtrain

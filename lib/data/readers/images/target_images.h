@@ -33,4 +33,10 @@ PictureRow target_row(const TargetImages& options, const PictureForm& image, con
 /// an image.
 PictureSet list_pairs(const std::string& folder, const std::string& target_folder);
 
+/// Finds two parallel folders below `folder` that are called like those of the configuration, `images` and
+/// `targets`, and returns list_pairs() of them: of data/train/images and data/train/masks, the folders images
+/// and masks; of data/images/train and data/masks/train, the folders images/train and masks/train, else
+/// images and masks. Throws UserError if one does not exist.
+PictureSet list_pairs_below(const std::string& folder, const std::string& images, const std::string& targets);
+
 }  // namespace dtrain

@@ -1,0 +1,20 @@
+// Masks of padding in exported graphs.
+#pragma once
+
+#include "nn/graph.h"
+
+namespace dtrain {
+
+/// Returns the mask that a layer reads for an input; no value (node -1) if there is none.
+ValueRef mask_of_input(const GraphNode& node, size_t input);
+
+/// Returns whether the layer reads the mask of any input.
+bool reads_masks(const GraphNode& node);
+
+/// Returns the mask that a node creates, which is its last output.
+ValueRef mask_of_creator(const Graph& graph, int node);
+
+/// Returns whether a layer reads the mask that this node creates.
+bool creates_read_mask(const Graph& graph, int node);
+
+}  // namespace dtrain

@@ -1,0 +1,22 @@
+// Selection of the valid steps of masked sequences in ONNX graphs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "interop/onnx/builder.h"
+
+namespace dtrain {
+
+/// Matrices of 0 and 1 that select steps, [batch, steps, steps]. A masked step keeps the state, so a
+/// recurrence over the valid steps alone has the same states.
+struct OnnxSteps {
+  std::string valid;   // row i selects the i-th valid step in the order of processing; 0 if there is none
+  std::string latest;  // row t selects the last of these numbers i up to step t; 0 if there is none
+};
+
+/// Adds the matrices for the mask of the layer's input, which has `steps` steps. `backwards`: the recurrence
+/// begins with the last step.
+OnnxSteps add_onnx_steps(OnnxLayer& layer, const std::string& mask, int64_t steps, bool backwards);
+
+}  // namespace dtrain

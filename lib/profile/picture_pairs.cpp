@@ -1,0 +1,245 @@
+#include "profile/picture_pairs.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "data/loader/parallel.h"
+#include "data/pictures/picture_column.h"
+#include "data/readers/images/target_images.h"
+
+namespace dtrain {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kImageNames{"images"sv, "image"sv, "imgs"sv, "img"sv, "inputs"sv, "input"sv};
+constexpr std::array kMaskNames{
+    "masks"sv,        "mask"sv,          "labels"sv,       "label"sv,       "annotations"sv, "annotation"sv,
+    "segmentation"sv, "segmentations"sv, "ground_truth"sv, "groundtruth"sv, "gt"sv};
+constexpr std::array kTargetNames{"targets"sv, "target"sv, "outputs"sv, "output"sv};
+/// Names of images and of images to be computed from them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kImagePairs{{{"noisy", "clean"},
+                                                                                    {"degraded", "clean"},
+                                                                                    {"low", "high"},
+                                                                                    {"lr", "hr"},
+                                                                                    {"blurred", "sharp"},
+                                                                                    {"blur", "sharp"},
+                                                                                    {"source", "target"},
+                                                                                    {"x", "y"}}};
+
+constexpr size_t kMostValues = 64;         // distinct values in one mask
+constexpr int64_t kMostMasksRead = 2'000;  // an evenly spaced sample if there are more
+
+enum class Targets { masks, images, unknown };
+
+/// Two parallel folders and the meaning of their names.
+struct Candidate {
+  PairedFolders folders;
+  Targets targets = Targets::unknown;
+};
+
+bool is_among(std::span<const std::string_view> known, const std::string& name) {
+  return std::find(known.begin(), known.end(), in_small_letters(name)) != known.end();
+}
+
+std::string find_among(std::span<const std::string_view> known, const std::vector<std::string>& names) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& name) { return is_among(known, name); });
+  return found == names.end() ? "" : *found;
+}
+
+/// Returns true if two folders contain images of the same names.
+bool match(const PairedFolders& folders) {
+  try {
+    list_pairs(folders.images, folders.targets);
+    return true;
+  } catch (const UserError&) {  // a file without a partner, or an empty folder
+    return false;
+  }
+}
+
+/// Distinct values of pixels: one value, or 0xrrggbb.
+using Values = std::set<uint32_t>;
+
+/// Returns the distinct values of an image with 1 or 3 channels, or more than kMostValues of them if there
+/// are more. Throws UserError if the image cannot be decoded as a mask with this number of channels.
+Values values_of(const PictureSource& source, int64_t i, int channels) {
+  const PictureHeader header = header_of_picture(source, i);
+  std::vector<uint8_t> file;
+  source.read(i, std::numeric_limits<int64_t>::max(), file);
+  PictureForm form{header.height, header.width, channels};
+  form.is_mask = true;
+  std::vector<uint8_t> pixels(form.bytes());
+  decode_picture(file, form, pixels.data());
+  Values values;
+  uint32_t last = std::numeric_limits<uint32_t>::max();
+  for (const uint8_t* pixel = pixels.data(); pixel != pixels.data() + pixels.size(); pixel += channels) {
+    const uint32_t value =
+        channels == 1 ? *pixel : uint32_t{pixel[0]} << 16 | uint32_t{pixel[1]} << 8 | pixel[2];
+    if (value != last) values.insert(value);  // neighbors mostly have the same class
+    last = value;
+    if (values.size() > kMostValues) break;
+  }
+  return values;
+}
+
+/// Returns the values of up to `most` masks; nullopt if one has more than kMostValues, or if there are no
+/// masks that can be decoded with this number of channels. Leaves out files that are not images; a file that
+/// is an image but no such mask gives nullopt.
+std::optional<Values> values_of_masks(const PictureSource& source, int channels, int64_t most) {
+  const int64_t count = std::min(most, source.size());
+  std::vector<Values> found(static_cast<size_t>(count));
+  std::vector<char> is_other(found.size(), 0);
+  run_blocks(count, [&](int64_t block) {
+    const int64_t i = block * source.size() / count;
+    const auto place = static_cast<size_t>(block);
+    try {
+      header_of_picture(source, i);
+    } catch (const UserError&) {
+      return;  // PictureLook counts it
+    }
+    try {
+      found[place] = values_of(source, i, channels);
+      is_other[place] = found[place].size() > kMostValues;
+    } catch (const UserError&) {
+      is_other[place] = 1;
+    }
+  });
+  if (std::find(is_other.begin(), is_other.end(), 1) != is_other.end()) return std::nullopt;
+  Values all;
+  for (const Values& one : found) all.insert(one.begin(), one.end());
+  return all.empty() || all.size() > MaskClasses::kMost ? std::nullopt : std::optional(all);
+}
+
+/// Returns true if the values are class numbers: from 0, with few gaps.
+bool are_numbers(const Values& values) {
+  return *values.begin() == 0 && *values.rbegin() < 2 * values.size();
+}
+
+/// Returns the classes of masks; nullopt if the images are no masks, which have at least two classes.
+std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most, int64_t& class_count) {
+  const auto stored = values_of_masks(source, 1, most);
+  if (stored && stored->size() > 1 && are_numbers(*stored)) {
+    class_count = *stored->rbegin() + 1;
+    return MaskClasses();
+  }
+  const auto colours = values_of_masks(source, 3, most);
+  if (!colours || colours->size() < 2) return std::nullopt;
+  class_count = static_cast<int64_t>(colours->size());
+  return MaskClasses{{colours->begin(), colours->end()}};
+}
+
+/// Returns true if the targets are masks of few classes and the images are not. Reads some of the files.
+bool look_like_masks(const PairedFolders& folders) {
+  constexpr int64_t kTries = 20;
+  if (!match(folders)) return false;
+  const PictureSet set = list_pairs(folders.images, folders.targets);
+  int64_t count = 0;
+  return classes_of(*set.targets->pictures, kTries, count) && !classes_of(*set.pictures, kTries, count);
+}
+
+/// Returns the parallel folders in a folder.
+std::optional<Candidate> pair_in(const std::string& folder) {
+  const std::vector<std::string> names = folders_in(folder);
+  const auto folders = [&](const std::string& images, const std::string& targets) {
+    return PairedFolders{path_in(folder, images), path_in(folder, targets)};
+  };
+  const std::string images = find_among(kImageNames, names), masks = find_among(kMaskNames, names);
+  if (!images.empty() && !masks.empty()) return Candidate{folders(images, masks), Targets::masks};
+  if (names.size() != 2) return std::nullopt;
+  const std::string target = find_among(kTargetNames, names);
+  if (!images.empty() && !target.empty()) return Candidate{folders(images, target)};
+  for (const bool swapped : {false, true}) {
+    const std::string &first = names[swapped], &second = names[!swapped];
+    const Candidate found{folders(first, second)};
+    const std::pair<std::string, std::string> small{in_small_letters(first), in_small_letters(second)};
+    const bool are_images = std::any_of(kImagePairs.begin(), kImagePairs.end(), [&](const auto& known) {
+      return known.first == small.first && known.second == small.second;
+    });
+    if (are_images && match(found.folders)) return Candidate{found.folders, Targets::images};
+    const bool is_named = is_among(kImageNames, first) || is_among(kMaskNames, second);
+    if (is_named && match(found.folders)) return found;
+    if (look_like_masks(found.folders)) return Candidate{found.folders, Targets::masks};
+  }
+  return std::nullopt;
+}
+
+/// Returns the folders of one split below both folders; "" if one of them has no such folder.
+PairedFolders split_below(const PairedFolders& folders, std::span<const std::string_view> names) {
+  const std::string images = find_among(names, folders_in(folders.images));
+  const std::string targets = find_among(names, folders_in(folders.targets));
+  if (images.empty() || targets.empty()) return {};
+  return {path_in(folders.images, images), path_in(folders.targets, targets)};
+}
+
+/// Returns the parallel folders in the folder of a split.
+std::optional<Candidate> pair_in_split(const std::string& folder, std::span<const std::string_view> names) {
+  const std::string split = split_called(folder, names);
+  return split.empty() ? std::nullopt : pair_in(split);
+}
+
+[[noreturn]] void reject_jpeg(const std::string& name) {
+  throw UserError(
+      fmt::format("{}: expected masks as PNG or BMP files, found a JPEG, which changes the values of pixels; "
+                  "save masks as "
+                  "PNG, or rename the folder to 'targets' if they are images to be computed",
+                  name));
+}
+
+/// Throws UserError if a mask is a JPEG file.
+void reject_jpeg_masks(const PictureSource& masks) {
+  for (int64_t i = 0; i < std::min(masks.size(), kMostMasksRead); ++i) {
+    bool exact = true;
+    try {
+      exact = header_of_picture(masks, i).exact;
+    } catch (const UserError&) {  // PictureLook counts it
+    }
+    if (!exact) reject_jpeg(masks.name(i));
+  }
+}
+
+}  // namespace
+
+std::optional<InspectedPairs> inspect_pairs(const std::string& folder) {
+  InspectedPairs found;
+  auto train = pair_in_split(folder, kTrainFolders);
+  if (train) {
+    found.validation = pair_in_split(folder, kValidationFolders).value_or(Candidate()).folders;
+    found.test = pair_in_split(folder, kTestFolders).value_or(Candidate()).folders;
+  } else {
+    train = pair_in(folder);
+    if (!train) return std::nullopt;
+    if (const PairedFolders below = split_below(train->folders, kTrainFolders); !below.images.empty()) {
+      found.validation = split_below(train->folders, kValidationFolders);
+      found.test = split_below(train->folders, kTestFolders);
+      train->folders = below;
+    }
+  }
+  found.train = train->folders;
+  const PictureSet set = list_pairs(found.train.images, found.train.targets);
+  const PictureSource& targets = *set.targets->pictures;
+  found.pairs = targets.size();
+  found.images = inspect_files(*set.pictures);
+  found.targets = inspect_files(targets);
+  if (!found.images.has_pictures() || !found.targets.has_pictures()) return std::nullopt;
+  if (train->targets == Targets::masks) reject_jpeg_masks(targets);
+  if (train->targets == Targets::images) return found;
+  found.classes = classes_of(targets, kMostMasksRead, found.class_count);
+  found.examined = std::min(kMostMasksRead, found.pairs);
+  return found;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,103 @@
+"""`dtrain new` for two parallel folders of images: masks of classes, and images that are computed from images."""
+import random
+
+import support
+from new_case import NewCase, png, png_of_rows
+
+
+class NewPairs(NewCase):
+    def pairs(self, images, targets, levels, size=16, factor=1, count=12, channels=1):
+        """Writes noisy images of squares, and targets with the gray level or the color of each square."""
+        draw = random.Random(4)
+        for folder in (images, targets):
+            (self.dir / folder).mkdir(parents=True)
+        for i in range(count):
+            classes = [[0] * size for _ in range(size)]
+            for number in range(1, len(levels)):
+                top, left = draw.randrange(size - 6), draw.randrange(size - 6)
+                for y in range(top, top + 6):
+                    classes[y][left:left + 6] = [number] * 6
+            noisy = [[min(255, 90 * c + draw.randrange(70)) for c in row] for row in classes]
+            large = [[c for c in row for _ in range(factor)] for row in classes for _ in range(factor)]
+            target = [[v for c in row for v in (levels[c] if channels == 3 else [levels[c]])] for row in large]
+            (self.dir / images / f"{i}.png").write_bytes(png_of_rows(noisy))
+            (self.dir / targets / f"{i}.png").write_bytes(png_of_rows(target, channels))
+
+    def test_masks_of_classes_give_a_u_net(self):
+        self.pairs("data/images", "data/masks", [0, 100, 200])
+        text = self.new("data")
+        for expected in ("image: [16, 16, 1]", "target_images: {directory: data/masks, classes: [0, 100, 200]}",
+                         "conv2d: {name: mask, filters: 3,", "sparse_categorical_crossentropy: {from_logits: true}",
+                         "concatenate: {inputs: [up_1, down_1]}", "mean_iou", "random_flip",
+                         "12 images of 16 x 16 pixels (median) in data/images; their targets in data/masks are masks of 3 "
+                         "classes: gray levels [0, 100, 200]."):
+            self.assertIn(expected, text)
+        self.dtrain("fit", "data.yaml", "--epochs", "1")
+        scores = self.json("evaluate", "runs/data", "--input", "data")
+        self.assertEqual(scores["samples"], 12)
+        self.assertIn("mean_iou", scores)
+
+    def test_masks_of_two_classes_give_a_binary_model(self):
+        self.pairs("data/images", "data/labels", [0, 255])
+        text = self.new("data")
+        for expected in ("classes: [0, 255]", "conv2d: {name: mask, filters: 1,", "binary_crossentropy: {from_logits: true}",
+                         "binary_accuracy"):
+            self.assertIn(expected, text)
+        self.fits()
+
+    def test_class_numbers_and_colors_are_recognized(self):
+        self.pairs("data/images", "data/masks", [0, 1, 3, 2])
+        self.assertIn("target_images: {directory: data/masks, classes: numbers}", self.new("data"))
+        self.fits()
+        self.pairs("colors/images", "colors/masks", [[0, 0, 0], [255, 0, 0], [0, 0, 128]], channels=3)
+        self.dtrain("new", "colors")
+        text = (self.dir / "colors.yaml").read_text()
+        self.assertIn('classes: [0, "#000080", "#ff0000"]}', text)
+        self.dtrain("check", "colors.yaml")
+
+    def test_folders_of_splits_are_recognized(self):
+        for split, count in (("train", 8), ("val", 4)):
+            self.pairs(f"data/{split}/images", f"data/{split}/masks", [0, 1], count=count)
+            self.pairs(f"other/images/{split}", f"other/masks/{split}", [0, 1], count=count)
+        for name, train, validation in (("data", "data/train/images", "data/val/masks"), ("other", "other/images/train", "other/masks/val")):
+            self.dtrain("new", name)
+            text = (self.dir / f"{name}.yaml").read_text()
+            for expected in (f"directory: {train}\n", f"target_images: {{directory: {validation}, classes: numbers}}", "test: {split:"):
+                self.assertIn(expected, text)
+            self.dtrain("check", f"{name}.yaml")
+
+    def test_other_names_are_recognized_by_masks(self):
+        self.pairs("data/regions", "data/photos", [0, 90])  # noisy images in `regions`
+        self.assertIn("directory: data/regions\n      target_images: {directory: data/photos, classes: [0, 90]}", self.new("data"))
+        # Two classes whose files have the same names.
+        for name in ("cat", "dog"):
+            for i in range(3):
+                path = self.dir / "classes" / name / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png(20, 20, (10 * i, 50, 60)))
+        self.dtrain("new", "classes")
+        self.assertIn("cat (3), dog (3)", (self.dir / "classes.yaml").read_text())
+
+    def test_images_as_targets_give_a_regression(self):
+        self.pairs("data/noisy", "data/clean", [0, 100, 200])
+        text = self.new("data")
+        for expected in ("target_images: {directory: data/clean}", "loss: mean_squared_error", "add: {name: restored, inputs: [difference, image]}",
+                         "rescale: {scale: 1/255, of: [image, target]}"):
+            self.assertIn(expected, text)
+        self.assertNotIn("random_zoom", text)
+        self.fits()
+        self.pairs("large/low", "large/high", [0, 100, 200], factor=2)
+        self.dtrain("new", "large")
+        text = (self.dir / "large.yaml").read_text()
+        self.assertIn("upsampling2d: {name: enlarged, inputs: image, size: 2, interpolation: bilinear}", text)
+        self.dtrain("fit", "large.yaml", "--epochs", "1")
+
+    def test_files_without_a_partner_are_an_error(self):
+        self.pairs("data/images", "data/masks", [0, 100, 200])
+        (self.dir / "data/masks/7.png").unlink()
+        self.assertIn("data/images: expected a target of the same name in data/masks for each file, found none for '7.png'",
+                      self.dtrain("new", "data", expect=2).err)
+
+
+if __name__ == "__main__":
+    support.main()
