@@ -105,6 +105,7 @@ model:
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
+    - time_distributed: {layer: {dense: {units: 3, activation: relu}}}
     - masking: {mask_value: 0.5}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - position_embedding: {sequence_length: 4}
@@ -523,6 +524,7 @@ GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS
 MERGES = "generated models are chains, and the layer reads several values"
 NOT_GENERATED = {
     "bidirectional": "its option is a layer, which must be recurrent",
+    "time_distributed": "its option is a layer, which must suit the shape of one position",
     "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
     "concatenate": MERGES,
     "embedding": "the generated input has floats",

@@ -48,6 +48,15 @@ TEST_CASE("every kind of layer can be exported") {
   }
 }
 
+TEST_CASE("time_distributed reshapes positions to samples for its layer") {
+  CHECK(ops(onnx_of("{inputs: {x: [5, 3]}, layers: [{time_distributed: {layer: {dense: {units: 2}}}}]}")) ==
+        "Reshape MatMul Add Reshape");
+  CHECK(ops(onnx_of("{inputs: {x: [5, 4, 4, 3]}, layers: [{time_distributed: {layer: max_pooling2d}}]}")) ==
+        "Reshape Transpose MaxPool Transpose Reshape");
+  CHECK(answer("time_distributed: {layer: {max_pooling2d: {pool_size: [2, 1]}}}", "[2, 2, 1, 1]",
+               {1, 2, 4, 3}) == std::vector<float>{2, 4});
+}
+
 TEST_CASE("recurrent layers are one node, with ONNX's order of gates") {
   CHECK(ops(onnx_of("{inputs: {x: [5, 3]}, layers: [{lstm: {units: 2}}]}")) ==
         "Transpose LSTM Slice Squeeze");

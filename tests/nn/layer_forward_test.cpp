@@ -38,6 +38,27 @@ TEST_CASE("dense is x kernel + bias over the last axis") {
   check_values(run.forward(), expected);
 }
 
+TEST_CASE("time_distributed applies its layer to each position as to a sample") {
+  const TensorSpec video{"x", {3, 4, 5, 16}}, image{"x", {4, 5, 16}};
+  for (const std::string layer :
+       {"conv2d: {filters: 16, kernel_size: 3}", "max_pooling2d", "dropout: 0.5", "layer_normalization"}) {
+    CAPTURE(layer);
+    LayerRun run(
+        {"time_distributed: {layer: {" + layer + (layer.find(':') == layer.npos ? ": {}}}" : "}}"), {video}});
+    LayerRun one({.yaml = layer, .inputs = {image}, .batch = 6});
+    one.inputs[0] = run.inputs[0];
+    one.parameters = run.parameters;
+    run.first_sample = 5;
+    one.first_sample = 15;
+    const Values output = run.forward();
+    CHECK(output == one.forward());
+    const Values diff = spread_values(run.output_elements(), -1, 1, 3);
+    const LayerRun::Gradients gradients = run.backward(diff), of_one = one.backward(diff);
+    CHECK(gradients.inputs == of_one.inputs);
+    CHECK(gradients.parameters == of_one.parameters);
+  }
+}
+
 TEST_CASE("batch normalization uses the batch's statistics in training") {
   LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}});
   Doubles expected(run.inputs[0].begin(), run.inputs[0].end());

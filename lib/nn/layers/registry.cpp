@@ -49,6 +49,7 @@ const Registry<Layer>& registry<Layer>() {
     add_gru(t);
     add_simple_rnn(t);
     add_bidirectional(t);
+    add_time_distributed(t);
     add_multi_head_attention(t);
     add_position_embedding(t);
     return t;
