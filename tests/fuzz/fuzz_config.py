@@ -114,7 +114,8 @@ model:
     - flatten: {name: flat, ignore_mask: true}
     - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
     - multiply: {name: product, inputs: [flat, numbers]}
-    - concatenate: {inputs: [product, numbers], axis: -1}
+    - dot: {name: likeness, inputs: [flat, product], axes: 1, normalize: true}
+    - concatenate: {inputs: [product, numbers, likeness], axis: -1}
     - dense: {name: yes_no, units: 1, activation: sigmoid}
     - dense: {name: size, inputs: product, units: 2}
   outputs: [yes_no, size]
@@ -526,7 +527,7 @@ NOT_GENERATED = {
     "bidirectional": "its option is a layer, which must be recurrent",
     "time_distributed": "its option is a layer, which must suit the shape of one position",
     "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
-    "concatenate": MERGES,
+    "concatenate": MERGES, "dot": MERGES,
     "embedding": "the generated input has floats",
     "repeat_vector": "the generated targets have no third axis",
     "reshape": "a random shape seldom has as many elements as the input",

@@ -216,6 +216,12 @@ layers:
   CHECK(config.at("output_layers").dump() == R"(["scores.activation", 0, 0])");
 }
 
+TEST_CASE("dot has Keras's axes, as one number or two") {
+  CHECK(config_of("dot: {inputs: [x, x], axes: -1}", "[2, 3]").at("axes").dump() == "-1");
+  CHECK(config_of("dot: {inputs: [x, x], axes: [1, -2], normalize: true}", "[2, 3]").at("axes").dump() ==
+        "[1, -2]");
+}
+
 TEST_CASE("image layers have data_format channels_last") {
   for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
                             "depthwise_conv2d: {kernel_size: 3}",

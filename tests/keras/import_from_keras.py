@@ -158,6 +158,14 @@ def positions(keras):
     return keras.Model(video, layers.Dense(2)(layers.LSTM(3)(layers.Concatenate()([rows, states, both]))))
 
 
+def products(keras):
+    layers = keras.layers
+    a, b = keras.Input((4, 3)), keras.Input((3, 5))
+    x = layers.Dot((2, 1))([a, b])
+    y = layers.Dot(1, normalize=True)([layers.Flatten()(a), layers.Dense(12)(layers.Flatten()(b))])
+    return keras.Model([a, b], layers.Dense(2)(layers.Concatenate()([layers.Flatten()(x), y])))
+
+
 def channels_first(keras):
     """A model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the file's layout."""
     layers = keras.layers
@@ -202,7 +210,7 @@ def masks(keras):
     return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, channels_first, volumes, masks]
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, channels_first, volumes, masks]
 
 
 def towers(keras, model, count):

@@ -311,6 +311,24 @@ TEST_CASE("errors name expected and found shapes") {
               "expected an int32 input, found 'x' of float32");
 }
 
+TEST_CASE("dot removes one axis of each input") {
+  const auto shape = [](const std::string& axes, const Shape& a, const Shape& b) {
+    return output_of("dot: {axes: " + axes + "}", {{"a", a}, {"b", b}}).shape;
+  };
+  CHECK(shape("1", {5}, {5}) == Shape{1});
+  CHECK(shape("[1, 2]", {5}, {3, 5}) == Shape{3});
+  CHECK(shape("[2, 1]", {3, 5}, {5, 4}) == Shape{3, 4});
+  CHECK(shape("-1", {3, 5}, {4, 2, 5}) == Shape{3, 4, 2});
+  CHECK(shape("[2, 1]", {3, 5, 2}, {5}) == Shape{3, 2});
+  const TensorSpec a{"a", {3, 5}}, b{"b", {4, 5}};
+  check_error("dot: {axes: 1}", {a, b},
+              "expected axes of one size, found 3 in 'a' of 3x5 and 4 in 'b' of 4x5");
+  check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in its input 'a' of 3x5");
+  check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in its input 'b' of 4x5");
+  check_error("dot: {axes: -1}", {a, b, b}, "expected 2 inputs, found 3");
+  check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number or two");
+}
+
 TEST_CASE("time_distributed refuses layers that it cannot apply to all positions at once") {
   const TensorSpec sequence{"x", {4, 2}}, video{"x", {4, 5, 5, 2}};
   const auto check = [](const std::string& layer, const TensorSpec& input, const std::string& expected) {

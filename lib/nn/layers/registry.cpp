@@ -31,6 +31,7 @@ const Registry<Layer>& registry<Layer>() {
     add_add(t);
     add_multiply(t);
     add_merges(t);
+    add_dot(t);
     add_concatenate(t);
     add_zero_padding2d(t);
     add_cropping2d(t);

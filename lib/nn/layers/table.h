@@ -18,6 +18,7 @@ void add_conv3d(Registry<Layer>& table);
 void add_cropping2d(Registry<Layer>& table);
 void add_dense(Registry<Layer>& table);
 void add_depthwise_conv2d(Registry<Layer>& table);
+void add_dot(Registry<Layer>& table);
 void add_dropout(Registry<Layer>& table);
 void add_embedding(Registry<Layer>& table);
 void add_flatten(Registry<Layer>& table);
