@@ -57,6 +57,13 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
   return numbers.size() == 1 ? Shape{1} : sample;
 }
 
+/// A layer that is an option of another layer, as a node for the conversions of its kind.
+struct InnerNode {
+  GraphNode node;    ///< the outer layer's node with the kind, the layer and the output of this one
+  Json options;      ///< with all defaults filled in
+  TensorSpec input;  ///< the only input
+};
+
 struct ExportedModel {
   const Graph* graph = nullptr;
   std::string name;

@@ -26,9 +26,9 @@ const LayerFormats* formats_of_keras_class(const std::string& class_name) {
 }
 
 bool kind_has_weights(std::string_view kind) {
-  // As in Keras, rms_normalization's scale has no initializer option. The weights of bidirectional are those
-  // of its layer.
-  if (kind == "rms_normalization" || kind == "bidirectional") return true;
+  // As in Keras, rms_normalization's scale has no initializer option. The weights of bidirectional and
+  // time_distributed are those of their layers.
+  if (kind == "rms_normalization" || kind == "bidirectional" || kind == "time_distributed") return true;
   const std::vector<std::string> fields = registry<Layer>().fields(std::string(kind));
   return std::any_of(fields.begin(), fields.end(),
                      [](const std::string& field) { return field.ends_with("initializer"); });

@@ -65,13 +65,15 @@ constexpr bool from_output(const ActivationSpec& spec) {
   }
 }
 
-/// op(A) is [m, k], stored as [k, m] if transposed; op(B) is [k, n], stored as [n, k] if transposed.
+/// op(A) is [m, k], stored as [k, m] if transposed; op(B) is [k, n], stored as [n, k] if transposed. `batch`
+/// products of different matrices, one after the other in A, B and C, are computed in one call.
 struct MatmulSpec {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool bias = false;
   bool float32_result = false;  ///< C is float32 for every compute type (a weight's gradient)
   ActivationSpec activation;    ///< must satisfy from_output()
+  int64_t batch = 1;            ///< 1 if the products have a bias or an activation
 };
 
 /// Noise that is added to a value, or 1 + noise that is multiplied with it.

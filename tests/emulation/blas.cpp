@@ -33,6 +33,8 @@ struct Layout {
   cudaDataType_t type;
   uint64_t rows, columns;
   int64_t stride;
+  int32_t batch = 1;
+  int64_t batch_stride = 0;
   bool operator==(const Layout&) const = default;
 };
 
@@ -96,6 +98,7 @@ cublasStatus_t check_product(const Product& p) {
   const uint64_t columns = tb ? p.b.rows : p.b.columns, inner_b = tb ? p.b.columns : p.b.rows;
   if (rows != p.d.rows || columns != p.d.columns || inner != inner_b) return CUBLAS_STATUS_INVALID_VALUE;
   if (rows == 0 || columns == 0 || inner == 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (p.a.batch != p.d.batch || p.b.batch != p.d.batch || p.d.batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
   for (const Layout& layout : {p.a, p.b, p.d}) {
     if (layout.stride < static_cast<int64_t>(layout.rows)) return CUBLAS_STATUS_INVALID_VALUE;
     if (!number(layout.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -113,9 +116,9 @@ cublasStatus_t check_product(const Product& p) {
 
 uint64_t fingerprint(const Product& p) {
   uint64_t hash = 1;
-  for (const uint64_t x :
-       {uint64_t{p.desc.compute}, uint64_t{p.desc.left}, uint64_t{p.desc.right}, uint64_t{p.desc.epilogue},
-        p.d.rows, p.d.columns, static_cast<uint64_t>(p.inner()), uint64_t{p.a.type}, uint64_t{p.d.type}}) {
+  for (const uint64_t x : {uint64_t{p.desc.compute}, uint64_t{p.desc.left}, uint64_t{p.desc.right},
+                           uint64_t{p.desc.epilogue}, p.d.rows, p.d.columns, static_cast<uint64_t>(p.d.batch),
+                           static_cast<uint64_t>(p.inner()), uint64_t{p.a.type}, uint64_t{p.d.type}}) {
     hash = (hash ^ x) * 0x9e3779b97f4a7c15ull;
     hash ^= hash >> 29;
   }
@@ -170,8 +173,18 @@ bool aligned(const void* data, uint64_t bytes) {
   return reinterpret_cast<uintptr_t>(data) % bytes == 0;
 }
 
+const void* in_batch(const void* first, const Layout& layout, int64_t i) {
+  const auto bytes = static_cast<int64_t>(bytes_of(*number(layout.type)));
+  return static_cast<const std::byte*>(first) + i * layout.batch_stride * bytes;
+}
+
+bool is_aligned_batch(const void* data, const Layout& layout, uint64_t bytes) {
+  return aligned(data, bytes) && (layout.batch == 1 || aligned(in_batch(data, layout, 1), bytes));
+}
+
 bool lies_on_device(const void* data, const Layout& layout) {
-  const uint64_t elements = (layout.columns - 1) * static_cast<uint64_t>(layout.stride) + layout.rows;
+  const uint64_t elements = static_cast<uint64_t>((layout.batch - 1) * layout.batch_stride) +
+                            (layout.columns - 1) * static_cast<uint64_t>(layout.stride) + layout.rows;
   return is_device_memory(data, elements * bytes_of(*number(layout.type)));
 }
 
@@ -248,6 +261,18 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaData
                                           uint64_t columns, int64_t stride) {
   *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
   return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t name, const void* value,
+                                                size_t bytes) {
+  switch (name) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+      return take(of(layout).batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return take(of(layout).batch_stride, value, bytes);
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete &of(layout);
@@ -339,9 +364,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (!is_device_memory(workspace, algorithm.workspace)) return CUBLAS_STATUS_INVALID_VALUE;
   if (reinterpret_cast<cublasLtContext*>(handle)->device != current_device())
     return CUBLAS_STATUS_ARCH_MISMATCH;
-  for (const void* array : {a, b, c, static_cast<const void*>(d)}) {
-    if (!aligned(array, algorithm.alignment)) return CUBLAS_STATUS_INVALID_VALUE;
-  }
+  if (!is_aligned_batch(a, product.a, algorithm.alignment) ||
+      !is_aligned_batch(b, product.b, algorithm.alignment) ||
+      !is_aligned_batch(c, product.d, algorithm.alignment) ||
+      !is_aligned_batch(d, product.d, algorithm.alignment))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (!lies_on_device(a, product.a) || !lies_on_device(b, product.b) || !lies_on_device(d, product.d))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (has_bias(product.desc) &&
@@ -355,7 +382,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                                                                           : number(product.d.type);
   return blas_status(answer(enqueue(stream, [=] {
     std::memset(workspace, 0xff, algorithm.workspace);
-    multiply(product, parts, by, a, b, plus, c, d);
+    for (int64_t i = 0; i < product.d.batch; ++i)
+      multiply(product, parts, by, in_batch(a, product.a, i), in_batch(b, product.b, i), plus,
+               in_batch(c, product.d, i), const_cast<void*>(in_batch(d, product.d, i)));
   })));
 }
 

@@ -105,6 +105,7 @@ model:
     - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
+    - time_distributed: {layer: {dense: {units: 3, activation: relu}}}
     - masking: {mask_value: 0.5}
     - simple_rnn: {units: 2, activation: relu, return_sequences: true, use_bias: false}
     - position_embedding: {sequence_length: 4}
@@ -113,7 +114,8 @@ model:
     - flatten: {name: flat, ignore_mask: true}
     - dense: {name: numbers, inputs: left, units: 6, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
     - multiply: {name: product, inputs: [flat, numbers]}
-    - concatenate: {inputs: [product, numbers], axis: -1}
+    - dot: {name: likeness, inputs: [flat, product], axes: 1, normalize: true}
+    - concatenate: {inputs: [product, numbers, likeness], axis: -1}
     - dense: {name: yes_no, units: 1, activation: sigmoid}
     - dense: {name: size, inputs: product, units: 2}
   outputs: [yes_no, size]
@@ -523,8 +525,9 @@ GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS
 MERGES = "generated models are chains, and the layer reads several values"
 NOT_GENERATED = {
     "bidirectional": "its option is a layer, which must be recurrent",
+    "time_distributed": "its option is a layer, which must suit the shape of one position",
     "add": MERGES, "multiply": MERGES, "subtract": MERGES, "average": MERGES, "maximum": MERGES, "minimum": MERGES,
-    "concatenate": MERGES,
+    "concatenate": MERGES, "dot": MERGES,
     "embedding": "the generated input has floats",
     "repeat_vector": "the generated targets have no third axis",
     "reshape": "a random shape seldom has as many elements as the input",

@@ -31,6 +31,21 @@ TEST_CASE("activations that Keras lacks are refused, also in the layers of bidir
   CHECK(export_error("{bidirectional: {layer: {gru: {units: 3}}}}").empty());
 }
 
+TEST_CASE("layers that Keras lacks are refused in time_distributed, too") {
+  CHECK(export_error(
+            "{time_distributed: {layer: {dense: {units: 2, activation: {hard_sigmoid: {slope: 0.2}}}}}}")
+            .starts_with("time_distributed 'time_distributed': its activation"));
+  CHECK(
+      export_error(
+          "{reshape: [5, 2, 1]}, {time_distributed: {layer: {multi_head_attention: {num_heads: 1}}}}") ==
+      "time_distributed 'time_distributed' cannot be exported to Keras, which has no multi_head_attention in "
+      "TimeDistributed");
+  CHECK(
+      export_error("{masking: {}}, {time_distributed: {layer: softmax}}").find("use `activation: softmax`") !=
+      std::string::npos);
+  CHECK(export_error("{masking: {}}, {time_distributed: {layer: {dense: {units: 2}}}}").empty());
+}
+
 TEST_CASE("layers and options that Keras lacks are refused") {
   CHECK(
       export_error("{multi_head_attention: {num_heads: 1, rotary: {}}}") ==

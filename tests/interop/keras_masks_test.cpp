@@ -80,6 +80,27 @@ TEST_CASE("layers that lose a mask in Keras ignore it") {
   }
 }
 
+TEST_CASE("TimeDistributed passes a mask on, and its layer is read") {
+  const auto distributed = [](const std::string& inner) {
+    return named("TimeDistributed", R"(, "layer": )" + inner);
+  };
+  const std::string lstm = named("LSTM", R"(, "units": 3)");
+  const Imported model =
+      imported(kTokens + distributed(layer("Dense", R"("name": "d", "units": 3, "activation": "relu")")) +
+               ", " + lstm);
+  CHECK(has(model, "layer: {dense: {units: 3, activation: relu}}"));
+  CHECK(build_imported(model, model.model).nodes.back().masks.size() == 1);
+  CHECK(has(
+      imported(kTokens + distributed(layer("LayerNormalization", R"("name": "n", "axis": 1)")) + ", " + lstm),
+      "layer_normalization"));
+  CHECK(problem_of(kTokens + distributed(layer("Conv1D", R"("filters": 2, "kernel_size": 2, "groups": 2)")))
+            .find("its layer has groups: 2") != std::string::npos);
+  CHECK(problem_of(kTokens + distributed(layer("Flatten", R"("data_format": "channels_first")")))
+            .find("its layer has data_format: channels_first") != std::string::npos);
+  CHECK(problem_of(kTokens + distributed(layer("Lambda"))).find("has the layer 'Lambda'") !=
+        std::string::npos);
+}
+
 TEST_CASE("a bidirectional layer reads a mask, and passes it on if its layers return sequences") {
   const auto bidirectional = [](const std::string& options) {
     return named("Bidirectional",

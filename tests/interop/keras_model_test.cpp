@@ -216,6 +216,12 @@ layers:
   CHECK(config.at("output_layers").dump() == R"(["scores.activation", 0, 0])");
 }
 
+TEST_CASE("dot has Keras's axes, as one number or two") {
+  CHECK(config_of("dot: {inputs: [x, x], axes: -1}", "[2, 3]").at("axes").dump() == "-1");
+  CHECK(config_of("dot: {inputs: [x, x], axes: [1, -2], normalize: true}", "[2, 3]").at("axes").dump() ==
+        "[1, -2]");
+}
+
 TEST_CASE("image layers have data_format channels_last") {
   for (const char* layer : {"conv2d: {filters: 2, kernel_size: 3}",
                             "depthwise_conv2d: {kernel_size: 3}",
@@ -430,6 +436,9 @@ TEST_CASE("layers have Keras's form") {
   CHECK(config("permute: [2, 1]") == R"(Permute {"dims": [2, 1]})");
   CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
   CHECK(config("maximum") == "Maximum {}");
+  CHECK(
+      config("time_distributed: {layer: {max_pooling2d: 3}}") ==
+      R"(TimeDistributed {"layer": {"module": "keras.layers", "class_name": "MaxPooling2D", "config": {"pool_size": 3, "strides": null, "padding": "valid", "data_format": "channels_last"}, "registered_name": null}})");
   CHECK(config("upsampling2d: {interpolation: bilinear}") ==
         R"(UpSampling2D {"size": 2, "interpolation": "bilinear", "data_format": "channels_last"})");
   CHECK(config("prelu") ==

@@ -145,6 +145,27 @@ def sequences(keras):
     return keras.Model(row, layers.Dense(2)(x))
 
 
+def positions(keras):
+    """Layers in TimeDistributed."""
+    layers = keras.layers
+    each = layers.TimeDistributed
+    video = keras.Input((3, 6, 5, 2))
+    x = each(layers.Conv2D(4, 3, activation="relu"))(video)
+    x = each(layers.LayerNormalization())(each(layers.MaxPooling2D(2))(x))
+    rows = each(layers.Dense(3, activation="tanh"))(each(layers.Flatten())(x))
+    states = each(layers.LSTM(3))(layers.Reshape((3, 2, 4))(x))
+    both = each(layers.Bidirectional(layers.GRU(2)))(layers.Reshape((3, 2, 4))(x))
+    return keras.Model(video, layers.Dense(2)(layers.LSTM(3)(layers.Concatenate()([rows, states, both]))))
+
+
+def products(keras):
+    layers = keras.layers
+    a, b = keras.Input((4, 3)), keras.Input((3, 5))
+    x = layers.Dot((2, 1))([a, b])
+    y = layers.Dot(1, normalize=True)([layers.Flatten()(a), layers.Dense(12)(layers.Flatten()(b))])
+    return keras.Model([a, b], layers.Dense(2)(layers.Concatenate()([layers.Flatten()(x), y])))
+
+
 def channels_first(keras):
     """A model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the file's layout."""
     layers = keras.layers
@@ -189,7 +210,7 @@ def masks(keras):
     return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, channels_first, volumes, masks]
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, channels_first, volumes, masks]
 
 
 def towers(keras, model, count):

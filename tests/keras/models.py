@@ -208,7 +208,7 @@ def every_layer():
         {"gaussian_noise": {"stddev": 0.1}},
         {"dense": {"units": 4, "activation": "gelu"}},
         {"multiply": {"inputs": ["embedded", "embedded"], "name": "square"}},
-        {"permute": {"dims": [2, 1]}},
+        {"permute": {"dims": [2, 1], "name": "turned"}},
         {"permute": {"dims": [2, 1], "name": "turned_back"}},
         {"zero_padding1d": {"padding": [1, 2]}},
         {"conv1d": {"filters": 6, "kernel_size": 3, "padding": "same", "activation": "relu",
@@ -251,9 +251,25 @@ def every_layer():
         {"bidirectional": {"layer": {"lstm": {"units": 3, "return_sequences": True}}, "merge_mode": "ave", "inputs": "embedded", "name": "two_ways"}},
         {"bidirectional": {"layer": {"gru": {"units": 2, "bias_initializer": "random_normal"}}, "name": "both_ends"}},
         {"bidirectional": {"layer": {"simple_rnn": {"units": 2}}, "merge_mode": "mul", "inputs": "two_ways", "name": "product_of_ends"}},
+        # Products of two values.
+        {"dot": {"axes": [2, 1], "inputs": ["embedded", "turned"], "name": "likeness"}},
+        {"dot": {"axes": -1, "normalize": True, "inputs": ["likeness", "likeness"], "name": "cosines"}},
+        {"flatten": {"name": "of_products"}},
+        # Layers applied to each position.
+        {"reshape": {"target_shape": [3, 2, 5, 1], "inputs": "embedded", "name": "frames"}},
+        {"time_distributed": {"layer": {"conv2d": {"filters": 2, "kernel_size": [1, 2], "activation": "relu",
+                                                   "bias_initializer": "random_normal"}}, "name": "each_frame"}},
+        {"time_distributed": {"layer": {"max_pooling2d": {"pool_size": [1, 2]}}, "name": "pooled_frames"}},
+        {"time_distributed": {"layer": {"flatten": {}}, "name": "rows_of_frames"}},
+        {"time_distributed": {"layer": {"dense": {"units": 3, "activation": "tanh", "bias_initializer": "random_normal"}},
+                              "name": "row_of_frame"}},
+        {"reshape": {"target_shape": [3, 10, 1], "inputs": "frames", "name": "sentences"}},
+        {"time_distributed": {"layer": {"gru": {"units": 2, "bias_initializer": "random_normal"}}, "name": "of_sentences"}},
+        {"concatenate": {"inputs": ["row_of_frame", "of_sentences"], "name": "distributed"}},
+        {"flatten": {"name": "of_frames"}},
         {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state", "both_ends", "product_of_ends"], "name": "states"}},
         # All branches and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "attended", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "attended", "of_frames", "of_products", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):

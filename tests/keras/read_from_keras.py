@@ -24,6 +24,10 @@ model:
     - gru: {{name: base/old, units: 3, reset_after: false, return_sequences: true, recurrent_activation: hard_sigmoid}}
     - simple_rnn: {{name: base/plain, units: 2, activation: relu, use_bias: false}}
     - bidirectional: {{name: base/both, inputs: base/embedded, layer: {{lstm: {{units: 2}}}}, merge_mode: sum}}
+    - reshape: {{inputs: base/embedded, target_shape: [4, 2, 1]}}
+    - time_distributed: {{name: base/pairs, layer: {{lstm: {{units: 3}}}}}}
+    - time_distributed: {{name: base/rows, layer: {{dense: {{units: 2}}}}}}
+    - flatten: {{name: pairs}}
     - multi_head_attention: {{name: base/attention, inputs: base/embedded, num_heads: 2, key_dim: 3, causal: true}}
     - flatten: {{name: attended}}
     - reshape: {{inputs: image, target_shape: [4, 4, 4, 3]}}
@@ -43,14 +47,14 @@ model:
     - conv1d_transpose: {{name: base/longer, filters: 2, kernel_size: 3, strides: 2, padding: same}}
     - prelu: {{name: base/each}}
     - flatten
-    - concatenate: {{inputs: [flatten, voxels, text, base/plain, base/both, attended]}}
+    - concatenate: {{inputs: [flatten, voxels, text, base/plain, base/both, pairs, attended]}}
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
     "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "separable/*": "base/separable/*", "embedded/*": "base/embedded/*", "layer_norm/*": "base/layer_norm/*",
     "group_norm/*": "base/group_norm/*", "rms_norm/*": "base/rms_norm/*",
     "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*",
     "memory/*": "base/memory/*", "gated/*": "base/gated/*", "old/*": "base/old/*", "plain/*": "base/plain/*",
-    "both/*": "base/both/*", "longer/*": "base/longer/*", "attention/*": "base/attention/*"}}}}
+    "both/*": "base/both/*", "longer/*": "base/longer/*", "pairs/*": "base/pairs/*", "rows/*": "base/rows/*", "attention/*": "base/attention/*"}}}}
 dataset:
   train: {{synthetic: {{samples: 8, input: {{low: 0, high: 7}}, target: {{classes: 5}}}}}}
 strategy: single
@@ -89,6 +93,8 @@ def model_of(keras):
     state = layers.GRU(3, reset_after=False, return_sequences=True, recurrent_activation=gate_of(keras), name="old")(state)
     state = layers.SimpleRNN(2, activation="relu", use_bias=False, name="plain")(state)
     both = layers.Bidirectional(layers.LSTM(2), merge_mode="sum", name="both")(embedded)
+    pairs = layers.TimeDistributed(layers.LSTM(3), name="pairs")(layers.Reshape((4, 2, 1))(embedded))
+    pairs = layers.Flatten()(layers.TimeDistributed(layers.Dense(2), name="rows")(pairs))
     attended = layers.Flatten()(layers.MultiHeadAttention(2, 3, name="attention")(embedded, embedded, use_causal_mask=True))
     voxels = layers.Flatten()(layers.Conv3D(3, 2, name="solid")(layers.Reshape((4, 4, 4, 3))(image)))
     x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
@@ -104,7 +110,7 @@ def model_of(keras):
     x = layers.Conv1D(3, 3, padding="causal", name="sequence")(x)
     x = layers.Conv1DTranspose(2, 3, strides=2, padding="same", name="longer")(x)
     x = layers.PReLU(name="each")(x)
-    x = layers.Concatenate()([layers.Flatten()(x), voxels, text, state, both, attended])
+    x = layers.Concatenate()([layers.Flatten()(x), voxels, text, state, both, pairs, attended])
     return keras.Model([image, words], layers.Dense(5, activation="softmax", name="head")(x))
 
 

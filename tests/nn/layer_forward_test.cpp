@@ -38,6 +38,47 @@ TEST_CASE("dense is x kernel + bias over the last axis") {
   check_values(run.forward(), expected);
 }
 
+TEST_CASE("time_distributed applies its layer to each position as to a sample") {
+  const TensorSpec video{"x", {3, 4, 5, 16}}, image{"x", {4, 5, 16}};
+  for (const std::string layer :
+       {"conv2d: {filters: 16, kernel_size: 3}", "max_pooling2d", "dropout: 0.5", "layer_normalization"}) {
+    CAPTURE(layer);
+    LayerRun run(
+        {"time_distributed: {layer: {" + layer + (layer.find(':') == layer.npos ? ": {}}}" : "}}"), {video}});
+    LayerRun one({.yaml = layer, .inputs = {image}, .batch = 6});
+    one.inputs[0] = run.inputs[0];
+    one.parameters = run.parameters;
+    run.first_sample = 5;
+    one.first_sample = 15;
+    const Values output = run.forward();
+    CHECK(output == one.forward());
+    const Values diff = spread_values(run.output_elements(), -1, 1, 3);
+    const LayerRun::Gradients gradients = run.backward(diff), of_one = one.backward(diff);
+    CHECK(gradients.inputs == of_one.inputs);
+    CHECK(gradients.parameters == of_one.parameters);
+  }
+}
+
+TEST_CASE("dot has the values of Keras's Dot") {
+  const auto run = [](const std::string& options, const Shape& a, const Values& of_a, const Shape& b,
+                      const Values& of_b) {
+    LayerRun one({.yaml = "dot: {" + options + "}", .inputs = {{"a", a}, {"b", b}}, .batch = 1});
+    one.inputs = {of_a, of_b};
+    return one.forward();
+  };
+  const Values a = {1, 2, 3, 4, 5, 6}, b = {1, -1, 2, 0, 3, 1};
+  CHECK(run("axes: [1, 2]", {3, 2}, a, {2, 3}, b) == Values{8, 14, 10, 18});
+  CHECK(run("axes: [2, 1]", {3, 2}, a, {2, 3}, b) == Values{1, 5, 4, 3, 9, 10, 5, 13, 16});
+  CHECK(run("axes: 1", {3}, {1, 3, 5}, {3}, {2, 4, 6}) == Values{44});
+  check_values(run("axes: [1, 2], normalize: true", {3, 2}, a, {2, 3}, b),
+               {0.55205237865448, 0.7483314275741577, 0.5455446839332581, 0.7606388330459595});
+  Values large(24);
+  for (size_t i = 0; i < 24; ++i) large[i] = static_cast<float>(i);
+  CHECK(run("axes: [2, 1]", {2, 3, 4}, large, {3, 2}, {0, 1, 2, 3, 4, 5}) ==
+        Values{40, 52, 46, 61, 52, 70, 58, 79, 112, 160, 118, 169, 124, 178, 130, 187});
+  CHECK(run("axes: 1, normalize: true", {2}, {0, 0}, {2}, {1, 2}) == Values{0});
+}
+
 TEST_CASE("batch normalization uses the batch's statistics in training") {
   LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}});
   Doubles expected(run.inputs[0].begin(), run.inputs[0].end());

@@ -57,6 +57,10 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("bidirectional: {layer: {gru: {units: 3}}}", {5, 6}) == Shape{6});
   CHECK(shape_of("bidirectional: {layer: {gru: {units: 3, return_sequences: true}}, merge_mode: sum}",
                  {5, 6}) == Shape{5, 3});
+  CHECK(shape_of("time_distributed: {layer: {dense: {units: 3}}}", {5, 6}) == Shape{5, 3});
+  CHECK(shape_of("time_distributed: {layer: {conv2d: {filters: 2, kernel_size: 3}}}", {5, 6, 4, 1}) ==
+        Shape{5, 4, 2, 2});
+  CHECK(shape_of("time_distributed: {layer: flatten}", {5, 6, 4}) == Shape{5, 24});
   CHECK(shape_of("conv1d_transpose: {filters: 3, kernel_size: 4, strides: 2}", {5, 6}) == Shape{12, 3});
   CHECK(shape_of("conv1d_transpose: {filters: 3, kernel_size: 4, strides: 2, padding: same}", {5, 6}) ==
         Shape{10, 3});
@@ -173,6 +177,8 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
   CHECK(parameters_of("rms_normalization", {image}) == "scale 3 ones; ");
   CHECK(parameters_of("unit_normalization", {image}) == "");
   CHECK(parameters_of("rescaling: 2", {image}) == "");
+  CHECK(parameters_of("time_distributed: {layer: {conv2d: {filters: 8, kernel_size: 2}}}",
+                      {{"x", {4, 9, 9, 3}}}) == "kernel 2x2x3x8 glorot_uniform; bias 8 zeros; ");
   CHECK(parameters_of("prelu", {image}) == "alpha 9x9x3 zeros; ");
   CHECK(parameters_of("prelu: {shared_axes: [1, 2], alpha_initializer: ones}", {image}) ==
         "alpha 1x1x3 ones; ");
@@ -303,6 +309,43 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
   check_error("embedding: {input_dim: 2, output_dim: 2}", {row},
               "expected an int32 input, found 'x' of float32");
+}
+
+TEST_CASE("dot removes one axis of each input") {
+  const auto shape = [](const std::string& axes, const Shape& a, const Shape& b) {
+    return output_of("dot: {axes: " + axes + "}", {{"a", a}, {"b", b}}).shape;
+  };
+  CHECK(shape("1", {5}, {5}) == Shape{1});
+  CHECK(shape("[1, 2]", {5}, {3, 5}) == Shape{3});
+  CHECK(shape("[2, 1]", {3, 5}, {5, 4}) == Shape{3, 4});
+  CHECK(shape("-1", {3, 5}, {4, 2, 5}) == Shape{3, 4, 2});
+  CHECK(shape("[2, 1]", {3, 5, 2}, {5}) == Shape{3, 2});
+  const TensorSpec a{"a", {3, 5}}, b{"b", {4, 5}};
+  check_error("dot: {axes: 1}", {a, b},
+              "expected axes of one size, found 3 in 'a' of 3x5 and 4 in 'b' of 4x5");
+  check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in its input 'a' of 3x5");
+  check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in its input 'b' of 4x5");
+  check_error("dot: {axes: -1}", {a, b, b}, "expected 2 inputs, found 3");
+  check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number or two");
+}
+
+TEST_CASE("time_distributed refuses layers that it cannot apply to all positions at once") {
+  const TensorSpec sequence{"x", {4, 2}}, video{"x", {4, 5, 5, 2}};
+  const auto check = [](const std::string& layer, const TensorSpec& input, const std::string& expected) {
+    check_error("time_distributed: {layer: " + layer + "}", {input}, expected);
+  };
+  check("{dense: {units: 1}}", {"x", {4}},
+        "expected an input with an axis of positions and at least one more, found 'x' of 4");
+  check("{conv2d: {filters: 1, kernel_size: 1}}", sequence,
+        "its layer conv2d: expected an input of height x width x channels, found 'x' of 2");
+  check("batch_normalization", video,
+        "its layer batch_normalization: expected a layer without statistics of the batch");
+  check("masking", {"x", {4, 3, 2}}, "its layer masking: expected a layer that creates no mask");
+  check("{lstm: {units: 1, return_state: true}}", {"x", {4, 3, 2}},
+        "its layer lstm: expected a layer with one output, found 3");
+  check("add", sequence, "its layer add: expected at least two inputs, found 1");
+  check("{dens: {units: 1}}", sequence, "unknown layer 'dens'; did you mean 'dense'?");
+  check_error("time_distributed", {sequence}, "missing key 'layer'");
 }
 
 TEST_CASE("invalid options are reported at their location") {

@@ -92,6 +92,14 @@ TEST_CASE("a layer that cannot handle a mask is an error") {
   }
 }
 
+TEST_CASE("time_distributed passes a mask on, unless its layer reads masks") {
+  const std::string distributed = ", {time_distributed: {layer: ";
+  CHECK(output_is_masked(graph_from(model_of(kEmbedding + distributed + "{dense: {units: 2}}}}"))));
+  const std::string reads = ", {reshape: {target_shape: [5, 2, 2], ignore_mask: true}}, {masking: {name: m}}";
+  CHECK(errors_of_model(model_of(kEmbedding + reads + distributed + "{lstm: {units: 2}}}}"))
+            .find("cannot handle the mask of its input, which 'm' creates") != std::string::npos);
+}
+
 TEST_CASE("a layer may ignore a mask, which ends there") {
   const Graph graph =
       graph_from(model_of(kEmbedding + ", {flatten: {ignore_mask: true}}, {dense: {units: 2}}"));

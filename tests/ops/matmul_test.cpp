@@ -56,6 +56,39 @@ DEVICE_TEST_CASE("matrix products match the reference, transposed or not, with b
   }
 }
 
+DEVICE_TEST_CASE("the products of a batch match the reference, also if its matrices are not aligned") {
+  constexpr int64_t kBatch = 5, kExtents[][3] = {{1, 1, 7}, {3, 5, 2}, {8, 4, 16}, {33, 17, 9}};
+  for (const auto& extents : kExtents)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        const int64_t m = extents[0], n = extents[1], k = extents[2];
+        CAPTURE(m);
+        CAPTURE(transpose_a);
+        CAPTURE(transpose_b);
+        const MatmulSpec spec{.m = m,
+                              .n = n,
+                              .k = k,
+                              .transpose_a = transpose_a,
+                              .transpose_b = transpose_b,
+                              .activation = {},
+                              .batch = kBatch};
+        const Floats a = device.random(kBatch * m * k, 1), b = device.random(kBatch * k * n, 2);
+        const TypedArray own_a = device.typed(a), own_b = device.typed(b),
+                         c = device.typed(static_cast<size_t>(kBatch * m * n));
+        const auto matmul = device.ops().matmul(spec);
+        const auto scratch = device.memory(matmul->scratch_bytes());
+        matmul->run(own_a.data(), own_b.data(), nullptr, c.data(), scratch.data());
+        Doubles expected;
+        for (int64_t i = 0; i < kBatch; ++i) {
+          const Floats of_a(a.begin() + i * m * k, a.begin() + (i + 1) * m * k),
+              of_b(b.begin() + i * k * n, b.begin() + (i + 1) * k * n);
+          const Doubles one = reference(spec, of_a, of_b, {});
+          expected.insert(expected.end(), one.begin(), one.end());
+        }
+        check_close(c.read(), expected, device.tolerance(1e-5, 4));
+      }
+}
+
 DEVICE_TEST_CASE("matrix products with a float32 result match the reference") {
   for (const int64_t k : {1, 30, 500}) {
     const MatmulSpec spec{

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/recurrent.h"
 #include "interop/layers/table.h"
@@ -11,25 +12,14 @@ namespace dtrain {
 
 namespace {
 
-/// Returns Keras's form of a layer that is an option: {lstm: {units: 3}}.
-Json inner_to_keras(const ConfigNode& layer) {
-  const auto& [kind, options] = layer.entries().front();
-  const KerasLayerConfig keras = formats_of(kind.text()).to_keras(options);
-  return Json::object()
-      .set("module", "keras.layers")
-      .set("class_name", keras.class_name)
-      .set("config", keras.config)
-      .set("registered_name", Json());
-}
-
 KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   const std::string& mode = options.find("merge_mode")->text();
-  Json config = Json::object()
-                    .set("layer", inner_to_keras(*options.find("layer")))
-                    .set("merge_mode", mode == "none" ? Json() : Json(mode));
+  KerasLayerConfig keras{"Bidirectional", Json::object()};
+  keras.config.set("layer", keras_inner_layer(*options.find("layer"), keras.missing))
+      .set("merge_mode", mode == "none" ? Json() : Json(mode));
   if (const ConfigNode& backward = *options.find("backward_layer"); !backward.is_null())
-    config.set("backward_layer", inner_to_keras(backward));
-  return {"Bidirectional", std::move(config)};
+    keras.config.set("backward_layer", keras_inner_layer(backward, keras.missing));
+  return keras;
 }
 
 /// Returns whether `backward` is the layer that bidirectional makes from `layer`. Both are {kind: options}.

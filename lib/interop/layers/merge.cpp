@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <numeric>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
@@ -10,6 +14,9 @@
 namespace dtrain {
 
 namespace {
+
+/// The least norm by which Keras divides.
+constexpr float kKerasEpsilon = 1e-7f;
 
 /// Returns the axis of the batch along which the inputs are concatenated.
 int64_t concatenation_axis(const Json& options, const Shape& output, bool channels_first) {
@@ -91,6 +98,67 @@ void concatenate_to_torch(TorchLayer& layer) {
                    layout);
 }
 
+/// An input of a dot layer.
+struct DotInput {
+  int64_t axis;       // of the sum, in the batch
+  int64_t rows;       // number of rows along that axis, for each sample
+  int64_t columns;    // extent of the axis
+  size_t batch_rank;  // number of the batch's axes
+};
+
+template <class FormatLayer>
+DotInput dot_input(const FormatLayer& layer, size_t input) {
+  const Shape& shape = layer.input_spec(input).shape;
+  const Json& axes = layer.options().at("axes");
+  const auto batch_rank = static_cast<int64_t>(shape.rank()) + 1;
+  int64_t axis = axes.is_array() ? axes.items()[input].as_int() : axes.as_int();
+  if (axis < 0) axis += batch_rank;
+  const int64_t columns = shape[static_cast<size_t>(axis - 1)];
+  return {axis, shape.elements() / columns, columns, static_cast<size_t>(batch_rank)};
+}
+
+/// Returns an input as [batch, rows, columns], normalized if the layer does so.
+std::string onnx_dot_rows(OnnxLayer& layer, size_t number) {
+  const DotInput input = dot_input(layer, number);
+  std::string x = layer.input(number, ExportLayout::channels_last);
+  if (input.axis + 1 != static_cast<int64_t>(input.batch_rank)) {
+    std::vector<int64_t> axes(input.batch_rank);
+    std::iota(axes.begin(), axes.end(), 0);
+    std::rotate(axes.begin() + input.axis, axes.begin() + input.axis + 1, axes.end());
+    x = layer.add("Transpose", {x}, {{"perm", axes}});
+  }
+  if (input.batch_rank != 3) x = layer.add("Reshape", {x, layer.integers({0, input.rows, input.columns})});
+  if (!layer.options().at("normalize").as_bool()) return x;
+  const std::string norm = layer.add("Sqrt", {onnx_sums_of_squares(layer, x)});
+  return layer.add("Div", {x, layer.add("Max", {norm, layer.constant(kKerasEpsilon)})});
+}
+
+void dot_to_onnx(OnnxLayer& layer) {
+  const std::string a = onnx_dot_rows(layer, 0), b = onnx_dot_rows(layer, 1);
+  const std::string other = layer.add("Transpose", {b}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  std::vector<int64_t> shape = {0};
+  for (const int64_t extent : layer.output_spec().shape) shape.push_back(extent);
+  const std::string product = layer.add("MatMul", {a, other});
+  layer.set_output(shape.size() == 3 ? product : layer.add("Reshape", {product, layer.integers(shape)}),
+                   ExportLayout::channels_last);
+}
+
+std::string torch_dot_rows(TorchLayer& layer, size_t number) {
+  const DotInput input = dot_input(layer, number);
+  const std::string x = layer.input(number, ExportLayout::channels_last);
+  const std::string rows = fmt::format("{0}.movedim({1}, -1).reshape({0}.shape[0], {2}, {3})", x, input.axis,
+                                       input.rows, input.columns);
+  const bool normalizes = layer.options().at("normalize").as_bool();
+  return layer.add(normalizes ? fmt::format("F.normalize({}, dim=-1, eps={})", rows, kKerasEpsilon) : rows);
+}
+
+void dot_to_torch(TorchLayer& layer) {
+  const std::string a = torch_dot_rows(layer, 0), b = torch_dot_rows(layer, 1);
+  layer.set_output(layer.add(fmt::format("torch.bmm({0}, {1}.transpose(1, 2)).reshape({0}.shape[0], {2})", a,
+                                         b, fmt::join(layer.output_spec().shape.extents(), ", "))),
+                   ExportLayout::channels_last);
+}
+
 }  // namespace
 
 void add_merge_formats(std::vector<LayerFormats>& table) {
@@ -135,6 +203,13 @@ void add_merge_formats(std::vector<LayerFormats>& table) {
       .from_keras = options_of_keras("minimum"),
       .onnx = merge_to_onnx("Min"),
       .torch = call_to_torch("torch.minimum"),
+  });
+  table.push_back({
+      .kind = "dot",
+      .to_keras = keras_layer("Dot"),
+      .from_keras = options_of_keras("dot"),
+      .onnx = dot_to_onnx,
+      .torch = dot_to_torch,
   });
   table.push_back({
       .kind = "concatenate",

@@ -6,6 +6,7 @@
 #include "config/schema.h"
 #include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
+#include "interop/layers/operators.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
@@ -52,16 +53,10 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Returns the sums of the squares of rows. ReduceSum, unlike ReduceMean and ReduceL2, has the same form in
-/// all supported operator sets.
-std::string sums_of_squares(OnnxLayer& layer, const std::string& x) {
-  return layer.add("ReduceSum", {layer.add("Mul", {x, x}), layer.integers({-1})}, {{"keepdims", int64_t{1}}});
-}
-
 void rms_normalization_to_onnx(OnnxLayer& layer) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
   const float share = 1 / static_cast<float>(layer.input_spec().shape.back());
-  const std::string mean = layer.add("Mul", {sums_of_squares(layer, x), layer.constant(share)});
+  const std::string mean = layer.add("Mul", {onnx_sums_of_squares(layer, x), layer.constant(share)});
   const std::string norm = layer.add("Sqrt", {layer.add("Add", {mean, layer.constant(onnx_epsilon(layer))})});
   layer.set_output(layer.add("Mul", {layer.add("Div", {x, norm}), layer.parameter("scale")}),
                    ExportLayout::channels_last);
@@ -69,7 +64,7 @@ void rms_normalization_to_onnx(OnnxLayer& layer) {
 
 void unit_normalization_to_onnx(OnnxLayer& layer) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
-  const std::string norm = layer.add("Sqrt", {sums_of_squares(layer, x)});
+  const std::string norm = layer.add("Sqrt", {onnx_sums_of_squares(layer, x)});
   layer.set_output(layer.add("Div", {x, layer.add("Max", {norm, layer.constant(1e-12f)})}),
                    ExportLayout::channels_last);
 }

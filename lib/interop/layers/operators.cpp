@@ -27,4 +27,8 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<int64_t>& factors, boo
                    ExportLayout::channels_first);
 }
 
+std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x) {
+  return layer.add("ReduceSum", {layer.add("Mul", {x, x}), layer.integers({-1})}, {{"keepdims", int64_t{1}}});
+}
+
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// ONNX operators that layers of images and of sequences share. They read and write channels first.
+// ONNX operators that several layers share.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,15 @@
 
 namespace dtrain {
 
-/// Returns LayerFormats::onnx for a global pooling with this operator.
+/// Returns LayerFormats::onnx for a global pooling with this operator. It reads channels first.
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 
 /// Sets the layer's output to its input, enlarged by a factor along each axis after the channels. Pixels are
 /// repeated, or interpolated linearly as in Keras.
 void set_onnx_resized(OnnxLayer& layer, const std::vector<int64_t>& factors, bool is_linear);
+
+/// Returns the sums of the squares of the rows of `x`, along its last axis, which remains with extent 1.
+/// ReduceSum, unlike ReduceMean and ReduceL2, has the same form in all supported operator sets.
+std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x);
 
 }  // namespace dtrain

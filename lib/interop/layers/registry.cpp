@@ -20,6 +20,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_embedding_formats(table);
     add_recurrent_formats(table);
     add_bidirectional_formats(table);
+    add_time_distributed_formats(table);
     add_attention_formats(table);
     return table;
   }();

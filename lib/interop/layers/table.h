@@ -22,5 +22,6 @@ void add_recurrent_formats(std::vector<LayerFormats>& table);
 void add_rescaling_formats(std::vector<LayerFormats>& table);
 void add_sequence_formats(std::vector<LayerFormats>& table);
 void add_shape_formats(std::vector<LayerFormats>& table);
+void add_time_distributed_formats(std::vector<LayerFormats>& table);
 
 }  // namespace dtrain

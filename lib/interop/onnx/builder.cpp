@@ -49,7 +49,15 @@ OnnxLayer::OnnxLayer(OnnxBuilder& builder, int node)
   options_ = options.is_null() ? Json::object() : to_json(options);
 }
 
+OnnxLayer::OnnxLayer(const OnnxLayer& outer, InnerNode inner, std::string value)
+    : builder_(outer.builder_),
+      number_(outer.number_),
+      inner_(std::make_shared<Inner>(Inner{std::move(inner), std::move(value), {}})),
+      node_(&inner_->node.node),
+      options_(inner_->node.options) {}
+
 const TensorSpec& OnnxLayer::input_spec(size_t input) const {
+  if (inner_) return inner_->node.input;
   return builder_.model_.graph->spec(node_->inputs[input]);
 }
 
@@ -61,10 +69,26 @@ void OnnxLayer::require_opset(int64_t least) const {
 }
 
 ExportLayout OnnxLayer::layout(size_t input) const {
+  if (inner_) return ExportLayout::channels_last;
   return builder_.layout_of(node_->inputs[input]);
 }
 
+std::string OnnxLayer::transposed(const std::string& value, size_t rank, ExportLayout to) {
+  return add("Transpose", {value}, {{"perm", transpose_axes(rank, to)}});
+}
+
+std::string OnnxLayer::take_output() {
+  const size_t rank = output_spec().shape.rank();
+  if (rank < 2 || inner_->output_layout == ExportLayout::channels_last) return inner_->output;
+  return transposed(inner_->output, rank, ExportLayout::channels_last);
+}
+
 std::string OnnxLayer::input(size_t input, ExportLayout layout) {
+  if (inner_) {
+    const size_t rank = inner_->node.input.shape.rank();
+    const bool is_plain = rank < 2 || layout == ExportLayout::channels_last;
+    return is_plain ? inner_->input : transposed(inner_->input, rank, layout);
+  }
   return builder_.read(node_->inputs[input], layout);
 }
 
@@ -136,6 +160,11 @@ std::string OnnxLayer::add(const std::string& op, std::vector<std::string> input
 }
 
 void OnnxLayer::set_output(const std::string& value, ExportLayout layout) {
+  if (inner_) {
+    inner_->output = value;
+    inner_->output_layout = layout;
+    return;
+  }
   OnnxBuilder::Names& names = builder_.values_[{number_, 0}];
   (layout == ExportLayout::channels_first && output_spec().shape.rank() >= 2 ? names.first : names.last) =
       value;

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -23,6 +24,9 @@ class OnnxBuilder;
 class OnnxLayer {
  public:
   OnnxLayer(OnnxBuilder& builder, int node);
+  /// A layer that is an option of `outer` and has its parameters. `value`: the name of its input, channels
+  /// last. take_output() returns its output.
+  OnnxLayer(const OnnxLayer& outer, InnerNode inner, std::string value);
 
   const GraphNode& node() const { return *node_; }
   /// Returns the layer's options with all defaults filled in.
@@ -70,10 +74,22 @@ class OnnxLayer {
   void set_output(const std::string& value, ExportLayout layout);
   /// Sets the mask that this layer creates, in the form that mask() returns.
   void set_mask(const std::string& value);
+  /// Returns the name of the output of an inner layer, channels last; adds a transpose if needed.
+  std::string take_output();
 
  private:
+  /// The values of an inner layer, which the graph does not have.
+  struct Inner {
+    InnerNode node;
+    std::string input, output;
+    ExportLayout output_layout = ExportLayout::channels_last;
+  };
+
+  std::string transposed(const std::string& value, size_t rank, ExportLayout to);
+
   OnnxBuilder& builder_;
   int number_;
+  std::shared_ptr<Inner> inner_;  // null for a node of the graph
   const GraphNode* node_;
   Json options_;
   bool has_read_mask_ = false;

@@ -19,12 +19,16 @@ OnnxArray transpose(const OnnxCall& call) {
   return result;
 }
 
-/// An extent of 0 keeps the array's extent.
+/// An extent of 0 keeps the array's extent; an extent of -1 follows from the number of elements.
 OnnxArray reshape(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   std::vector<int64_t> extents = call.input(1).integers;
   for (size_t i = 0; i < extents.size(); ++i)
     if (extents[i] == 0) extents[i] = result.shape[i];
+  if (const auto free = std::find(extents.begin(), extents.end(), -1); free != extents.end()) {
+    *free = 1;
+    *free = result.shape.elements() / Shape(extents).elements();
+  }
   result.shape = Shape(extents);
   if (result.shape.elements() != static_cast<int64_t>(result.values.size()))
     throw std::logic_error("Reshape changes the number of elements");

@@ -63,15 +63,35 @@ TorchLayer::TorchLayer(TorchBuilder& builder, int node)
   options_ = options.is_null() ? Json::object() : to_json(options);
 }
 
+TorchLayer::TorchLayer(const TorchLayer& outer, InnerNode inner, std::string variable)
+    : builder_(outer.builder_),
+      number_(outer.number_),
+      inner_(std::make_shared<Inner>(Inner{std::move(inner), std::move(variable), {}})),
+      node_(&inner_->node.node),
+      options_(inner_->node.options) {}
+
 const TensorSpec& TorchLayer::input_spec(size_t input) const {
+  if (inner_) return inner_->node.input;
   return builder_.graph_.spec(node_->inputs[input]);
 }
 
 ExportLayout TorchLayer::layout(size_t input) const {
+  if (inner_) return ExportLayout::channels_last;
   return builder_.layout_of(node_->inputs[input]);
 }
 
+std::string TorchLayer::take_output() {
+  const size_t rank = output_spec().shape.rank();
+  if (rank < 2 || inner_->output_layout == ExportLayout::channels_last) return inner_->output;
+  return add(permuted_expression(inner_->output, rank, ExportLayout::channels_last));
+}
+
 std::string TorchLayer::input(size_t input, ExportLayout layout) {
+  if (inner_) {
+    const size_t rank = inner_->node.input.shape.rank();
+    const bool is_plain = rank < 2 || layout == ExportLayout::channels_last;
+    return is_plain ? inner_->input : add(permuted_expression(inner_->input, rank, layout));
+  }
   return builder_.read(node_->inputs[input], layout);
 }
 
@@ -134,6 +154,11 @@ std::string TorchLayer::add(const std::string& expression) {
 }
 
 void TorchLayer::set_output(const std::string& variable, ExportLayout layout) {
+  if (inner_) {
+    inner_->output = variable;
+    inner_->output_layout = layout;
+    return;
+  }
   TorchBuilder::Variables& variables = builder_.values_[{number_, 0}];
   (layout == ExportLayout::channels_first && output_spec().shape.rank() >= 2 ? variables.first
                                                                              : variables.last) = variable;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ class TorchBuilder;
 class TorchLayer {
  public:
   TorchLayer(TorchBuilder& builder, int node);
+  /// A layer that is an option of `outer` and has its parameters and module. `variable` holds its input,
+  /// channels last. take_output() returns its output.
+  TorchLayer(const TorchLayer& outer, InnerNode inner, std::string variable);
 
   const GraphNode& node() const { return *node_; }
   /// Returns the layer's options with all defaults filled in.
@@ -72,10 +76,20 @@ class TorchLayer {
   void set_output(const std::string& variable, ExportLayout layout);
   /// Sets the variable of the mask that this layer creates, in the form that mask() returns.
   void set_mask(const std::string& variable);
+  /// Returns the variable that holds the output of an inner layer, channels last; adds a permute if needed.
+  std::string take_output();
 
  private:
+  /// The values of an inner layer, which the graph does not have.
+  struct Inner {
+    InnerNode node;
+    std::string input, output;
+    ExportLayout output_layout = ExportLayout::channels_last;
+  };
+
   TorchBuilder& builder_;
   int number_;
+  std::shared_ptr<Inner> inner_;  // null for a node of the graph
   const GraphNode* node_;
   Json options_;
   bool has_read_mask_ = false;

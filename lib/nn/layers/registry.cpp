@@ -31,6 +31,7 @@ const Registry<Layer>& registry<Layer>() {
     add_add(t);
     add_multiply(t);
     add_merges(t);
+    add_dot(t);
     add_concatenate(t);
     add_zero_padding2d(t);
     add_cropping2d(t);
@@ -49,6 +50,7 @@ const Registry<Layer>& registry<Layer>() {
     add_gru(t);
     add_simple_rnn(t);
     add_bidirectional(t);
+    add_time_distributed(t);
     add_multi_head_attention(t);
     add_position_embedding(t);
     return t;

@@ -18,6 +18,7 @@ void add_conv3d(Registry<Layer>& table);
 void add_cropping2d(Registry<Layer>& table);
 void add_dense(Registry<Layer>& table);
 void add_depthwise_conv2d(Registry<Layer>& table);
+void add_dot(Registry<Layer>& table);
 void add_dropout(Registry<Layer>& table);
 void add_embedding(Registry<Layer>& table);
 void add_flatten(Registry<Layer>& table);
@@ -48,6 +49,7 @@ void add_shape3d(Registry<Layer>& table);  // zero_padding3d, cropping3d, upsamp
 void add_simple_rnn(Registry<Layer>& table);
 void add_softmax(Registry<Layer>& table);
 void add_spatial_dropout(Registry<Layer>& table);  // spatial_dropout1d, spatial_dropout2d
+void add_time_distributed(Registry<Layer>& table);
 void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
@@ -65,7 +66,7 @@ class CpuMatmul final : public Matmul {
   }
 
   void multiply(int64_t columns, const float* a, const float* b, float* c) const {
-    const auto& [m, n, k, transpose_a, transpose_b, has_bias, float32_result, activation] = spec_;
+    const auto& [m, n, k, transpose_a, transpose_b, has_bias, float32_result, activation, batch] = spec_;
     const auto status = dnnl::sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, columns, k, 1.0f, a,
                                     transpose_a ? m : k, b, transpose_b ? k : n, 0.0f, c, n);
     if (status != dnnl::status::success) throw Error("oneDNN: a matrix product failed");
@@ -101,9 +102,33 @@ class RowMatmul final : public Matmul {
   MatmulSpec spec_;
 };
 
+/// The products of a batch, one after the other.
+class BatchMatmul final : public Matmul {
+ public:
+  /// `one` computes one product of the batch.
+  BatchMatmul(const MatmulSpec& spec, std::unique_ptr<Matmul> one) : spec_(spec), one_(std::move(one)) {}
+
+  size_t scratch_bytes() const override { return one_->scratch_bytes(); }
+
+  void run(const void* a, const void* b, const void*, void* c, void* scratch) override {
+    const int64_t of_a = spec_.m * spec_.k, of_b = spec_.k * spec_.n, of_c = spec_.m * spec_.n;
+    for (int64_t i = 0; i < spec_.batch; ++i)
+      one_->run(f32(a) + i * of_a, f32(b) + i * of_b, nullptr, f32(c) + i * of_c, scratch);
+  }
+
+ private:
+  MatmulSpec spec_;
+  std::unique_ptr<Matmul> one_;
+};
+
 }  // namespace
 
 std::unique_ptr<Matmul> CpuOps::matmul(const MatmulSpec& spec) {
+  if (spec.batch > 1) {
+    MatmulSpec one = spec;
+    one.batch = 1;
+    return std::make_unique<BatchMatmul>(spec, matmul(one));
+  }
   if (independent_rows_ && !spec.transpose_a) return std::make_unique<RowMatmul>(*this, spec);
   return prepared("matrix product", [&] { return std::make_unique<CpuMatmul>(*this, spec); });
 }

@@ -51,6 +51,9 @@ class CudaMatmul final : public Matmul {
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
     right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
     result_ = make_layout(result, spec.n, spec.m);
+    set_batch(left_, spec.k * spec.n, type);
+    set_batch(right_, spec.m * spec.k, type);
+    set_batch(result_, spec.m * spec.n, result);
     adds_bias_ = spec.bias && choose(CUBLASLT_EPILOGUE_BIAS);
     if (!adds_bias_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
       throw Error(fmt::format("cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]", spec.m,
@@ -91,6 +94,20 @@ class CudaMatmul final : public Matmul {
     set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   }
 
+  /// Makes a matrix, of a number of elements, the first of a batch.
+  void set_batch(const MatrixLayout& matrix, int64_t elements, cudaDataType_t type) {
+    if (spec_.batch == 1) return;
+    const auto count = static_cast<int32_t>(spec_.batch);
+    check(cublasLtMatrixLayoutSetAttribute(matrix.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                           sizeof count),
+          kPreparing);
+    check(cublasLtMatrixLayoutSetAttribute(matrix.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                           &elements, sizeof elements),
+          kPreparing);
+    const int64_t bytes = elements * (type == CUDA_R_32F ? 4 : 2);
+    while (bytes % alignment_ != 0) alignment_ /= 2;
+  }
+
   MatmulPreference preference() const {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), kPreparing);
@@ -101,11 +118,10 @@ class CudaMatmul final : public Matmul {
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{ops_.context().workspace_bytes()});
     // If a long sum is split, its parts are stored as float32 in the workspace and added in a separate step.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    // The alignment that arenas and flat buffers guarantee.
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{16});
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{16});
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{16});
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t{16});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_);
     return preference;
   }
 
@@ -140,6 +156,8 @@ class CudaMatmul final : public Matmul {
   MatrixLayout left_, right_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
   bool adds_bias_ = false;  // true if the product's epilogue adds the bias
+  /// Alignment of all matrices in bytes: that of arenas and flat buffers, less within a batch of small ones.
+  uint32_t alignment_ = 16;
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ void check_activations(const GraphNode& node, const Json& config) {
       throw UserError(
           fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name, option, name));
   }
-  for (const char* option : {"layer", "backward_layer"})  // of Bidirectional
+  for (const char* option : {"layer", "backward_layer"})  // of Bidirectional, TimeDistributed
     if (const Json* const layer = value_at(config, option))
       if (const Json* const inner = value_at(*layer, "config")) check_activations(node, *inner);
 }
@@ -50,6 +50,13 @@ void check_features(const Graph& graph) {
   }
 }
 
+/// Returns whether the layer is Keras's TimeDistributed of a Softmax.
+bool is_softmax_of_positions(const GraphNode& node) {
+  const KerasLayerConfig keras = keras_config_of(node.layer);
+  return keras.class_name == "TimeDistributed" &&
+         text_at(keras.config.at("layer"), "class_name") == "Softmax";
+}
+
 /// Throws UserError for layers whose Keras classes treat the masks of their inputs in another way.
 void check_masks(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
@@ -62,7 +69,7 @@ void check_masks(const Graph& graph) {
     const auto refuse = [&](const std::string& why) {
       throw UserError(fmt::format("{} '{}' cannot be exported to Keras, {}", node.kind, node.name, why));
     };
-    if (name == "Softmax")
+    if (name == "Softmax" || is_softmax_of_positions(node))
       refuse("whose Softmax applies the mask of its input to the last axis: use `activation: softmax`");
     if (is_lost && !node.ignores_mask) refuse(fmt::format("whose {} loses the mask of its input", name));
     if (!is_lost && node.ignores_mask) refuse(fmt::format("whose {} does not ignore masks", name));

@@ -70,6 +70,16 @@ Json keras_options(const ConfigNode& options) {
   return config;
 }
 
+Json keras_inner_layer(const ConfigNode& layer, std::string& missing) {
+  const KerasLayerConfig keras = formats_of(name_of_kind(layer)).to_keras(options_of_kind(layer));
+  if (!keras.missing.empty()) missing = keras.missing;
+  return Json::object()
+      .set("module", "keras.layers")
+      .set("class_name", keras.class_name)
+      .set("config", keras.config)
+      .set("registered_name", Json());
+}
+
 std::function<KerasLayerConfig(const ConfigNode&)> keras_layer(std::string class_name) {
   return [class_name = std::move(class_name)](const ConfigNode& options) {
     return KerasLayerConfig{class_name, keras_options(options)};

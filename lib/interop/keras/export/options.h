@@ -13,6 +13,10 @@ namespace dtrain {
 /// regularizers and constraints in Keras's serialized form. Returns an empty object for null.
 Json keras_options(const ConfigNode& options);
 
+/// Returns Keras's serialized form of a layer that is an option of another layer: {lstm: {units: 3}}. Sets
+/// `missing` to KerasLayerConfig::missing of that layer if it is not empty.
+Json keras_inner_layer(const ConfigNode& layer, std::string& missing);
+
 /// Returns LayerFormats::to_keras for a layer whose config is keras_options().
 std::function<KerasLayerConfig(const ConfigNode&)> keras_layer(std::string class_name);
 /// Returns the same for an image layer. It adds `data_format: channels_last`, because Keras's default is

@@ -41,4 +41,7 @@ inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "fo
                                                       {"_value_dense", "value/", "dense"},
                                                       {"_output_dense", "attention_output/", "dense"}};
 
+/// The end of the path of the layer in a TimeDistributed. That layer may have parts.
+inline constexpr std::string_view kKerasWrappedLayer = "/layer";
+
 }  // namespace dtrain

@@ -23,6 +23,7 @@ KerasMaskRule keras_mask_rule(const std::string& class_name) {
                                "GroupNormalization",
                                "UnitNormalization",
                                "BatchNormalization",
+                               "TimeDistributed",
                                "GaussianDropout"};
   constexpr std::array kMerged{"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate"};
   constexpr std::array kRead{"LSTM",

@@ -91,6 +91,13 @@ void add_layers(const KerasModel& model, const std::string& path, const std::str
   }
 }
 
+/// Returns a name without the number at its end: "dense" for "dense_3".
+std::string without_number(const std::string& name) {
+  const size_t number = name.find_last_not_of("0123456789");
+  const bool is_numbered = number != std::string::npos && name[number] == '_' && number + 1 < name.size();
+  return is_numbered ? name.substr(0, number) : name;
+}
+
 /// Returns the layer of a group in a file without the model's configuration.
 NamedLayer layer_of_path(const KerasWeightGroup& group) {
   Names parts;
@@ -102,10 +109,7 @@ NamedLayer layer_of_path(const KerasWeightGroup& group) {
   }
   NamedLayer layer;
   if (parts.empty()) return layer;
-  layer.class_name = parts.back();
-  const size_t number = layer.class_name.find_last_not_of("0123456789");
-  if (number != std::string::npos && layer.class_name[number] == '_' && number + 1 < layer.class_name.size())
-    layer.class_name.resize(number);
+  layer.class_name = without_number(parts.back());
   if (!group.layer.empty()) parts.back() = group.layer;
   layer.name = fmt::format("{}", fmt::join(parts, "/"));
   return layer;
@@ -122,6 +126,18 @@ KerasLayerPart take_part(std::string& group) {
   return {};
 }
 
+/// Replaces the class and the config of a TimeDistributed by those of its layer, which has the weights.
+/// Without the model's configuration, the class is that of Keras's default name for the layer, `wrapped`.
+void unwrap(NamedLayer& layer, const std::string& wrapped) {
+  if (const Json* const inner = value_at(layer.config, "layer")) {
+    layer.class_name = keras_snake_case(text_at(*inner, "class_name"));
+    const Json* const config = value_at(*inner, "config");
+    layer.config = config ? Json(*config) : Json();
+  } else {
+    layer.class_name = without_number(wrapped);
+  }
+}
+
 }  // namespace
 
 std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, const Json& model_config) {
@@ -131,8 +147,11 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   for (const KerasWeightGroup& written : groups) {
     KerasWeightGroup group = written;
     const KerasLayerPart part = take_part(group.name);
+    const bool is_wrapped = group.name.ends_with(kKerasWrappedLayer);
+    if (is_wrapped) group.name.resize(group.name.size() - kKerasWrappedLayer.size());
     const auto found = layers.find(group.name);
-    const NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
+    NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
+    if (is_wrapped) unwrap(layer, group.wrapped);
     const std::string_view class_name =
         part.class_name.empty() ? std::string_view(layer.class_name) : part.class_name;
     Names names = weight_names_of(class_name, layer.config, group.weights.size());

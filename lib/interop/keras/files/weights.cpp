@@ -162,19 +162,25 @@ class VarsReader {
 
   KerasWeights read() {
     visit(file_.file(), "", 0);
-    for (KerasWeightGroup& group : result_.groups)
-      if (const std::string owner = owner_of(group.name); !owner.empty()) group.layer = names_[owner];
+    for (KerasWeightGroup& group : result_.groups) find_owner(group);
     return std::move(result_);
   }
 
  private:
-  /// Returns the path of the layer that a part belongs to: the cells of recurrent layers and the products of
-  /// attention have other names. Returns "" if the path is not that of a part.
-  static std::string owner_of(const std::string& path) {
+  /// Sets the names of the layer that a part belongs to: the cells of recurrent layers, the products of
+  /// attention and the layers in a TimeDistributed have other names.
+  void find_owner(KerasWeightGroup& group) {
+    std::string path = group.name;
     for (const KerasLayerPart& part : kKerasLayerParts)
-      if (const std::string end = fmt::format("/{}", part.group); path.ends_with(end))
-        return path.substr(0, path.size() - end.size());
-    return "";
+      if (const std::string end = fmt::format("/{}", part.group); path.ends_with(end)) {
+        path.resize(path.size() - end.size());
+        break;
+      }
+    if (path.ends_with(kKerasWrappedLayer)) {
+      group.wrapped = names_[path];
+      path.resize(path.size() - kKerasWrappedLayer.size());
+    }
+    if (path != group.name) group.layer = names_[path];
   }
 
   // Hard links may form cycles, or lead to one group along very many paths.

@@ -28,6 +28,9 @@ struct KerasWeightGroup {
   std::string name;   ///< the layer's name; in the layout `vars`, the path of its group: "layers/dense_1"
   std::string layer;  ///< in the layout `vars`, the layer's name; "" in files of early versions of Keras 3
   std::vector<KerasWeight> weights;  ///< in the file's order
+  /// In the layout `vars`, the name of the layer in a TimeDistributed, which has the weights; "" for other
+  /// layers.
+  std::string wrapped = {};
 };
 
 struct KerasWeights {

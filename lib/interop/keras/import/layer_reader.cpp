@@ -250,13 +250,17 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   if (!written || written->is_null()) return {};
   const Serialized object = read_serialized(*written);
   const LayerFormats* const row = formats_of_keras_class(object.name);
-  if (!row || std::find(classes.begin(), classes.end(), object.name) == classes.end()) {
+  const bool is_wanted =
+      classes.size() == 0 || std::find(classes.begin(), classes.end(), object.name) != classes.end();
+  if (!row || !is_wanted) {
     add_problem(fmt::format("has the {} '{}'", key, object.name));
     return {};
   }
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
   const ConfigNode options = row->from_keras(inner);
+  // This layer has one more axis, of positions.
+  if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
   for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));
   for (const std::string& setting : inner.left_out())
     left_out_.push_back(fmt::format("{}'s {}", key, setting));

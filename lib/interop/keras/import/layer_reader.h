@@ -25,8 +25,8 @@ class KerasLayerReader {
 
   const std::string& class_name() const { return class_name_; }
   /// Returns the options of a layer that is the value of `key`, as {kind: options}, for classes whose names
-  /// are in `classes`; null if there is none. `skipped`: keys without effect. The problems and ignored
-  /// settings of that layer become those of this one.
+  /// are in `classes` (empty: any); null if there is none. `skipped`: keys without effect. The problems and
+  /// ignored settings of that layer become those of this one.
   ConfigNode layer(const char* key, std::initializer_list<std::string_view> classes,
                    std::initializer_list<std::string_view> skipped);
   /// Returns the value of an option; nullptr if it is missing or null.

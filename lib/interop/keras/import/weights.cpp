@@ -166,8 +166,10 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
         if (const auto group = groups.find(name); group != groups.end())
           for (const KerasWeight& weight : group->second->weights) found[of].push_back(&weight);
       };
-      add(path);
-      for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", path, part.group));
+      for (const std::string& owner : {path, path + std::string(kKerasWrappedLayer)}) {
+        add(owner);
+        for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", owner, part.group));
+      }
     }
     if (found.size() > best.size()) best = std::move(found);
   }
