@@ -102,7 +102,7 @@ model:
   inputs: {left: [4], word: {shape: [3], dtype: int32}}
   layers:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4, mask_zero: true}
-    - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
+    - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, recurrent_dropout: 0.2, unit_forget_bias: false}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
     - masking: {mask_value: 0.5}

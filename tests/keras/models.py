@@ -236,7 +236,7 @@ def every_layer():
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # Recurrent layers, of the embedded words.
-        {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2}},
+        {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2, "recurrent_dropout": 0.25}},
         {"gru": {"units": 5, "return_sequences": True, "go_backwards": True, "bias_initializer": "random_normal"}},
         {"simple_rnn": {"units": 3, "return_sequences": True, "bias_initializer": "random_normal"}},
         {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
