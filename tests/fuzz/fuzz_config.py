@@ -115,7 +115,7 @@ model:
     - multiply: {name: product, inputs: [flat, numbers]}
     - concatenate: {inputs: [product, numbers], axis: -1}
     - dense: {name: yes_no, units: 1, activation: sigmoid}
-    - dense: {name: size, inputs: product, units: 2}
+    - dense: {name: size, inputs: product, units: 2, activity_regularizer: {l1: 0.01}}
   outputs: [yes_no, size]
 dataset:
   train: {synthetic: {samples: 20, input: {low: 0, high: 10}, targets: {yes_no: {classes: 2}, size: {shape: [2]}}}}

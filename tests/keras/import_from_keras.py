@@ -41,7 +41,7 @@ def every_layer(keras):
     left, right = layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)
     x = layers.Concatenate()([left, right])
     x = layers.LayerNormalization()(x)
-    x = layers.Dense(8, activation="gelu", kernel_regularizer=keras.regularizers.L2(0.1), bias_regularizer=keras.regularizers.L1(0.1),
+    x = layers.Dense(8, activation="gelu", activity_regularizer=keras.regularizers.L1L2(0.01, 0.1), kernel_regularizer=keras.regularizers.L2(0.1), bias_regularizer=keras.regularizers.L1(0.1),
                      kernel_constraint=keras.constraints.MaxNorm(3), bias_constraint=keras.constraints.NonNeg())(x)
     x = layers.Add()([x, layers.Dense(8, activation="selu")(x)])
     x = layers.Multiply()([x, layers.Activation("sigmoid")(x)])

@@ -37,6 +37,9 @@ constexpr std::array<std::string_view, 16> kCommonKeys{"name",
                                                        "quantization_config",
                                                        "lora_rank"};
 
+/// An option of every layer in dtrain, too.
+constexpr std::string_view kActivityRegularizer = "activity_regularizer";
+
 bool ends_in_any(std::string_view key, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),
                      [&](std::string_view ending) { return key.ends_with(ending); });
@@ -125,6 +128,12 @@ double KerasLayerReader::number(const char* key, double otherwise) const {
 
 void KerasLayerReader::skip(std::initializer_list<std::string_view> keys) {
   skipped_.insert(skipped_.end(), keys.begin(), keys.end());
+}
+
+void KerasLayerReader::leave_out(const char* key) {
+  skip({key});
+  if (const Json* found = find(key); found && !found->is_null())
+    left_out_.push_back(fmt::format("{}: {}", key, read_serialized(*found).name));
 }
 
 bool KerasLayerReader::is_skipped(std::string_view key) const {
@@ -232,7 +241,7 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
   if (!config_.is_object()) return ConfigNode::mapping({});
   for (const auto& [key, value] : config_.entries()) {
     if (is_skipped(key)) continue;
-    if (std::find(names.begin(), names.end(), key) == names.end()) {
+    if (key != kActivityRegularizer && std::find(names.begin(), names.end(), key) == names.end()) {
       check_other(key, value);
       continue;
     }
@@ -256,7 +265,11 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   }
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
-  const ConfigNode options = row->from_keras(inner);
+  ConfigNode options = row->from_keras(inner);
+  if (options.find(kActivityRegularizer)) {
+    add_problem(fmt::format("its {} has an {}", key, kActivityRegularizer));
+    options = options.without(std::array{kActivityRegularizer});
+  }
   for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));
   for (const std::string& setting : inner.left_out())
     left_out_.push_back(fmt::format("{}'s {}", key, setting));

@@ -39,6 +39,8 @@ class KerasLayerReader {
   ConfigNode options(const std::vector<std::string>& names);
   /// Marks keys as already read or without effect.
   void skip(std::initializer_list<std::string_view> keys);
+  /// Leaves out a regularizer or a constraint that dtrain lacks.
+  void leave_out(const char* key);
   /// Adds a problem unless the option has this value or is missing. A list of equal numbers counts as one
   /// number.
   void expect(const char* key, const Json& value);
