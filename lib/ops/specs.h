@@ -157,6 +157,8 @@ struct BatchNormalizationSpec {
   bool adds = false;
   Layout layout = Layout::plain;
   bool training = true;
+  /// Calls have a mask of the rows (SynchronizedBatchNormalization only); the layout must be plain.
+  bool masked = false;
 };
 
 /// Sparse: the target is int32 class numbers, [rows]; a number out of range gives NaN. Otherwise it is

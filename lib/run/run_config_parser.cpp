@@ -295,12 +295,12 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
   if (dataset_known && graph) check_token_ids(config, diagnostics);
   set_row_weights(config, diagnostics);
-  check_activity_regularizers(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
   add_thresholds(config, validation, diagnostics);
   check_monitors(config, validation, heads.complete, diagnostics);
   if (use == ConfigUse::training) {
+    check_activity_regularizers(config, diagnostics);
     if (dataset_known) check_train_split(config, diagnostics);
     if (config.strategy) check_constraints(config, place_replicas(config, diagnostics), diagnostics);
   }

@@ -55,6 +55,7 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
     "masked bidirectional": EMBEDDING + "bidirectional: {layer: {lstm: {units: 4, return_sequences: true}}}, "
                             "bidirectional: {layer: {gru: {units: 3}}, merge_mode: sum}, ",
     "masked bidirectional, classes of tokens": EMBEDDING + "bidirectional: {layer: {gru: {units: 4, return_sequences: true}}, merge_mode: mul}, ",
+    "masked batch normalization": EMBEDDING + "batch_normalization: {synchronized: true}, lstm: {units: 5}, ",
     "masked average": EMBEDDING + "dense: {units: 6, activation: tanh}, global_average_pooling1d: {}, ",
     "masked attention": EMBEDDING + "multi_head_attention: {num_heads: 2, key_dim: 3, causal: true}, global_average_pooling1d: {}, ",
     "masked keys": EMBEDDING + "embedding: {input_dim: 9, output_dim: 4, inputs: x, name: query}, "

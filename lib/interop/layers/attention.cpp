@@ -90,7 +90,6 @@ std::string attention_part(const Json& keras_config, const std::string& paramete
 
 ConfigNode attention_from_keras(KerasLayerReader& reader) {
   reader.skip({"seed", "flash_attention", "query_shape", "key_shape", "value_shape"});
-  reader.leave_out("activity_regularizer");  // a penalty on queries, keys and values, too
   reader.expect("attention_axes", 1);
   std::vector<std::string> names = registry<Layer>().fields("multi_head_attention");
   names.insert(names.end(), {"head_dim", "num_query_heads"});

@@ -20,7 +20,7 @@ namespace dtrain {
 namespace {
 
 /// Keys that every Keras layer may have and that do not affect its outputs.
-constexpr std::array<std::string_view, 16> kCommonKeys{"name",
+constexpr std::array<std::string_view, 17> kCommonKeys{"name",
                                                        "trainable",
                                                        "dtype",
                                                        "batch_input_shape",
@@ -35,10 +35,8 @@ constexpr std::array<std::string_view, 16> kCommonKeys{"name",
                                                        "data_format",
                                                        "input_dtype",
                                                        "quantization_config",
-                                                       "lora_rank"};
-
-/// An option of every layer in dtrain, too.
-constexpr std::string_view kActivityRegularizer = "activity_regularizer";
+                                                       "lora_rank",
+                                                       "activity_regularizer"};
 
 bool ends_in_any(std::string_view key, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),
@@ -130,12 +128,6 @@ void KerasLayerReader::skip(std::initializer_list<std::string_view> keys) {
   skipped_.insert(skipped_.end(), keys.begin(), keys.end());
 }
 
-void KerasLayerReader::leave_out(const char* key) {
-  skip({key});
-  if (const Json* found = find(key); found && !found->is_null())
-    left_out_.push_back(fmt::format("{}: {}", key, read_serialized(*found).name));
-}
-
 bool KerasLayerReader::is_skipped(std::string_view key) const {
   return std::find(kCommonKeys.begin(), kCommonKeys.end(), key) != kCommonKeys.end() ||
          std::find(skipped_.begin(), skipped_.end(), key) != skipped_.end();
@@ -225,6 +217,11 @@ void KerasLayerReader::check_other(const std::string& key, const Json& value) {
   add_problem(fmt::format("has {}: {}", key, value.dump()));
 }
 
+ConfigNode KerasLayerReader::activity_regularizer() {
+  const Json* const written = find("activity_regularizer");
+  return written ? object_of_weight<Regularizer>("activity_regularizer", *written) : ConfigNode();
+}
+
 ConfigNode KerasLayerReader::option(const std::string& key, const Json& written) {
   if (key.ends_with("activation")) return activation(written);
   if (key.ends_with("initializer")) return object_of_weight<Initializer>(key, written);
@@ -241,7 +238,7 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
   if (!config_.is_object()) return ConfigNode::mapping({});
   for (const auto& [key, value] : config_.entries()) {
     if (is_skipped(key)) continue;
-    if (key != kActivityRegularizer && std::find(names.begin(), names.end(), key) == names.end()) {
+    if (std::find(names.begin(), names.end(), key) == names.end()) {
       check_other(key, value);
       continue;
     }
@@ -265,11 +262,9 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   }
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
-  ConfigNode options = row->from_keras(inner);
-  if (options.find(kActivityRegularizer)) {
-    add_problem(fmt::format("its {} has an {}", key, kActivityRegularizer));
-    options = options.without(std::array{kActivityRegularizer});
-  }
+  const ConfigNode options = row->from_keras(inner);
+  if (!inner.activity_regularizer().is_null())
+    left_out_.push_back(fmt::format("{}'s activity_regularizer", key));
   for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));
   for (const std::string& setting : inner.left_out())
     left_out_.push_back(fmt::format("{}'s {}", key, setting));
