@@ -228,22 +228,24 @@ TEST_CASE("recurrent_dropout drops the same elements of the state in all steps o
 }
 
 TEST_CASE("recurrent_dropout drops other elements of the state for each gate") {
-  LayerRun run({.yaml = "lstm: {units: 30, activation: linear, recurrent_activation: linear, "
+  constexpr size_t kUnits = 200;
+  LayerRun run({.yaml = "lstm: {units: 200, activation: linear, recurrent_activation: linear, "
                         "recurrent_dropout: 0.5}",
-                .inputs = {{"x", {1, 1}}, {"h", {30}}, {"c", {30}}},
+                .inputs = {{"x", {1, 1}}, {"h", {200}}, {"c", {200}}},
                 .training = true,
                 .batch = 1,
                 .low = 1,
                 .high = 2});
-  // Input and output gate: the dropped state. The other two are 0, or 1 by their bias.
+  // The gates of input and output are the state, of which each drops a half; the candidate is 1, and the
+  // forget gate 0. So an element of the new state is not 0 if neither gate drops it.
   for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
   for (const size_t gate : {size_t{0}, size_t{3}})
-    for (size_t i = 0; i < 30; ++i) run.parameters[1][i * 120 + gate * 30 + i] = 1;
-  std::fill_n(run.parameters[2].begin() + 60, 30, 1.0f);
-  size_t both = 0;  // h input(h) output(h): not 0 if neither gate drops the element
-  for (const float value : run.forward()) both += value != 0;
-  CHECK(both > 0);
-  CHECK(both < 15);  // a quarter; half of the elements if the gates shared the dropped ones
+    for (size_t i = 0; i < kUnits; ++i) run.parameters[1][(i * 4 + gate) * kUnits + i] = 1;
+  std::fill_n(run.parameters[2].begin() + 2 * kUnits, kUnits, 1.0f);
+  size_t kept = 0;
+  for (const float value : run.forward()) kept += value != 0;
+  CHECK(kept > 25);
+  CHECK(kept < 75);  // a quarter of 200; if the gates dropped the same elements, it would be a half
 }
 
 }  // namespace dtrain::test

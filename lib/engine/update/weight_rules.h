@@ -16,6 +16,8 @@ class WeightRules {
   explicit WeightRules(const ParameterLayout& layout);
 
   bool has_penalties() const { return !penalties_.empty() || !orthogonal_.empty(); }
+  /// Returns whether some penalties need whole parameters.
+  bool penalties_read_all() const { return !orthogonal_.empty(); }
   bool has_constraints() const { return !constraints_.empty(); }
 
   /// Enqueues the addition of the penalties of `range` to *total (device memory); those that need whole
