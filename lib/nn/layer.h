@@ -201,7 +201,7 @@ class Layer {
   /// Returns whether training needs collectives within forward and backward, because statistics are computed
   /// over the rows of all replicas.
   virtual bool is_synchronized() const { return false; }
-  /// Returns whether `activity_regularizer` means the same as in Keras: a penalty on the outputs.
+  /// Returns whether `activity_regularizer` is a penalty on the outputs in Keras, too.
   virtual bool can_penalize_output() const { return true; }
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
   /// For MaskRule::read: returns whether an output has the mask of the first input.

@@ -296,6 +296,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     return specs;
   }
 
+  /// Keras's penalty is on queries, keys and values, too.
   bool can_penalize_output() const override { return false; }
 
   /// Queries do not see masked values. The output has the mask of the queries.
