@@ -20,6 +20,11 @@ const std::string& Graph::layer_name(int node) const {
   return nodes[nodes[at].is_activation_of_previous ? at - 1 : at].name;
 }
 
+const OptionalRegularizer& activity_regularizer_of(const std::vector<GraphNode>& nodes, int layer) {
+  const auto at = static_cast<size_t>(layer), next = at + 1;
+  return nodes[next < nodes.size() && nodes[next].is_activation_of_previous ? next : at].activity_regularizer;
+}
+
 std::string Graph::value_name(ValueRef value) const {
   return value.output == 0 ? layer_name(value.node)
                            : fmt::format("{}:{}", layer_name(value.node), value.output);
@@ -39,9 +44,10 @@ bool Graph::is_synchronized() const {
 
 bool Graph::has_penalties() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    if (node.activity_penalty()) return true;
     return node.shared_with < 0 &&
            std::any_of(node.parameters.begin(), node.parameters.end(), [&](const ParameterSpec& parameter) {
-             return node.trains(parameter) && parameter.penalty;
+             return node.trains(parameter) && parameter.has_penalty();
            });
   });
 }
@@ -89,6 +95,9 @@ ConfigNode write_layer(const Graph& graph, int number, const Segments& segments)
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
+  if (const auto& regularizer = activity_regularizer_of(graph.nodes, number);
+      regularizer && node.shared_with < 0)
+    options.push_back(ConfigNode::entry("activity_regularizer", regularizer->resolved));
   if (node.ignores_mask) options.push_back(ConfigNode::entry("ignore_mask", Codec<bool>::write(true)));
   if (node.recompute >= 0)
     options.push_back(

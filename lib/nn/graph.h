@@ -15,6 +15,7 @@
 #include "device/written_device.h"
 #include "nn/layer.h"
 #include "nn/pretrained.h"
+#include "nn/regularizer.h"
 
 namespace dtrain {
 
@@ -45,6 +46,9 @@ struct GraphNode {
   /// Index of the earlier node that owns this node's parameters, which is of the same layer unless
   /// Graph::is_tied(); -1: the node owns them.
   int shared_with = -1;
+  /// The penalty on the node's outputs (those that layers can read) is part of the loss: that of the layer,
+  /// or of the layer whose activation it is.
+  OptionalRegularizer activity_regularizer = {};
   /// The `device:` option of the layer or of the innermost block around it that has one.
   std::optional<WrittenDevice> device;
   /// Index of the segment whose activations backward recomputes, counted from 0 in node order; -1:
@@ -61,6 +65,10 @@ struct GraphNode {
   }
   /// Returns the number of outputs that layers can read: all but a mask.
   size_t readable_outputs() const { return outputs.size() - (layer && layer->creates_mask() ? 1 : 0); }
+  /// Returns the penalty on each output; 0 if there is none.
+  PenaltySpec activity_penalty() const {
+    return activity_regularizer && *activity_regularizer ? (*activity_regularizer)->penalty : PenaltySpec{};
+  }
   /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
   /// Returns whether gradients update this parameter of the node.
@@ -109,12 +117,15 @@ struct Graph {
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).
   bool is_synchronized() const;
-  /// Returns whether penalties on trained parameters are part of the loss.
+  /// Returns whether penalties on trained parameters or on outputs are part of the loss.
   bool has_penalties() const;
   /// Returns the number of elements of the trained parameters or, if `trainable` is false, of all others.
   /// Shared parameters count once.
   int64_t count_parameters(bool trainable) const;
 };
+
+/// Returns the `activity_regularizer:` option of the layer whose first node is number `layer`.
+const OptionalRegularizer& activity_regularizer_of(const std::vector<GraphNode>& nodes, int layer);
 
 /// Returns the model as a flat list of layers (Graph::resolved). parse_model() reads it back to an equal
 /// graph.

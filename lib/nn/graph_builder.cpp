@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -184,6 +185,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   node.device = layer.keys.device ? layer.keys.device : scope.device;
   node.recompute = segment_of(layer.keys, scope);
   node.ignores_mask = layer.keys.ignore_mask;
+  node.activity_regularizer = layer.keys.activity_regularizer;
   node.block = scope.block;
   node.mark = layer.kind.mark();
   if (!registry<Layer>().contains(node.kind)) {
@@ -209,6 +211,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.recompute = node.recompute;
   activation.block = node.block;
   activation.is_activation_of_previous = true;
+  if (activation.layer) activation.activity_regularizer = std::exchange(node.activity_regularizer, {});
   activation.mark = node.mark;
 
   const size_t first = nodes_.size();
@@ -268,6 +271,17 @@ bool GraphBuilder::infer(GraphNode& node) {
       if (const std::string mistake = parameter.constraint->mistake_for(parameter.shape); !mistake.empty())
         report_error(fmt::format("the axis of the constraint of its {} of {}: {}", parameter.name,
                                  parameter.shape.str(), mistake));
+  for (const ParameterSpec& parameter : node.parameters)
+    if (const OrthogonalPenalty& penalty = parameter.orthogonal; penalty)
+      if (const std::string mistake = penalty.mistake_for(parameter.shape); !mistake.empty())
+        report_error(fmt::format("the orthogonal_regularizer of its {} of {}: {}", parameter.name,
+                                 parameter.shape.str(), mistake));
+  if (node.activity_regularizer && *node.activity_regularizer && (*node.activity_regularizer)->orthogonal)
+    report_error("activity_regularizer: expected l1, l2 or l1_l2; orthogonal_regularizer is for weights");
+  if (node.activity_regularizer && !node.layer->can_penalize_output())
+    report_error(
+        "activity_regularizer: Keras has no penalty on the output of this layer; give it to a layer after "
+        "this one, such as `activation: linear`");
   check_shared_shapes(node, report_error);
   pass_masks(node, report_error);
   return diagnostics_.count() == before;

@@ -60,6 +60,18 @@ void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) 
                     nodes_[static_cast<size_t>(given[0].node)].name));
   if (rule == MaskRule::read) {
     node.masks = masks;
+    if (is_masked(masks[0])) {
+      const auto shape_of = [&](ValueRef value) -> const Shape& {
+        return nodes_[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)].shape;
+      };
+      const Shape &mask = shape_of(masks[0]), &input = shape_of(node.inputs[0]);
+      if (mask.rank() + 1 != input.rank())
+        return report_error(
+            fmt::format("cannot handle the mask of its input: the mask of shape {} does not mark the "
+                        "positions of an input of shape {}; with `ignore_mask: true` it treats "
+                        "padding as data",
+                        mask.str(), input.str()));
+    }
     if (is_masked(masks[0])) given.erase(given.begin());
     common_mask(given, report_error);
     for (size_t k = 0; k < node.outputs.size(); ++k)

@@ -50,6 +50,14 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   if (known_[static_cast<size_t>(number)] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
+  if (named.kind == node.kind) {
+    if (node.activity_regularizer)
+      diagnostics_.error(node.mark,
+                         fmt::format("{} '{}' has the activity_regularizer of '{}' (shared_with) and "
+                                     "cannot have another",
+                                     node.kind, node.name, owner.name));
+    node.activity_regularizer = activity_regularizer_of(nodes_, number);
+  }
   share(owner, number, node.mark, node);
   node.layer = std::move(itself);
 }
@@ -73,7 +81,9 @@ void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
   const int number = first >= 0 ? first : found->second;
   const GraphNode& owner = nodes_[static_cast<size_t>(number)];
-  if (!owner.parameters.empty()) share(owner, number, node.mark, node);
+  if (owner.parameters.empty()) return;
+  node.activity_regularizer = activity_regularizer_of(nodes_, number);
+  share(owner, number, node.mark, node);
 }
 
 /// Reports shared parameters that would need another shape in this layer than in their owner.

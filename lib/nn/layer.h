@@ -17,6 +17,7 @@
 #include "config/registry.h"
 #include "nn/constraint.h"
 #include "nn/initializer.h"
+#include "nn/regularizer.h"
 #include "ops/ops.h"
 
 namespace dtrain {
@@ -41,6 +42,9 @@ struct ParameterSpec {
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
+  OrthogonalPenalty orthogonal = {};                       // likewise part of the loss
+
+  bool has_penalty() const { return penalty || orthogonal; }
 };
 
 /// The treatment of the masks of a layer's inputs. As in Keras, a mask marks the valid positions of a value:
@@ -197,6 +201,8 @@ class Layer {
   /// Returns whether training needs collectives within forward and backward, because statistics are computed
   /// over the rows of all replicas.
   virtual bool is_synchronized() const { return false; }
+  /// Returns whether `activity_regularizer` is a penalty on the outputs in Keras, too.
+  virtual bool can_penalize_output() const { return true; }
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
   /// For MaskRule::read: returns whether an output has the mask of the first input.
   virtual bool masks_output(size_t /*output*/) const { return false; }

@@ -157,6 +157,10 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
                     "an earlier layer of the same type, whose weights and options this layer shares. A "
                     "`dense` layer may also share those of an `embedding`: it computes activation(x "
                     "embeddings^T), and has only the option `activation`")
+          .optional(
+              "activity_regularizer", &LayerKeys::activity_regularizer,
+              "penalty on the layer's outputs, which is added to the loss: the sum over a batch, divided by "
+              "the number of its samples; default: none")
           .optional("ignore_mask", &LayerKeys::ignore_mask,
                     "whether the layer treats padding as data; the mask of its inputs ends here. Without it, "
                     "a layer that cannot take a mask into account is an error");

@@ -13,6 +13,7 @@
 #include "config/schema.h"
 #include "device/written_device.h"
 #include "nn/pretrained.h"
+#include "nn/regularizer.h"
 
 namespace dtrain {
 
@@ -91,8 +92,9 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  bool ignore_mask = false;  // only for layers
-  int64_t repeat = 1;        // only for blocks
+  bool ignore_mask = false;                  // only for layers
+  OptionalRegularizer activity_regularizer;  // only for layers
+  int64_t repeat = 1;                        // only for blocks
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };

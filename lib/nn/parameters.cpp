@@ -26,7 +26,7 @@ ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots,
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
-                         spec.moving_average, spec.training, spec.penalty, spec.constraint});
+                         spec.moving_average, spec.training, spec.penalty, spec.constraint, spec.orthogonal});
       regions.push_back(region_of(n, spec));
     }
   }

@@ -26,6 +26,7 @@ struct ParameterSlice {
   ParameterTraining training;
   PenaltySpec penalty;
   std::shared_ptr<const Constraint> constraint;  // null: none
+  OrthogonalPenalty orthogonal;
   int64_t elements() const { return shape.elements(); }
   /// Returns the full name, such as "dense_1/kernel".
   std::string path() const { return layer + "/" + name; }

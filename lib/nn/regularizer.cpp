@@ -9,16 +9,39 @@ struct OneFactor {
   double factor = 0.01;
 };
 
+enum class Vectors { rows, columns };
+
+struct OrthogonalOptions {
+  double factor = 0.01;
+  Vectors mode = Vectors::rows;
+};
+
 struct TwoFactors {
   double l1 = 0, l2 = 0;
 };
 
 std::shared_ptr<const Regularizer> regularizer_of(double l1, double l2) {
   return std::make_shared<const Regularizer>(
-      Regularizer{{.l1 = static_cast<float>(l1), .l2 = static_cast<float>(l2)}});
+      Regularizer{{.l1 = static_cast<float>(l1), .l2 = static_cast<float>(l2)}, {}});
 }
 
 }  // namespace
+
+std::string OrthogonalPenalty::mistake_for(const Shape& shape) const {
+  if (shape.rank() != 2) return "expected a weight with two axes";
+  if (shape[of_columns ? 1 : 0] < 2)
+    return of_columns ? "expected at least two columns" : "expected at least two rows";
+  return "";
+}
+
+OrthogonalSpec OrthogonalPenalty::spec_for(const Shape& shape) const {
+  if (of_columns)
+    return {.factor = factor, .vectors = shape[1], .extent = shape[0], .stride = 1, .step = shape[1]};
+  return {.factor = factor, .vectors = shape[0], .extent = shape[1], .stride = shape[1], .step = 1};
+}
+
+template <>
+inline const EnumNames<Vectors> names_of<Vectors> = {{Vectors::rows, "rows"}, {Vectors::columns, "columns"}};
 
 template <>
 const Registry<Regularizer>& registry<Regularizer>() {
@@ -40,6 +63,17 @@ const Registry<Regularizer>& registry<Regularizer>() {
                    .optional("l1", &TwoFactors::l1, "factor of the absolute values", at_least(0.0))
                    .optional("l2", &TwoFactors::l2, "factor of the squares", at_least(0.0)),
                [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
+    t.add_with("orthogonal_regularizer",
+               Schema<OrthogonalOptions>(
+                   "A penalty on a weight with two axes: factor times the mean, over the pairs of "
+                   "its rows (or columns), of the absolute cosine of the angle between them.")
+                   .example("{factor: 0.01, mode: columns}")
+                   .optional("factor", &OrthogonalOptions::factor, "factor of the mean", at_least(0.0))
+                   .optional("mode", &OrthogonalOptions::mode, "the vectors that become orthogonal"),
+               [](const OrthogonalOptions& o, const ConfigNode&) {
+                 return std::make_shared<const Regularizer>(Regularizer{
+                     {}, {.factor = static_cast<float>(o.factor), .of_columns = o.mode == Vectors::columns}});
+               });
     return t;
   }();
   return table;

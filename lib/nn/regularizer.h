@@ -2,16 +2,31 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
+#include "base/shape.h"
 #include "config/registry.h"
 #include "ops/specs.h"
 
 namespace dtrain {
 
+/// A penalty on the angles between the rows, or the columns, of a weight.
+struct OrthogonalPenalty {
+  float factor = 0;  // 0: no penalty
+  bool of_columns = false;
+
+  explicit operator bool() const { return factor != 0; }
+  /// Returns what is wrong with a weight of this shape; "" if nothing.
+  std::string mistake_for(const Shape& shape) const;
+  /// Returns the spec for a weight of this shape, which is right.
+  OrthogonalSpec spec_for(const Shape& shape) const;
+};
+
 /// A penalty on a weight, which is added to the loss once per step. As in Keras, weights that are not trained
 /// have no penalty.
 struct Regularizer {
-  PenaltySpec penalty;
+  PenaltySpec penalty;           // for each element
+  OrthogonalPenalty orthogonal;  // for a weight with two axes
 };
 
 template <>

@@ -106,6 +106,8 @@ class BatchNormalization {
     float *mean, *variance;  ///< [channels], written: the batch's mean and biased variance
     void *saved, *scratch;
     const void* addend = nullptr;  ///< of dst's shape, if the spec adds
+    const uint8_t* mask =
+        nullptr;  ///< [rows], if the spec is masked: 0 for rows that the statistics leave out
   };
   virtual void forward_training(const TrainingArguments& args) = 0;
 
@@ -131,6 +133,7 @@ class BatchNormalization {
     float share;                       ///< fraction of the global batch's rows that are in this batch
     const void* saved;
     void* scratch;
+    const uint8_t* mask = nullptr;  ///< as in the forward call
   };
   virtual void backward(const BackwardArguments& args) = 0;
 };
@@ -149,7 +152,8 @@ class SynchronizedBatchNormalization {
 
   /// Writes the moments of this replica's src, math::moments_size(channels) doubles, to `mine`.
   virtual void moments(const TrainingArguments& args, double* mine) = 0;
-  /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows.
+  /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows that are
+  /// not masked; 0 if there are none, as in Keras.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
   /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
   /// `mine`, diff_gamma and diff_beta of its rows, and its part of diff_mean and diff_variance.

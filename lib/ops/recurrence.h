@@ -17,11 +17,12 @@ struct RecurrenceSpec {
   ActivationSpec activation{.kind = Activation::tanh};
   ActivationSpec recurrent_activation{.kind = Activation::sigmoid};  ///< of lstm and gru
   bool bias = true;
-  bool reset_after = true;        ///< gru: the reset gate multiplies the product, not the state before it
-  bool go_backwards = false;      ///< the last element of a sequence is processed first
-  bool return_sequences = false;  ///< dst holds the state after every step, in the order of processing
-  bool training = true;           ///< there will be backward calls
-  bool masked = false;            ///< calls have a mask
+  bool reset_after = true;         ///< gru: the reset gate multiplies the product, not the state before it
+  bool go_backwards = false;       ///< the last element of a sequence is processed first
+  bool return_sequences = false;   ///< dst holds the state after every step, in the order of processing
+  bool training = true;            ///< there will be backward calls
+  bool masked = false;             ///< calls have a mask
+  bool has_state_factors = false;  ///< calls have state_factors
 
   /// Number of blocks of `units` columns in the kernels.
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
@@ -44,6 +45,9 @@ class Recurrence {
     const float* bias;             ///< [bias_rows, gates * units]; null if the spec has none
     /// [batch, inputs]: factors of the inputs of every step; null: 1.
     const void* input_factors = nullptr;
+    /// [batch, gates * units]: factors of the state before each step, in its product with each gate's part of
+    /// the kernel; null if the spec has none.
+    const void* state_factors = nullptr;
     const uint8_t* mask = nullptr;  ///< [batch, steps]: 0 for steps that keep the state (math::StepMask)
     const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; null: 0
     void* dst = nullptr;  ///< [batch, steps, units], or [batch, units] of the last step
@@ -53,7 +57,8 @@ class Recurrence {
   virtual void forward(const ForwardArguments& args) = 0;
 
   struct BackwardArguments {
-    const void *src, *kernel, *recurrent_kernel, *input_factors = nullptr;  ///< as in the forward call
+    const void *src, *kernel, *recurrent_kernel, *input_factors = nullptr,
+                                                 *state_factors = nullptr;  ///< as in the forward call
     const uint8_t* mask = nullptr;                                          ///< as in the forward call
     const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
     void *diff_src = nullptr, *diff_initial_state = nullptr,

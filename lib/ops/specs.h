@@ -159,6 +159,8 @@ struct BatchNormalizationSpec {
   bool adds = false;
   Layout layout = Layout::plain;
   bool training = true;
+  /// Calls have a mask of the rows (SynchronizedBatchNormalization only); the layout must be plain.
+  bool masked = false;
 };
 
 /// Sparse: the target is int32 class numbers, [rows]; a number out of range gives NaN. Otherwise it is
@@ -318,6 +320,15 @@ struct PenaltySpec {
   float l1 = 0, l2 = 0;
   bool operator==(const PenaltySpec&) const = default;
   explicit operator bool() const { return l1 != 0 || l2 != 0; }
+};
+
+/// The penalty of a regularizer on the directions of a matrix's rows or columns: factor times the mean, over
+/// the pairs of different vectors, of the absolute cosine of the angle between them. A vector of zeros has no
+/// direction: its cosines are 0, and so is its gradient.
+struct OrthogonalSpec {
+  float factor = 0;
+  int64_t vectors = 0, extent = 0;  ///< number of vectors, and of elements of each
+  int64_t stride = 0, step = 1;     ///< elements from a vector to the next, from an element to the next
 };
 
 /// A limit for an array of [outer, extent, inner] elements: for each element's sign, or for the Euclidean

@@ -55,6 +55,15 @@ class Execution {
     }
   }
 
+  void operator()(const AddActivityPenalty& work) const {
+    ops_.add_activity_penalty(mean(work.penalty), frame_.at(work.value), arrays_.totals + work.total,
+                              work.elements);
+  }
+  void operator()(const ComputeActivityGradient& work) const {
+    ops_.activity_gradient(mean(work.penalty), &arrays_.state->gradient.loss_scale, frame_.at(work.value),
+                           frame_.at(work.to), work.elements);
+  }
+
   void operator()(const MaskWeights& work) const {
     ops_.mask_weights({.weights = frame_.floats(work.weights),
                        .per_weight = work.per_weight,
@@ -137,6 +146,11 @@ class Execution {
 
  private:
   const LayerCall& call_of(CallId call) const { return plan_.program().calls[call]; }
+  /// Returns the penalty divided by the number of samples of the global batch.
+  PenaltySpec mean(const PenaltySpec& penalty) const {
+    const auto samples = static_cast<float>(frame_.step().global_batch);
+    return {.l1 = penalty.l1 / samples, .l2 = penalty.l2 / samples};
+  }
   const ProgramHead& head(size_t number) const { return plan_.program().heads[number]; }
   const View& target(size_t number) const { return frame_.columns()[plan_.program().input_columns + number]; }
 

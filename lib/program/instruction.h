@@ -83,6 +83,22 @@ struct ComputeMetrics {
   size_t total = 0;
 };
 
+/// Adds the penalty on a layer's output to the total, divided by the number of samples of the global batch. A
+/// replica adds the part of its samples.
+struct AddActivityPenalty {
+  ValueId value = ValueId::none;
+  PenaltySpec penalty;
+  int64_t elements = 0;
+  size_t total = 0;
+};
+
+/// Writes the gradient of that penalty.
+struct ComputeActivityGradient {
+  ValueId value = ValueId::none, to = ValueId::none;
+  PenaltySpec penalty;
+  int64_t elements = 0;
+};
+
 /// Writes row weights that take a mask into account: `to` has `elements` numbers, `per_weight` for each one
 /// of `weights` (none: 1) and `per_mask` for each one of the mask.
 struct MaskWeights {
@@ -268,14 +284,14 @@ struct SynchronizeDevice {};
 /// Copies the updated parameters of the other replicas' shards to this replica.
 struct GatherUpdated {};
 
-using Work = std::variant<LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, MaskWeights,
-                          SumWeights, ReorderValue, CastParameters, SendValue, SendParameter, ReceiveValue,
-                          GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
-                          AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady,
-                          AllReduceGradients, AllReduceRowWeights, JoinReductions, ReduceScatterGradients,
-                          AddPenaltyGradients, SumSquares, AllReduceSquares, AllReduceRowWeightsOnHost,
-                          ScaleGradient, FindDirections, AllReduceDirections, UpdateParameters,
-                          SynchronizeReplicas, ConstrainParameters, SynchronizeDevice, GatherUpdated>;
+using Work = std::variant<
+    LayerForward, LayerBackward, PassOn, ComputeLoss, ComputeMetrics, AddActivityPenalty,
+    ComputeActivityGradient, MaskWeights, SumWeights, ReorderValue, CastParameters, SendValue, SendParameter,
+    ReceiveValue, GatherParameters, JoinGathered, SumGradients, SumBiasGradient, AccumulateGradient,
+    AddSharedGradient, ZeroGradient, ZeroBucket, ReduceBucket, GradientsReady, AllReduceGradients,
+    AllReduceRowWeights, JoinReductions, ReduceScatterGradients, AddPenaltyGradients, SumSquares,
+    AllReduceSquares, AllReduceRowWeightsOnHost, ScaleGradient, FindDirections, AllReduceDirections,
+    UpdateParameters, SynchronizeReplicas, ConstrainParameters, SynchronizeDevice, GatherUpdated>;
 
 enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 

@@ -50,6 +50,11 @@ class OperandFinder {
     read(work.weights);
     read(work.unweighted);
   }
+  void operator()(AddActivityPenalty& work) { read(work.value); }
+  void operator()(ComputeActivityGradient& work) {
+    read(work.value);
+    write(work.to);
+  }
   void operator()(MaskWeights& work) {
     read(work.weights);
     read(work.mask);

@@ -32,6 +32,7 @@ struct UpdateRequest {
   bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
   bool needs_directions = false;     // the optimizer uses norms of whole parameters
   bool has_penalties = false;        // of regularizers
+  bool penalties_read_all = false;   // some need whole parameters, which may end in other shares
   bool has_constraints = false;      // on parameters
   bool updates_common_copy = false;  // the replicas update parts of one copy of the parameters
   bool shares_memory = false;        // the other replicas read this replica's updated share in its memory

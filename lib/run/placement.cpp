@@ -88,14 +88,18 @@ void check_constraints(const RunConfig& config, const Placement& placement, Diag
   if (placement.sharded != ShardLevel::parameters) return;
   for (const GraphNode& node : config.graph.nodes) {
     if (node.shared_with >= 0) continue;
-    for (const ParameterSpec& parameter : node.parameters)
-      if (node.trains(parameter) && parameter.constraint && !parameter.constraint->is_elementwise())
+    for (const ParameterSpec& parameter : node.parameters) {
+      if (!node.trains(parameter)) continue;
+      const auto refuse = [&](const char* what) {
         diagnostics.error(
             node.mark,
-            fmt::format(
-                "{} '{}': the constraint of its {} needs the whole weight, which no replica stores with "
-                "sharded's level 'parameters'; use level 'gradients' or 'optimizer'",
-                node.kind, node.name, parameter.name));
+            fmt::format("{} '{}': the {} of its {} needs the whole weight, which no replica stores with "
+                        "sharded's level 'parameters'; use level 'gradients' or 'optimizer'",
+                        node.kind, node.name, what, parameter.name));
+      };
+      if (parameter.constraint && !parameter.constraint->is_elementwise()) refuse("constraint");
+      if (parameter.orthogonal) refuse("orthogonal_regularizer");
+    }
   }
 }
 

@@ -20,8 +20,8 @@ std::vector<std::string> placement_warnings(const RunConfig& config);
 /// Returns the workload that the strategy places, as far as the configuration specifies it.
 Workload workload_of(const RunConfig& config);
 
-/// Reports an error for each constraint on weights that training with this placement cannot apply: one that
-/// needs a whole weight, of which each replica stores only a part.
+/// Reports an error for each constraint or penalty on weights that training with this placement cannot apply:
+/// one that needs a whole weight, of which each replica stores only a part.
 void check_constraints(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics);
 
 /// Reports an error if there is no training split.

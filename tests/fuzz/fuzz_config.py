@@ -102,7 +102,7 @@ model:
   inputs: {left: [4], word: {shape: [3], dtype: int32}}
   layers:
     - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4, mask_zero: true}
-    - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, unit_forget_bias: false}
+    - lstm: {name: read, inputs: words, units: 3, return_sequences: true, dropout: 0.1, recurrent_dropout: 0.2, unit_forget_bias: false}
     - bidirectional: {layer: {gru: {units: 2, return_sequences: true}}, merge_mode: sum}
     - gru: {units: 3, return_sequences: true, reset_after: false, go_backwards: true, ignore_mask: true}
     - time_distributed: {layer: {dense: {units: 3, activation: relu}}}
@@ -117,7 +117,7 @@ model:
     - dot: {name: likeness, inputs: [flat, product], axes: 1, normalize: true}
     - concatenate: {inputs: [product, numbers, likeness], axis: -1}
     - dense: {name: yes_no, units: 1, activation: sigmoid}
-    - dense: {name: size, inputs: product, units: 2}
+    - dense: {name: size, inputs: product, units: 2, activity_regularizer: {l1: 0.01}}
   outputs: [yes_no, size]
 dataset:
   train: {synthetic: {samples: 20, input: {low: 0, high: 10}, targets: {yes_no: {classes: 2}, size: {shape: [2]}}}}

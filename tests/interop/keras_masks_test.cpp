@@ -135,14 +135,24 @@ TEST_CASE("masking is kept, because it changes values, too") {
 
 TEST_CASE("masks that dtrain cannot pass on, or read, are problems") {
   const std::string lost =
-      problem_of(kTokens + named("BatchNormalization") + ", " + named("LSTM", R"(, "units": 3)"));
+      problem_of(kTokens + named("Concatenate", R"(, "axis": 1)") + ", " + named("LSTM", R"(, "units": 3)"));
   CAPTURE(lost);
   CHECK(lost.find("LSTM (LSTM): reads a mask that a layer before it cannot pass on in dtrain") !=
         std::string::npos);
   CHECK(problem_of(kTokens + named("GRU", R"(, "units": 3, "return_sequences": true, "go_backwards": true)"))
             .find("reads a mask and returns the steps in reverse order") != std::string::npos);
   // Without a reader, the mask does not matter.
-  CHECK_FALSE(has(imported(kTokens + named("BatchNormalization") + ", " + named("Flatten")), "mask"));
+  CHECK_FALSE(has(imported(kTokens + named("LayerNormalization") + ", " + named("Flatten")), "mask"));
+}
+
+TEST_CASE("batch normalization reads a mask, and passes it on") {
+  const Imported model = imported(kTokens + named("BatchNormalization") + ", " + named("Flatten"));
+  CHECK(has(model, "mask_zero: true"));
+  CHECK(has(model, "ignore_mask: true"));
+  const Imported read =
+      imported(kTokens + named("BatchNormalization") + ", " + named("LSTM", R"(, "units": 3)"));
+  CHECK_FALSE(has(read, "ignore_mask"));
+  CHECK(export_error("batch_normalization, {lstm: {units: 2}}").empty());
 }
 
 TEST_CASE("layers do not have the name of Keras's operation on masks") {

@@ -475,7 +475,8 @@ TEST_CASE("layers have Keras's form") {
         R"("kernel_initializer": {"class_name": "GlorotUniform", "config": {}}, )"
         R"("recurrent_initializer": {"class_name": "Orthogonal", "config": {"gain": 1}}, )"
         R"("bias_initializer": {"class_name": "Zeros", "config": {}}, "unit_forget_bias": true, )"
-        R"("return_sequences": false, "return_state": false, "go_backwards": false, "dropout": 0.5})");
+        R"("return_sequences": false, "return_state": false, "go_backwards": false, "dropout": 0.5, )"
+        R"("recurrent_dropout": 0})");
   CHECK(
       config("multi_head_attention: {num_heads: 2, key_dim: 4}") ==
       R"(MultiHeadAttention {"num_heads": 2, "key_dim": 4, "value_dim": null, "dropout": 0, "use_bias": true, )"

@@ -41,7 +41,7 @@ def every_layer(keras):
     left, right = layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)
     x = layers.Concatenate()([left, right])
     x = layers.LayerNormalization()(x)
-    x = layers.Dense(8, activation="gelu", kernel_regularizer=keras.regularizers.L2(0.1), bias_regularizer=keras.regularizers.L1(0.1),
+    x = layers.Dense(8, activation="gelu", activity_regularizer=keras.regularizers.L1L2(0.01, 0.1), kernel_regularizer=keras.regularizers.L2(0.1), bias_regularizer=keras.regularizers.L1(0.1),
                      kernel_constraint=keras.constraints.MaxNorm(3), bias_constraint=keras.constraints.NonNeg())(x)
     x = layers.Add()([x, layers.Dense(8, activation="selu")(x)])
     x = layers.Multiply()([x, layers.Activation("sigmoid")(x)])
@@ -202,7 +202,7 @@ def masks(keras):
     x = layers.Dropout(0.5)(layers.Dense(4, activation="tanh")(embedded))
     sequence = layers.LSTM(3, return_sequences=True)(x)
     state = layers.GRU(3)(layers.Add()([sequence, layers.SimpleRNN(3, return_sequences=True)(x)]))
-    both = layers.Bidirectional(layers.LSTM(2))(layers.Bidirectional(layers.GRU(3, return_sequences=True), merge_mode="sum")(x))
+    both = layers.Bidirectional(layers.LSTM(2))(layers.Bidirectional(layers.GRU(3, return_sequences=True, recurrent_dropout=0.25), merge_mode="sum")(x))
     lost = layers.LSTM(3)(layers.Conv1D(3, 2)(sequence))
     unread = layers.Flatten()(layers.Embedding(20, 2, mask_zero=True)(words))
     masked = layers.LSTM(3)(layers.Masking(0.0)(layers.ReLU()(layers.Embedding(20, 1)(words))))

@@ -236,13 +236,13 @@ def every_layer():
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # Recurrent layers, of the embedded words.
-        {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2}},
+        {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2, "recurrent_dropout": 0.25}},
         {"gru": {"units": 5, "return_sequences": True, "go_backwards": True, "bias_initializer": "random_normal"}},
         {"simple_rnn": {"units": 3, "return_sequences": True, "bias_initializer": "random_normal"}},
         {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
         {"gru": {"units": 3, "inputs": "gru", "use_bias": False, "name": "gru_state"}},
         # Attention.
-        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "embedded", "causal": True, "dropout": 0.1, "bias_initializer": "random_normal"}},
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "embedded", "causal": True, "dropout": 0.1, "kernel_regularizer": {"l2": 0.01}, "bias_constraint": "non_neg", "bias_initializer": "random_normal"}},
         {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "inputs": ["multi_head_attention", "embedded"], "name": "crossed"}},
         {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "num_key_value_heads": 2, "use_bias": False, "name": "grouped"}},
         {"masking": {"mask_value": 0.5}},

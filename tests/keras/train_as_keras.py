@@ -55,6 +55,7 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
     "masked bidirectional": EMBEDDING + "bidirectional: {layer: {lstm: {units: 4, return_sequences: true}}}, "
                             "bidirectional: {layer: {gru: {units: 3}}, merge_mode: sum}, ",
     "masked bidirectional, classes of tokens": EMBEDDING + "bidirectional: {layer: {gru: {units: 4, return_sequences: true}}, merge_mode: mul}, ",
+    "masked batch normalization": EMBEDDING + "batch_normalization: {synchronized: true}, lstm: {units: 5}, ",
     "masked average": EMBEDDING + "dense: {units: 6, activation: tanh}, global_average_pooling1d: {}, ",
     "masked attention": EMBEDDING + "multi_head_attention: {num_heads: 2, key_dim: 3, causal: true}, global_average_pooling1d: {}, ",
     "masked keys": EMBEDDING + "embedding: {input_dim: 9, output_dim: 4, inputs: x, name: query}, "
@@ -71,6 +72,13 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
 RULES = {  # layers before the last, with regularizers and constraints
     "regularizers": "dense: {units: 16, activation: tanh, kernel_regularizer: {l1_l2: {l1: 0.002, l2: 0.01}}, bias_regularizer: {l2: 0.1}}, "
                     "layer_normalization: {gamma_regularizer: {l1: 0.01}, beta_regularizer: {l2: 0.1}}, ",
+    "orthogonal_regularizer": "dense: {units: 16, activation: tanh, kernel_regularizer: {orthogonal_regularizer: {factor: 0.3}}}, "
+                              "dense: {units: 9, activation: tanh, kernel_regularizer: {orthogonal_regularizer: {factor: 0.4, mode: columns}}}, ",
+    "regularizers of attention": "reshape: [2, 3], multi_head_attention: {num_heads: 2, key_dim: 3, kernel_regularizer: {l2: 0.02}, "
+                                 "bias_regularizer: {l1: 0.01}, kernel_constraint: {max_norm: {max_value: 0.8, axis: 0}}}, flatten: {}, ",
+    "activity_regularizers": "dense: {units: 16, activation: tanh, activity_regularizer: {l1_l2: {l1: 0.002, l2: 0.01}}}, "
+                             "layer_normalization: {activity_regularizer: {l2: 0.01}}, "
+                             "dense: {units: 9, activation: {leaky_relu: {negative_slope: 0.3}}, activity_regularizer: {l1: 0.01}}, ",
     "constraints": "dense: {units: 16, activation: tanh, kernel_constraint: {max_norm: {max_value: 0.7}}, bias_constraint: non_neg}, "
                    "dense: {units: 9, activation: tanh, kernel_constraint: {unit_norm: {axis: 1}}}, "
                    "dense: {units: 9, activation: tanh, kernel_constraint: {min_max_norm: {min_value: 0.5, max_value: 0.8, rate: 0.3}}}, ",

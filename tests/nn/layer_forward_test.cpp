@@ -88,6 +88,34 @@ TEST_CASE("batch normalization uses the batch's statistics in training") {
   check_values(run.forward(), expected);
 }
 
+/// The expected values are those of Keras 3.15.
+TEST_CASE("the statistics of batch normalization leave out masked positions") {
+  for (const char* yaml : {"batch_normalization", "batch_normalization: {synchronized: true}"}) {
+    CAPTURE(yaml);
+    LayerRun run({.yaml = yaml, .inputs = {{"x", {3, 2}}}, .mask = {1, 1, 0, 0, 1, 0}});
+    run.inputs = {{0.5f, -1, 2, 0.25f, -0.5f, 1, 1, 1, 0.25f, -0.75f, 3, 0.5f}};
+    run.parameters = {{1.5f, -0.5f}, {0.25f, 1}, {0.1f, 0.2f}, {1, 2}};
+    check_values(run.forward(), {-0.55806959, 1.46211863, 2.350981, 0.30682215, -2.49743652, -0.3863557,
+                                 0.41161394, -0.3863557, -1.04291129, 1.23105931, 4.29034805, 0.07576287});
+    const auto gradients = run.backward(Values(12, 0.0f)).parameters;
+    check_values(gradients[2], {2.75 / 3, -0.5});
+    check_values(gradients[3], {2 * 0.798611044883728 - 1, 2 * 1.1458333730697632 - 2});
+  }
+}
+
+TEST_CASE("without valid positions, mean and variance of a batch are 0") {
+  LayerRun run({.yaml = "batch_normalization: {scale: false, center: false}",
+                .inputs = {{"x", {2, 1}}},
+                .batch = 1,
+                .mask = {0, 0}});
+  run.inputs = {{0.5f, -2}};
+  const double scale = 1 / std::sqrt(1e-3);
+  check_values(run.forward(), {0.5 * scale, -2 * scale});
+  const auto gradients = run.backward({1, 3});
+  check_values(gradients.inputs[0], {scale, 3 * scale});
+  check_values(gradients.parameters[0], {0});
+}
+
 TEST_CASE("batch normalization uses moving averages at inference and if frozen") {
   for (const bool training : {false, true}) {
     LayerRun run({.yaml = "batch_normalization",

@@ -186,4 +186,66 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
+/// Every gate reads the state with other dropped elements, as in Keras.
+TEST_CASE("recurrent_dropout drops the same elements of the state in all steps of a sample") {
+  constexpr size_t kBatch = 5, kUnits = 40, kSteps = 3;
+  const auto run_of = [](const std::string& options, bool training) {
+    LayerRun run(
+        {.yaml = "simple_rnn: {units: 40, activation: linear, use_bias: false, return_sequences: true" +
+                 options + "}",
+         .inputs = {{"x", {3, 1}}, {"h", {40}}},
+         .training = training,
+         .batch = kBatch,
+         .low = 1,
+         .high = 2});
+    // The state is multiplied by the identity, and the inputs by 0.
+    for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
+    for (size_t i = 0; i < kUnits; ++i) run.parameters[1][i * (kUnits + 1)] = 1;
+    return run;
+  };
+  LayerRun run = run_of(", recurrent_dropout: 0.25", true);
+  const Values output = run.forward();
+  size_t dropped = 0;
+  for (size_t sample = 0; sample < kBatch; ++sample)
+    for (size_t j = 0; j < kUnits; ++j) {
+      double state = double{run.inputs[1][sample * kUnits + j]};
+      const bool is_dropped = output[sample * kSteps * kUnits + j] == 0;
+      dropped += is_dropped;
+      for (size_t t = 0; t < kSteps; ++t) {
+        state *= is_dropped ? 0 : 1 / 0.75;
+        CHECK(output[(sample * kSteps + t) * kUnits + j] == doctest::Approx(state));
+      }
+    }
+  CHECK(dropped > 25);
+  CHECK(dropped < 75);
+  CHECK(run.forward() == output);  // recompute draws the same elements
+  run.step = 6;
+  CHECK(run.forward() != output);
+  run.step = 5, run.first_sample = 2;
+  const Values later = run.forward();
+  for (size_t j = 0; j < kUnits; ++j) CHECK((later[j] == 0) == (output[2 * kSteps * kUnits + j] == 0));
+  CHECK(run_of(", recurrent_dropout: 0.25", false).forward() == run_of("", false).forward());
+}
+
+TEST_CASE("recurrent_dropout drops other elements of the state for each gate") {
+  constexpr size_t kUnits = 200;
+  LayerRun run({.yaml = "lstm: {units: 200, activation: linear, recurrent_activation: linear, "
+                        "recurrent_dropout: 0.5}",
+                .inputs = {{"x", {1, 1}}, {"h", {200}}, {"c", {200}}},
+                .training = true,
+                .batch = 1,
+                .low = 1,
+                .high = 2});
+  // The gates of input and output are the state, of which each drops a half; the candidate is 1, and the
+  // forget gate 0. So an element of the new state is not 0 if neither gate drops it.
+  for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
+  for (const size_t gate : {size_t{0}, size_t{3}})
+    for (size_t i = 0; i < kUnits; ++i) run.parameters[1][(i * 4 + gate) * kUnits + i] = 1;
+  std::fill_n(run.parameters[2].begin() + 2 * kUnits, kUnits, 1.0f);
+  size_t kept = 0;
+  for (const float value : run.forward()) kept += value != 0;
+  CHECK(kept > 25);
+  CHECK(kept < 75);  // a quarter of 200; if the gates dropped the same elements, it would be a half
+}
+
 }  // namespace dtrain::test

@@ -14,9 +14,27 @@ TEST_CASE("invalid regularizers and constraints are errors") {
   };
   check_error("kernel_regularizer: {l3: 1}", "unknown regularizer 'l3'");
   check_error("kernel_regularizer: {l2: -1}", "l2's l2: expected a number of at least 0, found '-1'");
+  check_error("kernel_regularizer: {orthogonal_regularizer: {mode: all}}", "mode: unknown value 'all'");
+  check_error("bias_regularizer: orthogonal_regularizer",
+              "dense 'dense': the orthogonal_regularizer of its bias of 1: expected a weight with two axes");
+  check_error("kernel_regularizer: {orthogonal_regularizer: {mode: columns}}",
+              "expected at least two columns");
+  check_error("activity_regularizer: {l3: 1}", "unknown regularizer 'l3'");
+  check_error("activity_regularizer: orthogonal_regularizer",
+              "activity_regularizer: expected l1, l2 or l1_l2; orthogonal_regularizer is for weights");
   check_error("bias_constraint: max_nrom", "did you mean 'max_norm'?");
   check_error("bias_constraint: {min_max_norm: {min_value: 2}}",
               "expected a min_value of at most the max_value 1, found 2");
+}
+
+TEST_CASE("attention and spatial dropout have no penalty on their output") {
+  const std::string errors = model_errors(
+      "inputs: {x: [3, 4]}\nlayers:\n  - multi_head_attention: {num_heads: 2, activity_regularizer: l2}\n");
+  INFO(errors);
+  CHECK(errors.find("give it to a layer after this one") != std::string::npos);
+  CHECK(model_errors(with_layers("  - spatial_dropout2d: {rate: 0.5, activity_regularizer: l2}\n"))
+            .find("spatial_dropout2d 'spatial_dropout2d': activity_regularizer: Keras has no penalty") !=
+        std::string::npos);
 }
 
 TEST_CASE("the axes of a constraint must suit the weight") {

@@ -62,7 +62,8 @@ Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
   const double *const src = array("src"), *const kernel = array("kernel"), *const bias = array("bias"),
                       *const recurrent_kernel = array("recurrent_kernel"),
                       *const factors = array("input_factors"), *const initial_state = array("initial_state"),
-                      *const initial_cell = array("initial_cell");
+                      *const initial_cell = array("initial_cell"),
+                      *const state_factors = array("state_factors");
   const std::vector<uint8_t> mask = mask_of(s);
   Arrays out;
   const auto f = [&](double x) { return activated(s.activation, x); };
@@ -88,7 +89,9 @@ Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
       };
       const auto state_sum = [&](const Doubles& state, size_t column) {
         double sum = 0;
-        for (size_t i = 0; i < units; ++i) sum += state[i] * recurrent_kernel[i * columns + column];
+        for (size_t i = 0; i < units; ++i)
+          sum += state[i] * recurrent_kernel[i * columns + column] *
+                 (state_factors ? state_factors[b * columns + column / units * units + i] : 1);
         if (bias && s.bias_rows() == 2) sum += bias[columns + column];
         return sum;
       };
@@ -142,6 +145,7 @@ std::vector<std::pair<std::string, int64_t>> inputs_of(const RecurrenceCase& c) 
   if (c.has_initial) names.emplace_back("initial_state", s.batch * s.units);
   if (c.has_initial && s.has_cell()) names.emplace_back("initial_cell", s.batch * s.units);
   if (c.has_factors) names.emplace_back("input_factors", s.batch * s.inputs);
+  if (s.has_state_factors) names.emplace_back("state_factors", s.batch * columns);
   return names;
 }
 
@@ -164,7 +168,7 @@ Expected expected_of(const RecurrenceCase& c, const Device& device) {
   Arrays in;
   uint64_t seed = 1;
   for (const auto& [name, size] : inputs_of(c)) {
-    expected.in[name] = device.random(size, seed++, name == "src" || name == "input_factors" ? 1.0f : 0.5f);
+    expected.in[name] = device.random(size, seed++, name == "src" || name.ends_with("factors") ? 1.0f : 0.5f);
     in[name] = doubles_of(expected.in[name]);
   }
   expected.out = expected_forward(c, in);
@@ -179,7 +183,7 @@ Expected expected_of(const RecurrenceCase& c, const Device& device) {
     return sum;
   };
   for (const auto& [name, size] : inputs_of(c)) {
-    if (name == "input_factors") continue;
+    if (name.ends_with("factors")) continue;
     Doubles& values = in[name];
     expected.diff_in[name].assign(values.size(), NAN);
     for (size_t i = 0; i < values.size(); i += values.size() / kChecked + 1) {
@@ -259,6 +263,19 @@ std::vector<RecurrenceCase> recurrence_cases() {
         spec.reset_after = false;
         if (kind == Kind::gru) cases.push_back({name + ", reset before", spec, true});
       }
+  for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple})
+    for (const bool masked : {false, true})
+      for (const bool has_initial : {false, true}) {
+        RecurrenceSpec spec = spec_of(kind, 7, 6, 3, 5);
+        spec.has_state_factors = true;
+        spec.masked = masked;
+        spec.return_sequences = has_initial;
+        const std::string name = "state factors " + std::to_string(static_cast<int>(kind)) +
+                                 (masked ? ", masked" : "") + (has_initial ? ", initial" : "");
+        cases.push_back({name, spec, has_initial, masked});
+        spec.reset_after = false;
+        if (kind == Kind::gru) cases.push_back({name + ", reset before", spec, has_initial, masked});
+      }
   // Large enough that the CPU divides the steps into several parts.
   for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple}) {
     RecurrenceSpec large = spec_of(kind, 67, 17, 9, 20);
@@ -267,6 +284,9 @@ std::vector<RecurrenceCase> recurrence_cases() {
     cases.push_back({"large " + std::to_string(static_cast<int>(kind)), large, true, true});
     large.reset_after = false;
     if (kind == Kind::gru) cases.push_back({"large gru, reset before", large, true});
+    large.has_state_factors = true;
+    if (kind != Kind::simple)
+      cases.push_back({"large, state factors " + std::to_string(static_cast<int>(kind)), large, true, true});
   }
   return cases;
 }
@@ -313,6 +333,7 @@ class RecurrenceRun {
                          .recurrent_kernel = get("recurrent_kernel"),
                          .bias = case_.spec.bias ? bias_.data() : nullptr,
                          .input_factors = get("input_factors"),
+                         .state_factors = get("state_factors"),
                          .mask = case_.spec.masked ? mask_.data() : nullptr,
                          .initial_state = get("initial_state"),
                          .initial_cell = get("initial_cell"),
@@ -347,6 +368,7 @@ class RecurrenceRun {
                           .kernel = get("kernel"),
                           .recurrent_kernel = get("recurrent_kernel"),
                           .input_factors = get("input_factors"),
+                          .state_factors = get("state_factors"),
                           .mask = case_.spec.masked ? mask_.data() : nullptr,
                           .diff_dst = diff_out["dst"].data(),
                           .diff_last_state = diff_out["last_state"].data(),

@@ -32,6 +32,105 @@ DEVICE_TEST_CASE("a penalty is added to the total") {
   }
 }
 
+DEVICE_TEST_CASE("the orthogonal penalty of rows or columns, and the gradient of some elements") {
+  constexpr int64_t kRows = 5, kColumns = 7, kFirst = 3, kCount = 25;
+  Floats weights = device.random(kRows * kColumns, 1);
+  for (const bool of_columns : {false, true}) {
+    CAPTURE(of_columns);
+    const OrthogonalSpec spec =
+        of_columns ? OrthogonalSpec{.factor = 0.4f,
+                                    .vectors = kColumns,
+                                    .extent = kRows,
+                                    .stride = 1,
+                                    .step = kColumns}
+                   : OrthogonalSpec{
+                         .factor = 0.4f, .vectors = kRows, .extent = kColumns, .stride = kColumns, .step = 1};
+    Doubles values = doubles_of(weights);
+    const auto penalty = [&] {
+      const auto at = [&](int64_t vector, int64_t k) {
+        return values[static_cast<size_t>(vector * spec.stride + k * spec.step)];
+      };
+      const auto product = [&](int64_t a, int64_t b) {
+        double sum = 0;
+        for (int64_t k = 0; k < spec.extent; ++k) sum += at(a, k) * at(b, k);
+        return sum;
+      };
+      double sum = 0;
+      for (int64_t a = 0; a < spec.vectors; ++a)
+        for (int64_t b = 0; b < a; ++b)
+          sum += std::abs(product(a, b)) / std::sqrt(product(a, a) * product(b, b));
+      return 0.4 * sum / (static_cast<double>(spec.vectors * (spec.vectors - 1)) / 2);
+    };
+    const auto own = device.array(weights);
+    const auto total = device.array(Doubles{5});
+    device.ops().add_orthogonal_penalty(spec, own.data(), total.data());
+    CHECK(total.read()[0] == doctest::Approx(5 + penalty()).epsilon(1e-6));
+    const Floats before = device.random(kCount, 2);
+    Doubles expected = doubles_of(before);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      constexpr double kStep = 1e-5;
+      double& value = values[kFirst + i];
+      const double x = value;
+      value = x + kStep;
+      const double above = penalty();
+      value = x - kStep;
+      expected[i] += 8 * (above - penalty()) / (2 * kStep);
+      value = x;
+    }
+    const auto state = state_of(device, {.loss_scale = 8});
+    const auto gradient = device.array(before);
+    device.ops().add_orthogonal_gradient(spec,
+                                         {.rule = {},
+                                          .row_weights = nullptr,
+                                          .state = state.data(),
+                                          .weights = own.data(),
+                                          .gradient = gradient.data(),
+                                          .n = kCount},
+                                         kFirst);
+    check_close(gradient.read(), expected, 1e-5);
+  }
+}
+
+DEVICE_TEST_CASE("a vector of zeros has no orthogonal penalty") {
+  const OrthogonalSpec spec{.factor = 1, .vectors = 2, .extent = 2, .stride = 2, .step = 1};
+  const auto own = device.array(Floats{0, 0, 1, 2});
+  const auto total = device.array(Doubles{0});
+  const auto state = state_of(device, {});
+  const auto gradient = device.array(Floats{1, 2, 3, 4});
+  device.ops().add_orthogonal_penalty(spec, own.data(), total.data());
+  device.ops().add_orthogonal_gradient(spec,
+                                       {.rule = {},
+                                        .row_weights = nullptr,
+                                        .state = state.data(),
+                                        .weights = own.data(),
+                                        .gradient = gradient.data(),
+                                        .n = 4},
+                                       0);
+  CHECK(total.read() == Doubles{0});
+  CHECK(gradient.read() == Floats{1, 2, 3, 4});
+}
+
+DEVICE_TEST_CASE("the penalty of activations and its gradient") {
+  for (const int64_t n : {1, 100, 70001}) {
+    Floats values = device.random(n, 1);
+    values[0] = 0;
+    double expected = 5;
+    Doubles gradient;
+    for (const float value : values) {
+      const auto x = static_cast<double>(value);
+      expected += 0.3 * std::abs(x) + 0.7 * x * x;
+      gradient.push_back(8 * (0.3 * (x > 0 ? 1 : x < 0 ? -1 : 0) + 1.4 * x));
+    }
+    const TypedArray own = device.typed(values), found = device.typed(values.size());
+    const auto total = device.array(Doubles{5});
+    const auto loss_scale = device.array(Floats{8});
+    device.ops().add_activity_penalty(kPenalty, own.data(), total.data(), n);
+    CHECK(total.read()[0] == doctest::Approx(expected).epsilon(1e-6));
+    device.ops().activity_gradient(kPenalty, loss_scale.data(), own.data(), found.data(), n);
+    check_close(found.read(), gradient, device.tolerance(1e-6));
+  }
+}
+
 DEVICE_TEST_CASE("a penalty's gradient has the scale of the gradient before the update") {
   const int64_t n = 1001;
   Floats weights = device.random(n, 1);

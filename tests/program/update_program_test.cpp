@@ -147,6 +147,20 @@ slot  phase   call                              floats  runs
 )");
 }
 
+TEST_CASE("replicas wait before they update parameters that the penalties of others read") {
+  UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
+  request.has_penalties = request.penalties_read_all = request.updates_common_copy = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                           floats  runs
+----  ------  ------------------------  -----------  -------------
+   0  reduce  gradients reduce-scatter  [512, 1024)  with the host
+   0  update  penalty gradients         [512, 1000)  with the host
+   0  update  device synchronize                     with the host
+   0  update  replicas synchronize                   with the host
+   0  update  parameters update         [512, 1024)  with the host
+)");
+}
+
 TEST_CASE("constraints follow the update of the whole parameters") {
   UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
   request.has_constraints = request.updates_common_copy = request.shares_memory = true;

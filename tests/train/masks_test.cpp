@@ -127,6 +127,26 @@ TEST_CASE("masks are the same under every strategy") {
   }
 }
 
+TEST_CASE("synchronized batch normalization counts the positions of all replicas that are not masked") {
+  const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
+  const std::string normalized =
+      "model.layers=[{embedding: {input_dim: 9, output_dim: 4, mask_zero: true}}, {batch_normalization: "
+      "{synchronized: true}}, {lstm: {units: 5, return_sequences: true}}, {dense: {units: 3}}]";
+  const std::string sgd = "train.optimizer={sgd: {learning_rate: 0.1}}";
+  const auto expected = masked_losses(lengths, 5, {normalized, sgd});
+  CHECK(expected.back() < expected.front());
+  check_equal(masked_losses(lengths, 9, {normalized, sgd}), expected);  // padding does not count
+  for (const int replicas : {2, 3, 5}) {
+    CAPTURE(replicas);
+    check_equal(masked_losses(lengths, 6,
+                              {normalized, sgd,
+                               fmt::format("strategy={{mirrored: {{devices: [cpu:0, cpu:1], "
+                                           "replicas: {}}}}}",
+                                           replicas)}),
+                expected);
+  }
+}
+
 TEST_CASE("masks are recomputed with the layers that create them") {
   const TempDir directory;
   const std::string plain = run_of(directory, rows_of({4, 1, 0, 3, 2, 0, 5}), 6);

@@ -145,6 +145,69 @@ TEST_CASE("penalties are the same under every strategy") {
   check_strategies({"train.optimizer={lamb: {learning_rate: 0.01}}"}, strategies);
 }
 
+TEST_CASE("the penalty on a layer's output is part of the loss and of the gradient") {
+  const Outcome plain = outcome_of(one_step(""));
+  for (const char* strategy :
+       {"strategy=single", "strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}",
+        "train.accumulate=3"}) {
+    CAPTURE(strategy);
+    const Outcome penalized = outcome_of(one_step(", activity_regularizer: {l1: 0.5}"), {strategy});
+    // Both outputs of a sample are 2 + 0.5 times the sum of its four inputs.
+    CHECK(penalized.losses[0] > plain.losses[0]);
+    CHECK(penalized.history[0].at("loss").as_double() == doctest::Approx(penalized.losses[0]));
+    REQUIRE(penalized.values.size() == 10);
+    // The bias of each unit: the mean over samples of 0.5 times the sign of the output, times 0.1.
+    const double step = static_cast<double>(plain.values[8] - penalized.values[8]);
+    CHECK(static_cast<double>(plain.values[9] - penalized.values[9]) == doctest::Approx(step).epsilon(1e-4));
+    const double signs = step / (0.1 * 0.5) * 8;  // of 8 samples
+    CHECK(signs == doctest::Approx(std::round(signs)).epsilon(1e-3));
+    CHECK(std::abs(signs) > 0.5);
+  }
+}
+
+TEST_CASE("penalties on outputs are the same under every strategy") {
+  const std::vector<std::string> penalties = {
+      "model.layers.0.dense.activity_regularizer={l1_l2: {l1: 0.01, l2: 0.02}}",
+      "model.layers.1.layer_normalization.activity_regularizer={l2: 0.01}",
+      "model.layers.2.dense.activity_regularizer={l2: 0.03}",
+      "model.layers.4.dense.activity_regularizer={l1: 0.02}"};
+  CHECK(outcome_of(kRules, penalties).losses[0] > outcome_of(kRules).losses[0] + 0.01);
+  std::vector<std::string> strategies = kStrategies;
+  strategies.push_back(sharded("parameters"));
+  strategies.push_back("model.layers.2.dense.recompute=true");
+  check_strategies(penalties, strategies);
+  check_strategies(with(penalties, "train.clip_norm=0.3"), strategies);
+}
+
+TEST_CASE("orthogonal penalties are the same under every strategy") {
+  const std::vector<std::string> penalties = {
+      "model.layers.0.dense.kernel_regularizer={orthogonal_regularizer: {factor: 0.3, mode: columns}}",
+      "model.layers.2.dense.kernel_regularizer={orthogonal_regularizer: {factor: 0.5}}"};
+  CHECK(outcome_of(kRules, penalties).losses[0] > outcome_of(kRules).losses[0]);
+  check_strategies(penalties, kStrategies);
+  check_strategies(with(penalties, "train.class_weight={0: 0.3, 3: 4}"), kStrategies);
+  CHECK(error_of([&] {
+          plan_from(kRules, with(penalties, sharded("parameters")));
+        }).find("dense 'first': the orthogonal_regularizer of its kernel needs the whole weight") !=
+        std::string::npos);
+}
+
+TEST_CASE("penalties on outputs are refused if rows have weights") {
+  CHECK(error_of([] {
+          outcome_of(one_step(", name: head, activity_regularizer: l2"),
+                     {"train.class_weight={0: 3, 1: 0.25}"});
+        })
+            .find("dense 'head': activity_regularizer: is not possible together with weights of samples or "
+                  "classes") != std::string::npos);
+}
+
+TEST_CASE("a layer that shares another's weights has its activity_regularizer") {
+  const std::string of_second = "model.layers.2.dense.activity_regularizer={l2: 0.03}";
+  CHECK(error_of([&] {
+          plan_from(kRules, {of_second, "model.layers.3.dense.activity_regularizer={l2: 0.03}"});
+        }).find("dense 'again' has the activity_regularizer of 'second' (shared_with)") != std::string::npos);
+}
+
 TEST_CASE("constraints are the same under every strategy") {
   check_strategies(kConstraints, kStrategies);
   check_strategies(with(kConstraints, "train.callbacks=[{ema: {decay: 0.9}}]"), kStrategies);

@@ -209,7 +209,6 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"features", "units"},
     {"outputsize", "units"},
     {"hiddensize", "units"},
-    {"recurrentdropout", "dropout", "recurrent_dropout is not supported yet; dropout drops inputs"},
     {"batchfirst", "units", "the first axis is always the batch"},
     {"bidirectional", "go_backwards", "use a second layer with go_backwards: true"},
     {"nodes", "units"},

@@ -109,6 +109,7 @@ UpdateRequest SlotState::update_request(int rank) const {
           .has_row_weights = update.is_weighted(),
           .needs_directions = update.needs_directions(),
           .has_penalties = update.weight_rules().has_penalties(),
+          .penalties_read_all = update.weight_rules().penalties_read_all(),
           .has_constraints = update.weight_rules().has_constraints(),
           .updates_common_copy = exchange_ == Exchange::shared_memory || exchange_ == Exchange::staged,
           .shares_memory = exchange_ == Exchange::shared_memory,

@@ -12,6 +12,7 @@ WeightRules::WeightRules(const ParameterLayout& layout) {
       penalties_.back().range.end = range.end;
     else if (slice->penalty)
       penalties_.push_back({range, slice->penalty});
+    if (slice->orthogonal) orthogonal_.push_back({range, slice->orthogonal.spec_for(slice->shape)});
     if (slice->constraint && slice->elements() > 0)
       constraints_.push_back(
           {range, slice->constraint->spec_for(slice->shape), slice->constraint->is_elementwise()});
@@ -22,6 +23,9 @@ void WeightRules::add_penalties(Ops& ops, const ParameterMemory& memory, Range r
   for (const Penalty& penalty : penalties_)
     if (const Range part = overlap(range, penalty.range); part.size() > 0)
       ops.add_penalty(penalty.spec, memory.values(part.begin), total, part.size());
+  for (const OrthogonalRule& rule : orthogonal_)
+    if (rule.range.begin >= range.begin && rule.range.begin < range.end)
+      ops.add_orthogonal_penalty(rule.spec, memory.values(rule.range.begin), total);
 }
 
 void WeightRules::add_penalty_gradients(Ops& ops, const GradientRule& rule, const double* row_weights,
@@ -35,6 +39,16 @@ void WeightRules::add_penalty_gradients(Ops& ops, const GradientRule& rule, cons
                                               .weights = memory.values(part.begin),
                                               .gradient = gradient + (part.begin - range.begin),
                                               .n = part.size()});
+  for (const OrthogonalRule& orthogonal : orthogonal_)
+    if (const Range part = overlap(range, orthogonal.range); part.size() > 0)
+      ops.add_orthogonal_gradient(orthogonal.spec,
+                                  {.rule = rule,
+                                   .row_weights = row_weights,
+                                   .state = state,
+                                   .weights = memory.values(orthogonal.range.begin),
+                                   .gradient = gradient + (part.begin - range.begin),
+                                   .n = part.size()},
+                                  part.begin - orthogonal.range.begin);
 }
 
 void WeightRules::constrain(Ops& ops, const StepState* state, const ParameterMemory& memory,

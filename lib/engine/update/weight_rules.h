@@ -15,10 +15,13 @@ class WeightRules {
  public:
   explicit WeightRules(const ParameterLayout& layout);
 
-  bool has_penalties() const { return !penalties_.empty(); }
+  bool has_penalties() const { return !penalties_.empty() || !orthogonal_.empty(); }
+  /// Returns whether some penalties need whole parameters.
+  bool penalties_read_all() const { return !orthogonal_.empty(); }
   bool has_constraints() const { return !constraints_.empty(); }
 
-  /// Enqueues the addition of the penalties of `range` to *total (device memory).
+  /// Enqueues the addition of the penalties of `range` to *total (device memory); those that need whole
+  /// parameters: of each parameter that begins in `range`, of which `memory` holds all elements.
   void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
   /// Enqueues the addition of their gradients to the summed gradient of `range`, before it is scaled.
   /// `row_weights`: device memory, the sum of the weights of all rows; null if rows have no weights.
@@ -34,14 +37,19 @@ class WeightRules {
     Range range;
     PenaltySpec spec;
   };
+  struct OrthogonalRule {
+    Range range;
+    OrthogonalSpec spec;
+  };
   struct Limit {
     Range range;
     ConstraintSpec spec;
     bool elementwise;
   };
 
-  std::vector<Penalty> penalties_;  // runs of adjacent parameters with the same penalty
-  std::vector<Limit> constraints_;  // one for each parameter
+  std::vector<Penalty> penalties_;          // runs of adjacent parameters with the same penalty
+  std::vector<OrthogonalRule> orthogonal_;  // one for each parameter
+  std::vector<Limit> constraints_;          // one for each parameter
 };
 
 }  // namespace dtrain

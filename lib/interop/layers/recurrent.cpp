@@ -47,7 +47,6 @@ std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::strin
 std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     reader.skip({"implementation", "unroll", "seed", "input_dim", "input_length"});
-    reader.expect("recurrent_dropout", 0);
     reader.expect("stateful", false);
     ConfigNode options = reader.options(registry<Layer>().fields(kind));
     for (const char* name : {"activation", "recurrent_activation"}) {

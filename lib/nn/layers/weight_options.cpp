@@ -7,7 +7,10 @@ namespace dtrain {
 ParameterSpec WeightOptions::parameter(const std::string& name, const Shape& shape) const {
   ParameterSpec spec{name, shape, initializer, {}};
   // An option with an error, which was reported, is empty.
-  if (regularizer && *regularizer) spec.penalty = (*regularizer)->penalty;
+  if (regularizer && *regularizer) {
+    spec.penalty = (*regularizer)->penalty;
+    spec.orthogonal = (*regularizer)->orthogonal;
+  }
   if (constraint) spec.constraint = constraint->value;
   return spec;
 }

@@ -57,6 +57,7 @@ class CpuRecurrence final : public Recurrence {
 
     work_.bias = scratch_.add(width_);
     work_.inputs = scratch_.add(chunk_ * rows * spec.inputs);
+    if (spec.has_state_factors) work_.dropped = scratch_.add((spec.training ? chunk_ : 1) * rows * units);
     if (spec.training) {
       work_.diff_gates = scratch_.add(chunk_ * rows * width_);
       work_.diff_state = scratch_.add(rows * units);
@@ -194,7 +195,7 @@ class CpuRecurrence final : public Recurrence {
                                  .cell_before = cells + last * n,
                                  .cell = cells + (last + 1) * n,
                                  .mask = sequences_.mask_of(args.mask, rows, t)};
-        run_step(args, step, rows.count, t > 0 || args.initial_state);
+        run_step(args, step, block, rows, t > 0 || args.initial_state);
         if (spec_.return_sequences)
           sequences_.write_output(f32(args.dst) + t * spec_.units, spec_.steps * spec_.units, step, rows);
         else if (t + 1 == spec_.steps)
@@ -209,15 +210,29 @@ class CpuRecurrence final : public Recurrence {
   }
 
   /// Computes one step. `multiplies` is false if the state before it is 0.
-  void run_step(const ForwardArguments& args, RecurrentStep step, int64_t rows, bool multiplies) {
-    const int64_t units = spec_.units;
+  void run_step(const ForwardArguments& args, RecurrentStep step, int block, const RowBlock& of_batch,
+                bool multiplies) {
+    const int64_t rows = of_batch.count, units = spec_.units;
     const float* const kernel = f32(args.recurrent_kernel);
     const ConstStridedMatrix before{step.state_before, units};
     // The products of a gru that resets before the product: two gates, then the candidate.
     const int64_t first = resets_before() ? 2 * units : columns();
-    if (multiplies) multiply(rows, first, units, before, {kernel, columns()}, 1, {step.gates, width_});
+    if (multiplies && !spec_.has_state_factors)
+      multiply(rows, first, units, before, {kernel, columns()}, 1, {step.gates, width_});
+    if (multiplies && spec_.has_state_factors) {
+      float* const dropped = part(f32(args.scratch), block, scratch_, work_.dropped);
+      for (int64_t column = 0; column < first; column += units) {
+        multiply_rows(step.state_before, units, state_factors(args.state_factors, of_batch, column), of_batch,
+                      1, dropped, units);
+        multiply(rows, units, units, {dropped, units}, {kernel + column, columns()}, 1,
+                 {step.gates + column, width_});
+      }
+    }
     ops_.kernels().recurrence_forward(spec_, step, rows);
     if (!resets_before()) return;
+    if (spec_.has_state_factors)
+      multiply_rows(step.gates + 2 * units, width_, state_factors(args.state_factors, of_batch, 2 * units),
+                    of_batch, 1, step.gates + 2 * units, width_);
     if (multiplies)
       multiply(rows, units, units, {step.gates + 2 * units, width_}, {kernel + 2 * units, columns()}, 1,
                {step.gates + 3 * units, width_});
@@ -248,7 +263,7 @@ class CpuRecurrence final : public Recurrence {
                                    .diff_cell = diff_cell,
                                    .mask = sequences_.mask_of(args.mask, rows, t)};
         sequences_.set_output_gradient(args, rows, t, step);
-        undo_step(args, step, rows.count, t > 0 || args.diff_initial_state);
+        undo_step(args, step, block, rows, t > 0 || args.diff_initial_state);
       }
       add_gradients(args, block, rows, first, count, is_first);
       is_first = false;
@@ -262,20 +277,53 @@ class CpuRecurrence final : public Recurrence {
   }
 
   /// Computes the gradients of one step's gates and, if `continues`, of the state before it.
-  void undo_step(const BackwardArguments& args, RecurrentBackwardStep step, int64_t rows, bool continues) {
-    const int64_t units = spec_.units;
+  void undo_step(const BackwardArguments& args, RecurrentBackwardStep step, int block,
+                 const RowBlock& of_batch, bool continues) {
+    const int64_t rows = of_batch.count, units = spec_.units;
     const float* const kernel = f32(args.recurrent_kernel);
     ops_.kernels().recurrence_backward(spec_, step, rows);
     if (resets_before()) {
       multiply(rows, units, units, {step.diff_gates + 3 * units, width_},
                {kernel + 2 * units, columns(), true}, 0, {step.diff_gates + 2 * units, width_});
+      if (spec_.has_state_factors)
+        multiply_rows(step.diff_gates + 2 * units, width_,
+                      state_factors(args.state_factors, of_batch, 2 * units), of_batch, 1,
+                      step.diff_gates + 2 * units, width_);
       step.second = true;
       ops_.kernels().recurrence_backward(spec_, step, rows);
     }
     if (!continues) return;
     const int64_t gates = resets_before() ? 2 * units : columns();
-    multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true},
-             is_gru() || args.mask ? 1 : 0, {step.diff_state, units});
+    const bool adds = is_gru() || args.mask;
+    if (!spec_.has_state_factors)
+      return multiply(rows, units, gates, {step.diff_gates, width_}, {kernel, columns(), true}, adds ? 1 : 0,
+                      {step.diff_state, units});
+    if (!adds) std::fill_n(step.diff_state, rows * units, 0.0f);
+    float* const product = part(f32(args.scratch), block, scratch_, work_.dropped);
+    for (int64_t column = 0; column < gates; column += units) {
+      multiply(rows, units, units, {step.diff_gates + column, width_}, {kernel + column, columns(), true}, 0,
+               {product, units});
+      const float* const factors = state_factors(args.state_factors, of_batch, column);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < units; ++j)
+          step.diff_state[r * units + j] += product[r * units + j] * factors[r * columns() + j];
+    }
+  }
+
+  /// Returns the factors of a block's rows for the gate whose first column this is, with a distance of
+  /// columns() between rows.
+  const float* state_factors(const void* factors, const RowBlock& rows, int64_t column) const {
+    return f32(factors) + rows.first * columns() + column;
+  }
+
+  /// dst = src times the factors of the rows, of [steps, rows, units], with these distances between rows.
+  void multiply_rows(const float* src, int64_t src_stride, const float* factors, const RowBlock& rows,
+                     int64_t steps, float* dst, int64_t dst_stride) const {
+    for (int64_t row = 0; row < steps * rows.count; ++row) {
+      const float* const factor = factors + row % rows.count * columns();
+      for (int64_t j = 0; j < spec_.units; ++j)
+        dst[row * dst_stride + j] = src[row * src_stride + j] * factor[j];
+    }
   }
 
   /// Adds the contribution of `count` steps to the block's gradients of the weights, and writes the gradients
@@ -295,9 +343,18 @@ class CpuRecurrence final : public Recurrence {
       if (is_gru()) multiply(in, units, all, from, diff_candidate, beta, {of_kernel + 2 * units, n});
 
       const float* const saved = part(f32(args.saved), block, kept_, 0);
-      const ConstStridedMatrix before{saved + states_.state + first * rows.count * units, units, true};
+      const float* const states = saved + states_.state + first * rows.count * units;
       float* const of_recurrent = work(work_.diff_recurrent_kernel);
-      multiply(units, resets_before() ? 2 * units : n, all, before, diff, beta, {of_recurrent, n});
+      const int64_t of_state = resets_before() ? 2 * units : n;
+      if (!spec_.has_state_factors)
+        multiply(units, of_state, all, {states, units, true}, diff, beta, {of_recurrent, n});
+      for (int64_t column = 0; spec_.has_state_factors && column < of_state; column += units) {
+        float* const dropped = work(work_.dropped);
+        multiply_rows(states, units, state_factors(args.state_factors, rows, column), rows, count, dropped,
+                      units);
+        multiply(units, units, all, {dropped, units, true}, {diff_gates + column, width_}, beta,
+                 {of_recurrent + column, n});
+      }
       if (resets_before()) {
         const ConstStridedMatrix inner{saved + states_.gates + first * rows.count * width_ + 2 * units,
                                        width_, true};
@@ -362,7 +419,7 @@ class CpuRecurrence final : public Recurrence {
     size_t gates = 0, state = 0, cell = 0;
   } states_;  // offsets in kept_: [steps, rows, width], [steps + 1, rows, units], likewise
   struct {
-    size_t bias = 0, inputs = 0, diff_gates = 0, diff_state = 0, diff_cell = 0, column_sums = 0,
+    size_t bias = 0, inputs = 0, dropped = 0, diff_gates = 0, diff_state = 0, diff_cell = 0, column_sums = 0,
            diff_bias = 0, diff_kernel = 0, diff_recurrent_kernel = 0;
   } work_;  // offsets in scratch_
   std::atomic<bool> failed_ = false;

@@ -32,7 +32,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
         layout_(channel_layout(spec)),
         replicas_(replicas) {}
 
-  /// Bytes for each thread's moments, and the first values that it subtracts.
+  /// Bytes for each thread's moments, the first values that it subtracts, and the moments of a run of rows.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
   /// Bytes for the number of rows of all replicas, and for the arrays of Kept.
   size_t saved_bytes() const override {
@@ -45,11 +45,21 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
     for (int thread = 0; thread < threads_; ++thread) partial[thread * stride()] = 0.0;  // no rows yet
     share([&](int64_t begin, int64_t end, int thread) {
       double* const own = partial + thread * stride();
-      kernels_.channel_moments(layout_, f32(args.src), own, own + math::moments_size(channels), begin, end);
+      double* const first_values = own + math::moments_size(channels);
+      if (!spec_.masked)
+        return kernels_.channel_moments(layout_, f32(args.src), own, first_values, begin, end);
+      double* const of_run = first_values + channels;
+      std::fill_n(own, math::moments_size(channels), 0.0);
+      each_masked_run(args.mask, begin, end, [&](bool valid, int64_t first, int64_t last) {
+        if (!valid) return;
+        kernels_.channel_moments(layout_, f32(args.src), of_run, first_values, first, last);
+        add_moments(own, of_run);
+      });
     });
-    mine[0] = static_cast<double>(pixels());
+    mine[0] = 0;
     for (int64_t c = 0; c < channels; ++c) {
       const math::Moments own = math::moments_of(partial, threads_, stride(), channels, c);
+      mine[0] = own.count;
       mine[1 + c] = own.mean;
       mine[1 + channels + c] = own.squares;
     }
@@ -61,7 +71,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
     for (int64_t c = 0; c < channels; ++c) {
       const math::Moments whole = math::moments_of(all, replicas_, math::moments_size(channels), channels, c);
       const math::Normalizer n =
-          math::normalizer_of(whole.mean, whole.squares / whole.count, spec_.epsilon,
+          math::normalizer_of(whole.mean, math::variance_of(whole), spec_.epsilon,
                               args.gamma ? args.gamma[c] : 1.0f, args.beta ? args.beta[c] : 0.0f);
       args.mean[c] = n.mean;
       args.variance[c] = n.variance;
@@ -119,10 +129,19 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
       slopes[c] = line.slope;
       offsets[c] = line.offset;
     }
-    share([&](int64_t begin, int64_t end, int) {
+    const auto run = [&](const float* its_slopes, const float* its_offsets, int64_t begin, int64_t end) {
       kernels_.normalize_channels_backward(layout_, {args.mean, kept.scale, kept.shift}, spec_.relu,
-                                           f32(args.src), f32(args.diff_dst), slopes, offsets,
+                                           f32(args.src), f32(args.diff_dst), its_slopes, its_offsets,
                                            f32(args.diff_src), begin, end);
+    };
+    // Masked rows get no gradient from the statistics.
+    float* const zeros = offsets + channels;
+    if (spec_.masked) std::fill_n(zeros, channels, 0.0f);
+    share([&](int64_t begin, int64_t end, int) {
+      if (!spec_.masked) return run(slopes, offsets, begin, end);
+      each_masked_run(args.mask, begin, end, [&](bool valid, int64_t first, int64_t last) {
+        valid ? run(slopes, offsets, first, last) : run(zeros, zeros, first, last);
+      });
     });
   }
 
@@ -139,8 +158,32 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
     return {rows, floats, floats + channels, floats + 2 * channels, floats + 3 * channels};
   }
 
+  /// Calls use(valid, first, last) for every run of rows in [begin, end) with the same mask.
+  template <class Use>
+  static void each_masked_run(const uint8_t* mask, int64_t begin, int64_t end, Use&& use) {
+    while (begin < end) {
+      int64_t last = begin + 1;
+      while (last < end && (mask[last] != 0) == (mask[begin] != 0)) ++last;
+      use(mask[begin] != 0, begin, last);
+      begin = last;
+    }
+  }
+
+  /// Adds the moments of further rows to `all`.
+  void add_moments(double* all, const double* more) const {
+    const int64_t channels = spec_.channels;
+    math::Moments sum;
+    for (int64_t c = 0; c < channels; ++c) {
+      sum = {all[0], all[1 + c], all[1 + channels + c]};
+      sum.add({more[0], more[1 + c], more[1 + channels + c]});
+      all[1 + c] = sum.mean;
+      all[1 + channels + c] = sum.squares;
+    }
+    all[0] = sum.count;
+  }
+
   int64_t pixels() const { return spec_.batch * layout_.pixels; }
-  int64_t stride() const { return math::moments_size(spec_.channels) + spec_.channels; }
+  int64_t stride() const { return 2 * math::moments_size(spec_.channels) + spec_.channels; }
   /// Calls body(begin, end, thread) on each thread's share of the pixels of all images.
   template <class Body>
   void share(Body&& body) const {

@@ -2,10 +2,11 @@
 // product; a step is one product of the state and a kernel for the gates (two if a gru resets before the
 // product). Products need aligned matrices, so the operand of a step's product is also written to a separate
 // array.
-#include <algorithm>
+#include <optional>
 
 #include "device/cuda/current.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/gate_products.h"
 #include "ops/cuda/recurrence_steps.h"
 #include "ops/recurrence.h"
 
@@ -13,20 +14,6 @@ namespace dtrain::cuda {
 namespace {
 
 using RecurrenceKind = RecurrenceSpec::Kind;
-
-/// Divides memory into arrays, each aligned to 256 bytes.
-class ArrayPlaces {
- public:
-  size_t add(int64_t n, size_t element) {
-    const size_t offset = bytes_;
-    bytes_ += (static_cast<size_t>(n) * element + 255) / 256 * 256;
-    return offset;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
-};
 
 template <class T>
 class CudaRecurrence final : public Recurrence {
@@ -54,8 +41,12 @@ class CudaRecurrence final : public Recurrence {
       work_.candidate_kernel = scratch_.add(units * units, sizeof(T));
     }
     by_inputs_ = ops.matmul({.m = rows_, .n = columns_, .k = inputs, .activation = {}});
-    by_state_ = ops.matmul(
-        {.m = spec.batch, .n = state_columns_, .k = units, .float32_result = true, .activation = {}});
+    if (spec.has_state_factors) {
+      by_gates_.emplace(ops, spec, state_columns_ / units, scratch_);
+    } else {
+      by_state_ = ops.matmul(
+          {.m = spec.batch, .n = state_columns_, .k = units, .float32_result = true, .activation = {}});
+    }
     if (resets_before())
       by_inner_ =
           ops.matmul({.m = spec.batch, .n = units, .k = units, .float32_result = true, .activation = {}});
@@ -114,15 +105,6 @@ class CudaRecurrence final : public Recurrence {
   bool has_direct() const { return is_gru() || spec_.masked; }
   bool resets_before() const { return is_gru() && !spec_.reset_after; }
 
-  template <class E>
-  static E* at(std::byte* memory, size_t offset) {
-    return reinterpret_cast<E*>(memory + offset);
-  }
-  template <class E>
-  static const E* at(const std::byte* memory, size_t offset) {
-    return reinterpret_cast<const E*>(memory + offset);
-  }
-
   template <class Body>
   void each(int64_t n, const Body& body) {
     for_each<1>(ops_.context(), n, false, body);
@@ -150,8 +132,10 @@ class CudaRecurrence final : public Recurrence {
     };
     by_kernel_ = ops_.matmul({.m = rows_, .n = inputs, .k = columns_, .transpose_b = true, .activation = {}});
     of_kernel_ = gradient(inputs, columns_, rows_);
-    of_state_kernel_ = gradient(units, state_columns_, rows_);
-    by_state_kernel_ = back(units, state_columns_);
+    if (!spec_.has_state_factors) {
+      of_state_kernel_ = gradient(units, state_columns_, rows_);
+      by_state_kernel_ = back(units, state_columns_);
+    }
     if (!resets_before()) return;
     of_candidate_kernel_ = gradient(units, units, rows_);
     by_candidate_kernel_ = back(units, units);
@@ -165,6 +149,7 @@ class CudaRecurrence final : public Recurrence {
 
   /// Copies the two parts of the state's kernel, if a gru multiplies by them one after the other.
   void split_kernel(const void* kernel, std::byte* scratch) {
+    if (by_gates_) by_gates_->split_kernel(kernel, scratch);
     if (!resets_before()) return;
     const auto* const src = static_cast<const T*>(kernel);
     const int64_t units = spec_.units;
@@ -198,8 +183,12 @@ class CudaRecurrence final : public Recurrence {
   void forward_step(const ForwardArguments& args, std::byte* kept, int64_t step) {
     auto* const scratch = static_cast<std::byte*>(args.scratch);
     float* const sums = at<float>(scratch, work_.sums);
-    by_state_->run(at<T>(scratch, work_.current), state_kernel(args.recurrent_kernel, scratch), nullptr, sums,
-                   nullptr);
+    if (by_gates_) {
+      by_gates_->forward(at<T>(kept, saved_.states) + step * n_, args.state_factors, sums, scratch);
+    } else {
+      by_state_->run(at<T>(scratch, work_.current), state_kernel(args.recurrent_kernel, scratch), nullptr,
+                     sums, nullptr);
+    }
     T* const gates = at<T>(kept, saved_.gates) + step * spec_.batch * columns_;
     const StateOutputs<T> out = outputs_of(args, kept, step);
     math::with_gate_activations(spec_.activation, spec_.recurrent_activation, [&](auto function, auto gate) {
@@ -225,6 +214,7 @@ class CudaRecurrence final : public Recurrence {
                                  sums,
                                  candidate_sums,
                                  args.bias,
+                                 static_cast<const T*>(args.state_factors),
                                  out};
         each(n_, body);
         if (spec_.reset_after) return;
@@ -301,6 +291,7 @@ class CudaRecurrence final : public Recurrence {
             resets_before() ? at<T>(scratch, work_.diff_candidate) + step * n_ : nullptr,
             current_candidate,
             diff_inner,
+            static_cast<const T*>(args.state_factors),
             direct,
             diff};
         each(n_, body);
@@ -311,9 +302,13 @@ class CudaRecurrence final : public Recurrence {
         each(n_, body);
       }
     });
-    if (step > 0 || args.diff_initial_state)
-      by_state_kernel_->run(current, state_kernel(args.recurrent_kernel, scratch), nullptr,
-                            at<float>(scratch, work_.product), nullptr);
+    if (step == 0 && !args.diff_initial_state) return;
+    float* const product = at<float>(scratch, work_.product);
+    if (by_gates_) {
+      by_gates_->backward(current, args.state_factors, product, scratch);
+    } else {
+      by_state_kernel_->run(current, state_kernel(args.recurrent_kernel, scratch), nullptr, product, nullptr);
+    }
   }
 
   void weight_gradients(const BackwardArguments& args) {
@@ -324,18 +319,23 @@ class CudaRecurrence final : public Recurrence {
     transpose(args.src, args.input_factors, inputs, true);
     of_kernel_->run(inputs, diff_gates, nullptr, args.diff_kernel, nullptr);
     const T* const states = at<T>(kept, saved_.states);
-    if (!resets_before()) {
+    if (by_gates_) {
+      by_gates_->kernel_gradient(states, diff_state_gates, args.state_factors, args.diff_recurrent_kernel,
+                                 scratch);
+    } else if (!resets_before()) {
       of_state_kernel_->run(states, diff_state_gates, nullptr, args.diff_recurrent_kernel, nullptr);
     } else {
       const int64_t units = spec_.units;
-      float *const of_state = at<float>(scratch, work_.diff_state_kernel), *const of_candidate = at<float>(
-                                                                               scratch,
-                                                                               work_.diff_candidate_kernel);
+      float* const of_state = at<float>(scratch, work_.diff_state_kernel);
       of_state_kernel_->run(states, diff_state_gates, nullptr, of_state, nullptr);
-      of_candidate_kernel_->run(at<T>(kept, saved_.inner), at<T>(scratch, work_.diff_candidate), nullptr,
-                                of_candidate, nullptr);
       each(units * 2 * units,
            CopyColumns<float>{of_state, args.diff_recurrent_kernel, 2 * units, 2 * units, columns_});
+    }
+    if (resets_before()) {
+      const int64_t units = spec_.units;
+      float* const of_candidate = at<float>(scratch, work_.diff_candidate_kernel);
+      of_candidate_kernel_->run(at<T>(kept, saved_.inner), at<T>(scratch, work_.diff_candidate), nullptr,
+                                of_candidate, nullptr);
       each(units * units,
            CopyColumns<float>{of_candidate, args.diff_recurrent_kernel + 2 * units, units, units, columns_});
     }
@@ -356,7 +356,8 @@ class CudaRecurrence final : public Recurrence {
     size_t inputs = 0, current = 0, current_inner = 0, sums = 0, candidate_sums = 0, state_kernel = 0,
            candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0, product = 0, diff_cell = 0,
            diff_candidate = 0, diff_state_kernel = 0, diff_candidate_kernel = 0;
-  } work_;  // offsets in scratch_
+  } work_;                                   // offsets in scratch_
+  std::optional<GateProducts<T>> by_gates_;  // instead of by_state_ if the state has factors
   std::unique_ptr<Matmul> by_inputs_, by_state_, by_inner_;
   std::unique_ptr<Matmul> by_kernel_, of_kernel_, of_state_kernel_, by_state_kernel_, of_candidate_kernel_,
       by_candidate_kernel_;

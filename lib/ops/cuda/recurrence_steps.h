@@ -45,6 +45,38 @@ struct CopyColumns {
   }
 };
 
+/// dst = states times a gate's factors; states are [steps, batch, units].
+template <class T>
+struct TimesFactors {
+  const T *states, *factors;  // factors: rows of the batch, with a distance of `stride`
+  T* dst;
+  int64_t batch, units, stride;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const int64_t row = divide(at.quotient, batch).rest;
+    dst[i] = from_float<T>(to_float(states[i]) * to_float(factors[row * stride + at.rest]));
+  }
+};
+
+/// dst = src times a gate's factors, or adds that to dst; both are [batch, units].
+template <class T>
+struct AddTimesFactors {
+  const float* src;
+  const T* factors;  // rows of the batch, with a distance of `stride`
+  float* dst;
+  int64_t units, stride;
+  bool adds;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division at = divide(i, units);
+    const float product = src[i] * to_float(factors[at.quotient * stride + at.rest]);
+    dst[i] = adds ? dst[i] + product : product;
+  }
+};
+
 /// Sets the state and the cell before the first step.
 template <class T>
 struct SetInitial {
@@ -142,9 +174,15 @@ struct SimpleForward {
   }
 };
 
+/// Returns the factor of the state in the candidate's product.
+template <class T>
+__device__ inline float candidate_factor(const T* factors, const Division& at, int64_t units) {
+  return factors ? to_float(factors[(at.quotient * 3 + 2) * units + at.rest]) : 1.0f;
+}
+
 /// A gru's step. If the reset gate comes before the product, `sums` has two gates, the first of two calls
 /// writes `inner` and its copy `current_inner`, and the second call reads the second product,
-/// `candidate_sums`.
+/// `candidate_sums`. state_factors are only read then; null: 1.
 template <class T, class Function, class Gate>
 struct GruForward {
   Function function;
@@ -153,6 +191,7 @@ struct GruForward {
   bool reset_after, second;
   T *gates, *inner, *current_inner;
   const float *sums, *candidate_sums, *bias;
+  const T* state_factors;
   StateOutputs<T> out;
 
   template <int N>
@@ -179,6 +218,7 @@ struct GruForward {
       values.update += sums[place] + bias_of(bias, j);
       values.reset += sums[place + units] + bias_of(bias, j + units);
       math::gru_reset(gate, values, h);
+      values.inner *= candidate_factor(state_factors, at, units);
       current_inner[i] = from_float<T>(values.inner);
     } else {
       values.candidate += candidate_sums[i] + bias_of(bias, j + 2 * units);
@@ -276,6 +316,7 @@ struct GruBackward {
   const T *gates, *inner, *before;
   T *diff_gates, *diff_state_gates, *current, *diff_candidate, *current_candidate;
   const float* diff_inner;  // the gradient of the second product's operand
+  const T* state_factors;   // as in the forward step
   float* direct;            // the part of the previous state's gradient that does not pass a product
   StateGradient<T> diff;
 
@@ -319,7 +360,8 @@ struct GruBackward {
           from_float<T>(values.candidate);
     } else {
       float dh = direct[i];
-      const float reset = math::gru_backward_reset(gate, values.reset, diff_inner[i], h, dh);
+      const float from = diff_inner[i] * candidate_factor(state_factors, at, units);
+      const float reset = math::gru_backward_reset(gate, values.reset, from, h, dh);
       direct[i] = dh;
       diff_gates[first + units] = diff_state_gates[place + units] = current[place + units] =
           from_float<T>(reset);

@@ -10,11 +10,12 @@ namespace {
 
 constexpr int kWeightThreads = 256;
 
+template <class T>
 __global__ void __launch_bounds__(kWeightThreads)
-    penalty_kernel(PenaltySpec spec, const float* weights, int64_t n, Total total) {
+    penalty_kernel(PenaltySpec spec, const T* values, int64_t n, Total total) {
   double sum = 0;
   for (int64_t i = thread_index(); i < n; i += thread_count())
-    sum += static_cast<double>(math::penalty(spec, weights[i]));
+    sum += static_cast<double>(math::penalty(spec, to_float(values[i])));
   leave(total, sum);
 }
 
@@ -24,6 +25,55 @@ __global__ void __launch_bounds__(kWeightThreads)
   const float scale = math::penalty_scale(rule, row_weights, *state);
   for (int64_t i = thread_index(); i < n; i += thread_count())
     gradient[i] += scale * math::penalty_gradient(spec, weights[i]);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWeightThreads)
+    activity_gradient_kernel(PenaltySpec spec, const float* loss_scale, const T* values, T* dst, int64_t n) {
+  for (int64_t i = thread_index(); i < n; i += thread_count())
+    dst[i] = from_float<T>(*loss_scale * math::penalty_gradient(spec, to_float(values[i])));
+}
+
+/// Returns the products of two vectors to all threads of the block.
+__device__ math::VectorPair pair_of(const OrthogonalSpec& spec, const float* weights, int64_t a, int64_t b) {
+  math::VectorPair pair;
+  for (int64_t k = threadIdx.x; k < spec.extent; k += blockDim.x)
+    pair.add(weights[a * spec.stride + k * spec.step], weights[b * spec.stride + k * spec.step]);
+  pair.product = block_reduce(pair.product, Add{});
+  pair.squares_a = block_reduce(pair.squares_a, Add{});
+  pair.squares_b = block_reduce(pair.squares_b, Add{});
+  return pair;
+}
+
+/// A block computes the pairs of one vector with all others.
+__global__ void __launch_bounds__(kWeightThreads)
+    orthogonal_penalty_kernel(OrthogonalSpec spec, float factor, const float* weights, Total total) {
+  double sum = 0;
+  for (int64_t a = blockIdx.x; a < spec.vectors; a += gridDim.x)
+    for (int64_t b = 0; b < spec.vectors; ++b)
+      if (b != a) sum += pair_of(spec, weights, a, b).size_of_cosine();
+  leave(total, threadIdx.x == 0 ? sum * static_cast<double>(factor) : 0.0);
+}
+
+__global__ void __launch_bounds__(kWeightThreads)
+    orthogonal_gradient_kernel(OrthogonalSpec spec, float factor, GradientRule rule,
+                               const double* row_weights, const StepState* state, const float* weights,
+                               float* gradient, int64_t first, int64_t n) {
+  // Each pair is counted twice.
+  const double scale =
+      2 * static_cast<double>(math::penalty_scale(rule, row_weights, *state)) * static_cast<double>(factor);
+  for (int64_t a = blockIdx.x; a < spec.vectors; a += gridDim.x)
+    for (int64_t b = 0; b < spec.vectors; ++b) {
+      if (b == a) continue;
+      const math::VectorPair pair = pair_of(spec, weights, a, b);
+      const double of_a = scale * pair.factor_a(), of_b = scale * pair.factor_b();
+      for (int64_t k = threadIdx.x; k < spec.extent; k += blockDim.x) {
+        const int64_t at = a * spec.stride + k * spec.step, other = b * spec.stride + k * spec.step;
+        if (at < first || at >= first + n) continue;
+        gradient[at - first] += static_cast<float>(of_a * static_cast<double>(weights[at]) +
+                                                   of_b * static_cast<double>(weights[other]));
+      }
+    }
 }
 
 template <class T>
@@ -82,8 +132,31 @@ void CudaOps::add_penalty(const PenaltySpec& penalty, const float* weights, doub
   if (n <= 0) return;
   const Total sum{.total = total, .partials = partials()};
   const unsigned blocks = blocks_for(n, kWeightThreads, context_.multiprocessors());
-  launch(penalty_kernel, blocks, kWeightThreads, stream(), penalty, weights, n, sum);
+  launch(penalty_kernel<float>, blocks, kWeightThreads, stream(), penalty, weights, n, sum);
   finish(sum, blocks, stream());
+}
+
+void CudaOps::add_activity_penalty(const PenaltySpec& penalty, const void* values, double* total, int64_t n) {
+  if (n <= 0) return;
+  const Total sum{.total = total, .partials = partials()};
+  const unsigned blocks = blocks_for(n, kWeightThreads, context_.multiprocessors());
+  with_type(math_.type, [&](auto typed) {
+    using T = decltype(typed);
+    launch(penalty_kernel<T>, blocks, kWeightThreads, stream(), penalty, static_cast<const T*>(values), n,
+           sum);
+  });
+  finish(sum, blocks, stream());
+}
+
+void CudaOps::activity_gradient(const PenaltySpec& penalty, const float* loss_scale, const void* values,
+                                void* dst, int64_t n) {
+  if (n <= 0) return;
+  with_type(math_.type, [&](auto typed) {
+    using T = decltype(typed);
+    launch(activity_gradient_kernel<T>, blocks_for(n, kWeightThreads, context_.multiprocessors()),
+           kWeightThreads, stream(), penalty, loss_scale, static_cast<const T*>(values), static_cast<T*>(dst),
+           n);
+  });
 }
 
 void CudaOps::add_penalty_gradient(const PenaltySpec& penalty, const PenaltyArguments& args) {
@@ -91,6 +164,21 @@ void CudaOps::add_penalty_gradient(const PenaltySpec& penalty, const PenaltyArgu
   launch(penalty_gradient_kernel, blocks_for(args.n, kWeightThreads, context_.multiprocessors()),
          kWeightThreads, stream(), penalty, args.rule, args.row_weights, args.state, args.weights,
          args.gradient, args.n);
+}
+
+void CudaOps::add_orthogonal_penalty(const OrthogonalSpec& spec, const float* weights, double* total) {
+  const Total sum{.total = total, .partials = partials()};
+  const unsigned blocks = blocks_for(spec.vectors, 1, context_.multiprocessors());
+  launch(orthogonal_penalty_kernel, blocks, kWeightThreads, stream(), spec, math::orthogonal_factor(spec),
+         weights, sum);
+  finish(sum, blocks, stream());
+}
+
+void CudaOps::add_orthogonal_gradient(const OrthogonalSpec& spec, const PenaltyArguments& args,
+                                      int64_t first) {
+  launch(orthogonal_gradient_kernel, blocks_for(spec.vectors, 1, context_.multiprocessors()), kWeightThreads,
+         stream(), spec, math::orthogonal_factor(spec), args.rule, args.row_weights, args.state, args.weights,
+         args.gradient, first, args.n);
 }
 
 void CudaOps::constrain(const ConstraintSpec& spec, const StepState* state, float* weights, void* copy) {

@@ -48,6 +48,11 @@ DTRAIN_HOST_DEVICE inline Moments moments_of(const double* partial, int64_t part
   return all;
 }
 
+/// Returns the mean of the squared distances; 0 if there are no values.
+DTRAIN_HOST_DEVICE inline double variance_of(const Moments& moments) {
+  return moments.count > 0.0 ? moments.squares / moments.count : 0.0;
+}
+
 /// Normalises a channel's values in float32: y = scale * (x - mean) + shift. `residual` is the part of the
 /// mean that float32 cannot represent; it is included in the shift.
 struct Normalizer {
@@ -70,9 +75,11 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
 struct GradientLine {
   float slope, offset;
 };
-/// `sum` and `product` are a channel's gradient sums over all `rows`.
+/// `sum` and `product` are a channel's gradient sums over all rows; `rows` is the number of rows that the
+/// statistics cover. Without such rows, the line is 0.
 DTRAIN_HOST_DEVICE inline GradientLine gradient_line(double scale, double inverse, double residual,
                                                      double sum, double product, double rows) {
+  if (rows == 0.0) return {0.0f, 0.0f};
   const double slope = -scale * inverse * product / rows;
   return {static_cast<float>(slope), static_cast<float>(-scale * sum / rows - slope * residual)};
 }

@@ -19,6 +19,33 @@ DTRAIN_HOST_DEVICE inline float penalty_gradient(const PenaltySpec& spec, float 
   return spec.l1 * sign + 2.0f * spec.l2 * x;
 }
 
+/// Returns the factor of the sum of the absolute cosines over all ordered pairs.
+inline float orthogonal_factor(const OrthogonalSpec& spec) {
+  const auto pairs = static_cast<double>(spec.vectors) * static_cast<double>(spec.vectors - 1);
+  return static_cast<float>(static_cast<double>(spec.factor) / pairs);
+}
+
+/// Two vectors: their products.
+struct VectorPair {
+  double product = 0, squares_a = 0, squares_b = 0;
+
+  DTRAIN_HOST_DEVICE void add(float a, float b) {
+    product += static_cast<double>(a) * static_cast<double>(b);
+    squares_a += static_cast<double>(a) * static_cast<double>(a);
+    squares_b += static_cast<double>(b) * static_cast<double>(b);
+  }
+  DTRAIN_HOST_DEVICE double inverse_a() const { return squares_a > 0 ? 1 / ::sqrt(squares_a) : 0; }
+  DTRAIN_HOST_DEVICE double inverse_b() const { return squares_b > 0 ? 1 / ::sqrt(squares_b) : 0; }
+  DTRAIN_HOST_DEVICE double cosine() const { return product * inverse_a() * inverse_b(); }
+  DTRAIN_HOST_DEVICE double size_of_cosine() const { return ::fabs(cosine()); }
+  /// Returns the factors of a and b in the gradient of size_of_cosine() with respect to a. As in Keras, the
+  /// derivative of |x| is 0 at 0.
+  DTRAIN_HOST_DEVICE double factor_a() const { return -size_of_cosine() * inverse_a() * inverse_a(); }
+  DTRAIN_HOST_DEVICE double factor_b() const {
+    return (product > 0 ? 1 : product < 0 ? -1 : 0) * inverse_a() * inverse_b();
+  }
+};
+
 /// Returns the factor of penalty_gradient() in a gradient that the update will multiply by mean / loss_scale
 /// (next_gradient_scale). `weights`: see there.
 DTRAIN_HOST_DEVICE inline float penalty_scale(const GradientRule& rule, const double* weights,

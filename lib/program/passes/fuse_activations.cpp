@@ -7,6 +7,8 @@ std::map<ValueRef, int> count_readers(const CompileState& step) {
   std::map<ValueRef, int> readers;
   for (const GraphNode& n : step.graph.nodes)
     for (const ValueRef input : n.inputs) ++readers[input];
+  for (int i = 0; i < step.count(); ++i)
+    if (step.wants_losses() && step.node(i).activity_penalty()) ++readers[{i, 0}];
   for (const ValueRef output : step.graph.outputs) ++readers[output];
   for (const LossPoint& point : step.loss_points) ++readers[point.value];
   return readers;

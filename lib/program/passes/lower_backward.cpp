@@ -16,6 +16,7 @@ class BackwardLowering {
 
   void lower() {
     for (int i = step_.count() - 1; i >= 0; --i) {
+      add_activity_gradients(i);
       const NodeState& s = step_.state(i);
       if (!s.is_prepared || !s.needs_gradient) continue;
       lower_node(i);
@@ -36,6 +37,26 @@ class BackwardLowering {
   }
   bool is_trained(int i, const ParameterSlice& slice) const {
     return slice.offset < step_.layout_of(i).with_gradient();
+  }
+
+  /// Computes the gradients of the penalties on the node's outputs.
+  void add_activity_gradients(int i) {
+    const GraphNode& n = step_.node(i);
+    if (!n.activity_penalty()) return;
+    for (int k = 0; k < static_cast<int>(n.readable_outputs()); ++k) {
+      const ValueRef of = step_.computed({i, k});
+      NodeState& s = step_.state(of.node);
+      if (!s.needs_gradient) continue;
+      const auto output = static_cast<size_t>(of.output);
+      const ValueId gradient =
+          step_.add_value(Kind::gradient, of, step_.slot_of(i), s.requirements.output_layout(output));
+      s.gradients[output].push_back(gradient);
+      emit(i, "gradient of " + step_.name_of({i, k}) + " penalty",
+           ComputeActivityGradient{.value = step_.value_of({i, k}),
+                                   .to = gradient,
+                                   .penalty = n.activity_penalty(),
+                                   .elements = step_.batch_shape(of).elements()});
+    }
   }
 
   void lower_node(int i) {

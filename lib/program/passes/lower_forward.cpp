@@ -35,6 +35,20 @@ void add_columns(CompileState& step) {
                               elements(*weights) * sizeof(float)));
 }
 
+/// Adds the penalties on the node's outputs to the last total. Each output is read before a later layer may
+/// overwrite it.
+void lower_activity_penalty(CompileState& step, int i) {
+  const GraphNode& n = step.node(i);
+  if (!step.wants_losses() || !n.activity_penalty()) return;
+  for (int k = 0; k < static_cast<int>(n.readable_outputs()); ++k)
+    step.program.instructions.push_back(
+        {step.slot_of(i), Phase::forward, static_cast<NodeId>(i), step.name_of({i, k}) + " penalty",
+         AddActivityPenalty{.value = step.value_of({i, k}),
+                            .penalty = n.activity_penalty(),
+                            .elements = step.batch_shape({i, k}).elements(),
+                            .total = count_totals(step.graph, step.heads) - 1}});
+}
+
 /// For a sum that the layer of one term computes: returns the other term.
 ValueId addend_of(const CompileState& step, int sum) {
   const std::vector<ValueRef>& inputs = step.node(sum).inputs;
@@ -98,6 +112,7 @@ void lower_forward(CompileState& step) {
     } else if (s.is_prepared) {
       lower_node(step, i);
     }
+    if (s.is_prepared || s.fused_into >= 0) lower_activity_penalty(step, i);
   }
   if (step.wants_losses()) return;
   for (const ValueRef output : step.graph.outputs)

@@ -59,6 +59,11 @@ class UpdateLowering {
     const RowWeightSum weights = lower_row_weights();
     if (request_.has_penalties)
       add(list(), Phase::update, "penalty gradients", AddPenaltyGradients{trained, weights});
+    // No replica may update its share of a common copy while another one still reads it.
+    if (request_.penalties_read_all && request_.updates_common_copy) {
+      add(list(), Phase::update, "device synchronize", SynchronizeDevice{});
+      add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});
+    }
     if (request_.needs_norm && is_local())
       add(list(), Phase::update, "gradient squares", SumSquares{trained});
     if (request_.needs_norm && !is_local())

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/options.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {
@@ -35,11 +37,22 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
 
 /// The dtype is always float32, the type of weights and checkpoints, independent of the run's precision and
 /// of Keras's default.
-Json layer_config(const GraphNode& node, const std::string& name) {
+Json layer_config(const Graph& graph, int number, const std::string& name) {
+  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
   const KerasLayerConfig keras = keras_config_of(node.layer);
   Json config = Json::object().set("name", name);
   if (keras.has_trainable) config.set("trainable", node.trainable);
   config.set("dtype", "float32");
+  // The penalty on an activation is an option of the Keras layer that computes the activation.
+  const bool has_activation = number + 1 < static_cast<int>(graph.nodes.size()) &&
+                              graph.nodes[static_cast<size_t>(number) + 1].is_activation_of_previous &&
+                              !is_keras_layer(graph, number + 1);
+  const auto& regularizer =
+      graph.nodes[static_cast<size_t>(number) + (has_activation ? 1 : 0)].activity_regularizer;
+  if (regularizer)
+    config.set("activity_regularizer", *keras_options(ConfigNode::mapping({ConfigNode::entry(
+                                                          "activity_regularizer", regularizer->resolved)}))
+                                            .find("activity_regularizer"));
   for (const auto& [key, value] : keras.config.entries()) config.set(key, value);
   if (const auto& complete = formats_of(node.kind).complete_keras) complete(node, config);
   return config;
@@ -140,7 +153,8 @@ class ModelWriter {
     Json entry = Json::object();
     if (is_keras_3()) entry.set("module", "keras.layers").set("registered_name", Json());
     entry.set("class_name", keras_class_of(graph_, layer.node))
-        .set("config", is_input ? input_config(its, layer.name, form_) : layer_config(its, layer.name))
+        .set("config",
+             is_input ? input_config(its, layer.name, form_) : layer_config(graph_, layer.node, layer.name))
         .set("name", layer.name)
         .set("inbound_nodes", std::move(inbound));
     return entry;

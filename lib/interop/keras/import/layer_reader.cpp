@@ -20,7 +20,7 @@ namespace dtrain {
 namespace {
 
 /// Keys that every Keras layer may have and that do not affect its outputs.
-constexpr std::array<std::string_view, 16> kCommonKeys{"name",
+constexpr std::array<std::string_view, 17> kCommonKeys{"name",
                                                        "trainable",
                                                        "dtype",
                                                        "batch_input_shape",
@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, 16> kCommonKeys{"name",
                                                        "data_format",
                                                        "input_dtype",
                                                        "quantization_config",
-                                                       "lora_rank"};
+                                                       "lora_rank",
+                                                       "activity_regularizer"};
 
 bool ends_in_any(std::string_view key, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),
@@ -216,6 +217,11 @@ void KerasLayerReader::check_other(const std::string& key, const Json& value) {
   add_problem(fmt::format("has {}: {}", key, value.dump()));
 }
 
+ConfigNode KerasLayerReader::activity_regularizer() {
+  const Json* const written = find("activity_regularizer");
+  return written ? object_of_weight<Regularizer>("activity_regularizer", *written) : ConfigNode();
+}
+
 ConfigNode KerasLayerReader::option(const std::string& key, const Json& written) {
   if (key.ends_with("activation")) return activation(written);
   if (key.ends_with("initializer")) return object_of_weight<Initializer>(key, written);
@@ -261,6 +267,8 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   const ConfigNode options = row->from_keras(inner);
   // This layer has one more axis, of positions.
   if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
+  if (!inner.activity_regularizer().is_null())
+    left_out_.push_back(fmt::format("{}'s activity_regularizer", key));
   for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));
   for (const std::string& setting : inner.left_out())
     left_out_.push_back(fmt::format("{}'s {}", key, setting));

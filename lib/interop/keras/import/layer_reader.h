@@ -33,12 +33,14 @@ class KerasLayerReader {
   const Json* find(const char* key) const;
   double number(const char* key, double otherwise) const;
 
-  /// Returns the options with these names, with activations, initializers, regularizers and
-  /// constraints in dtrain's form. Further keys
-  /// of the config become problems unless they have no effect.
+  /// Returns the options with these names, with activations, initializers, regularizers and constraints in
+  /// dtrain's form. Further keys of the config become problems unless they have no effect.
   ConfigNode options(const std::vector<std::string>& names);
   /// Marks keys as already read or without effect.
   void skip(std::initializer_list<std::string_view> keys);
+  /// Returns the penalty on the outputs, which every layer may have, in dtrain's form; null if there is none
+  /// or if dtrain lacks it.
+  ConfigNode activity_regularizer();
   /// Adds a problem unless the option has this value or is missing. A list of equal numbers counts as one
   /// number.
   void expect(const char* key, const Json& value);
@@ -51,7 +53,7 @@ class KerasLayerReader {
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }
   /// Returns phrases about options that dtrain does not support: "has groups: 2".
   const std::vector<std::string>& problems() const { return problems_; }
-  /// Returns settings without effect on predictions that were ignored: "activity_regularizer: L2".
+  /// Returns settings without effect on predictions that were ignored: "kernel_constraint: MyConstraint".
   const std::vector<std::string>& left_out() const { return left_out_; }
   /// Returns the index of the axis, counting the batch axis, that must be the input's last axis; nullopt if
   /// there is no such requirement.

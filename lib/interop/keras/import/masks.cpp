@@ -74,7 +74,9 @@ class MaskFlow {
         ignore(i, given);
         return kNone;
       case KerasMaskRule::passed:
-        return given[0] >= 0 && rule_of_(call(i)) == MaskRule::refused ? ignore(i, given) : given[0];
+        // Batch normalization also reads the mask.
+        if (given[0] >= 0 && rule_of_(call(i)) == MaskRule::read) use(given[0]);
+        return given[0];
       case KerasMaskRule::merged:
         return merged(i, given);
       case KerasMaskRule::read:

@@ -125,17 +125,25 @@ class Importer {
       Json config = call.layer->config;
       if (call.is_causal) config.set("causal", true);  // an option in dtrain
       KerasLayerReader reader(call.layer->class_name, config, keras_major_);
-      ConfigNode options = row->from_keras(reader);
+      const ConfigNode options = row->from_keras(reader);
+      const ConfigNode regularizer = reader.activity_regularizer();
       for (const std::string& problem : reader.problems())
         problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, problem));
       for (const std::string& setting : reader.left_out())
         result_.left_out.push_back(fmt::format("{}: {}", call.path, setting));
       if (!reader.problems().empty()) continue;
       Diagnostics mistakes;
-      registry<Layer>().parse(ConfigNode::scalar(row->kind), options, mistakes);
+      const Configured<Layer> layer =
+          registry<Layer>().parse(ConfigNode::scalar(row->kind), options, mistakes);
       for (const Diagnostics::Item& mistake : mistakes.items())
         problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, mistake.message));
-      if (mistakes.count() == 0) written_[call.layer] = {row->kind, without_defaults(row->kind, options)};
+      if (mistakes.count() > 0) continue;
+      written_[call.layer] = {row->kind, without_defaults(row->kind, options)};
+      if (regularizer.is_null()) continue;
+      if (layer->can_penalize_output())
+        activity_regularizers_[call.layer] = regularizer;
+      else
+        result_.left_out.push_back(fmt::format("{}: activity_regularizer", call.path));
     }
   }
 
@@ -261,6 +269,9 @@ class Importer {
     if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
     if (is_first && !call.layer->trainable && kind_has_weights(kind))
       options = options.with("trainable", ConfigNode::scalar("false"));
+    const auto regularizer = activity_regularizers_.find(call.layer);
+    if (regularizer != activity_regularizers_.end() && !shares && kind == layer_kind)
+      options = options.with("activity_regularizer", regularizer->second);
     if (ignores_mask_[number]) options = options.with("ignore_mask", ConfigNode::scalar("true"));
     add_layer(kind, options, name, inputs);
     const bool is_image = axes == Axes::channels_last && gives_image(*call.layer);
@@ -336,7 +347,8 @@ class Importer {
   std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
-  std::map<const KerasModelLayer*, bool> causal_;                                 // KerasLayerCall::is_causal
+  std::map<const KerasModelLayer*, ConfigNode> activity_regularizers_;
+  std::map<const KerasModelLayer*, bool> causal_;  // KerasLayerCall::is_causal
 };
 
 }  // namespace

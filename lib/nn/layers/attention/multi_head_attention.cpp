@@ -7,6 +7,7 @@
 #include "nn/layers/attention/projections.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "nn/layers/weight_options.h"
 
 namespace dtrain {
 namespace {
@@ -30,8 +31,8 @@ struct MultiHeadAttentionOptions {
   double dropout = 0;
   bool use_bias = true;
   std::optional<RotaryOptions> rotary;
-  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
-  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
+  WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
+  WeightOptions bias{registry<Initializer>().make("zeros")};
 
   static const Schema<MultiHeadAttentionOptions>& schema() {
     using O = MultiHeadAttentionOptions;
@@ -58,8 +59,8 @@ struct MultiHeadAttentionOptions {
             .optional("rotary", &O::rotary,
                       "rotate the two halves of each head of queries and keys by their position; null: no "
                       "rotation")
-            .optional("kernel_initializer", &O::kernel_initializer, "initial values of the kernels")
-            .optional("bias_initializer", &O::bias_initializer, "initial values of the biases")
+            .part("kernel_", &O::kernel, weight_schema("the kernels"))
+            .part("bias_", &O::bias, weight_schema("the biases"))
             .details({"causal", "dropout", "use_bias", "kernel_initializer", "bias_initializer"});
     return schema;
   }
@@ -282,8 +283,8 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     const int64_t features = inputs[0].shape[1];
     std::vector<ParameterSpec> specs;
     const auto add = [&](const std::string& name, const Shape& kernel, const Shape& bias) {
-      specs.push_back({name + "/kernel", kernel, options_.kernel_initializer, {}});
-      if (options_.use_bias) specs.push_back({name + "/bias", bias, options_.bias_initializer, {}});
+      specs.push_back(options_.kernel.parameter(name + "/kernel", kernel));
+      if (options_.use_bias) specs.push_back(options_.bias.parameter(name + "/bias", bias));
     };
     const auto add_heads = [&](const std::string& name, size_t input, int64_t heads, int64_t dim) {
       add(name, {inputs[input].shape[1], heads, dim}, {heads, dim});
@@ -294,6 +295,9 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     add("attention_output", {shape.heads, shape.value_dim, features}, {features});
     return specs;
   }
+
+  /// Keras's penalty is on queries, keys and values, too.
+  bool can_penalize_output() const override { return false; }
 
   /// Queries do not see masked values. The output has the mask of the queries.
   MaskRule mask_rule() const override { return MaskRule::read; }

@@ -20,7 +20,8 @@ struct BatchNormalizationOptions : ScaleAndShift {
         with_scale_and_shift(
             Schema<O>("Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses "
                       "the mean and "
-                      "variance of the batch in training, and their moving averages otherwise (also with "
+                      "variance of the batch in training (of positions that are not masked), and their "
+                      "moving averages otherwise (also with "
                       "`trainable: "
                       "false`).")
                 .example("{momentum: 0.9}")
@@ -85,7 +86,8 @@ class PreparedByBatch : public PreparedLayer {
             .variance = variance(args),
             .saved = args.saved,
             .scratch = args.scratch,
-            .addend = args.addend};
+            .addend = args.addend,
+            .mask = args.mask()};
   }
   BatchNormalization::BackwardArguments backward_arguments(const LayerArguments& args, void* diff_src) const {
     const auto parts = parts_of(args.parameters, spec_);
@@ -102,7 +104,8 @@ class PreparedByBatch : public PreparedLayer {
             .diff_variance = diffs.variance,
             .share = args.share,
             .saved = args.saved,
-            .scratch = args.scratch};
+            .scratch = args.scratch,
+            .mask = args.mask()};
   }
   Ops& ops_;
   const BatchNormalizationSpec spec_;
@@ -147,16 +150,17 @@ class PreparedTraining : public PreparedByBatch {
   size_t scratch_of_op_;
 };
 
-/// Normalizes by the statistics of the rows of all replicas: each replica computes the moments of its rows,
-/// an all-gather exchanges them, and each replica combines all of them. Gradients of gamma and beta cover the
-/// replica's rows only; gradient synchronization sums them like all others. A single replica needs no
-/// collective but uses the same operations, so that rounding differs as little as possible: a subsequent relu
-/// may amplify a difference in the last bit.
+/// Normalizes by the statistics of the rows that are not masked, of all replicas or of one: each replica
+/// computes the moments of its rows, an all-gather exchanges them, and each replica combines all of them.
+/// Gradients of gamma and beta cover the replica's rows only; gradient synchronization sums them like all
+/// others. A single replica needs no collective but uses the same operations, so that rounding differs as
+/// little as possible: a subsequent relu may amplify a difference in the last bit.
 class PreparedSynchronized : public PreparedByBatch {
  public:
-  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec)
-      : PreparedSynchronized(request, spec,
-                             request.ops.synchronized_batch_normalization(spec, count(request))) {}
+  /// `replicas`: null if the statistics are those of this replica's rows.
+  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec, Collective* replicas)
+      : PreparedSynchronized(request, spec, replicas,
+                             request.ops.synchronized_batch_normalization(spec, count(replicas))) {}
 
   void forward(const LayerArguments& args) override {
     const auto call = forward_arguments(args);
@@ -171,22 +175,22 @@ class PreparedSynchronized : public PreparedByBatch {
   }
 
  private:
-  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec,
+  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec, Collective* replicas,
                        std::unique_ptr<SynchronizedBatchNormalization> op)
       : PreparedByBatch(request, spec, op->saved_bytes()),
-        replicas_(count(request) > 1 ? request.replicas : nullptr),
+        replicas_(count(replicas) > 1 ? replicas : nullptr),
         op_(std::move(op)),
         scratch_of_op_(aligned(op_->scratch_bytes())) {
     const int64_t most_numbers = math::moments_size(spec.channels);
     requirements_.scratch_bytes =
-        scratch_of_op_ + static_cast<size_t>((1 + count(request)) * most_numbers) * sizeof(double);
+        scratch_of_op_ + static_cast<size_t>((1 + count(replicas)) * most_numbers) * sizeof(double);
     if (!replicas_) return;
     requirements_.forward_gathered = most_numbers;
     if (request.input_needs_gradient[0])
       requirements_.backward_gathered = math::gradient_sums_size(spec.channels);
   }
 
-  static int count(const LayerRequest& request) { return request.replicas ? request.replicas->size() : 1; }
+  static int count(const Collective* replicas) { return replicas ? replicas->size() : 1; }
 
   /// Returns this replica's numbers. Scratch memory holds the op's scratch, then this replica's numbers, then
   /// the gathered numbers of all replicas.
@@ -283,7 +287,11 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
                                 .adds = request.adds,
                                 .layout = image || volume ? request.input_layouts[0] : Layout::plain,
                                 .training = trains_parameters(request)};
-    if (spec.training && options_.synchronized) return std::make_unique<PreparedSynchronized>(request, spec);
+    spec.masked = spec.training && request.is_masked(0);
+    if (spec.masked) spec.layout = Layout::plain;
+    if (spec.training && options_.synchronized)
+      return std::make_unique<PreparedSynchronized>(request, spec, request.replicas);
+    if (spec.masked) return std::make_unique<PreparedSynchronized>(request, spec, nullptr);
     if (spec.training) return std::make_unique<PreparedTraining>(request, spec);
     return std::make_unique<PreparedFrozen>(request, spec);
   }
@@ -294,6 +302,9 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
            (spec.kind == Activation::relu || spec.kind == Activation::linear);
   }
   bool is_synchronized() const override { return options_.synchronized; }
+  /// The statistics leave out masked rows. The output has the mask of the input.
+  MaskRule mask_rule() const override { return MaskRule::read; }
+  bool masks_output(size_t) const override { return true; }
 };
 
 }  // namespace

@@ -31,24 +31,33 @@ ActivationSpec spec_of(const OptionalActivation& activation) {
 
 class PreparedRecurrent : public PreparedLayer {
  public:
-  PreparedRecurrent(const LayerRequest& request, RecurrenceSpec spec, float dropout)
+  PreparedRecurrent(const LayerRequest& request, RecurrenceSpec spec, float dropout, float recurrent_dropout)
       : ops_(request.ops),
         has_bias_(spec.bias),
         dropout_(request.training ? dropout : 0.0f),
+        recurrent_dropout_(request.training ? recurrent_dropout : 0.0f),
+        samples_(request.batch),
+        features_(request.inputs[0].shape[1]),
+        state_columns_(spec.gates() * spec.units),
         stream_(request.stream) {
-    spec.batch = samples_ = request.batch;
+    spec.batch = samples_;
     spec.steps = request.inputs[0].shape[0];
-    spec.inputs = features_ = request.inputs[0].shape[1];
+    spec.inputs = features_;
     spec.training = request.training;
     spec.masked = request.is_masked(0);
+    spec.has_state_factors = recurrent_dropout_ > 0;
     recurrence_ = ops_.recurrence(spec);
     requirements_.saved_bytes = recurrence_->saved_bytes();
     requirements_.scratch_bytes = recurrence_->scratch_bytes();
-    if (dropout_ > 0) {
+    if (dropout_ > 0 || recurrent_dropout_ > 0) {
+      const int64_t inputs = dropout_ > 0 ? features_ : 0,
+                    states = recurrent_dropout_ > 0 ? state_columns_ : 0;
+      const size_t element = bytes_of(ops_.compute_type());
       ArrayOffsets scratch;
       scratch.add(recurrence_->scratch_bytes());
-      ones_at_ = scratch.add(samples_ * features_, sizeof(float));
-      factors_at_ = scratch.add(samples_ * features_, bytes_of(ops_.compute_type()));
+      ones_at_ = scratch.add(samples_ * std::max(inputs, states), sizeof(float));
+      input_factors_at_ = scratch.add(samples_ * inputs, element);
+      state_factors_at_ = scratch.add(samples_ * states, element);
       requirements_.scratch_bytes = scratch.bytes();
     }
     requirements_.backward_reads_inputs = trains_parameters(request);
@@ -59,7 +68,8 @@ class PreparedRecurrent : public PreparedLayer {
                           .kernel = args.weights[0],
                           .recurrent_kernel = args.weights[1],
                           .bias = has_bias_ ? args.parameters[2] : nullptr,
-                          .input_factors = factors(args),
+                          .input_factors = input_factors(args),
+                          .state_factors = state_factors(args),
                           .mask = args.mask(),
                           .initial_state = element(args.inputs, 1),
                           .initial_cell = element(args.inputs, 2),
@@ -74,7 +84,8 @@ class PreparedRecurrent : public PreparedLayer {
     recurrence_->backward({.src = args.input(),
                            .kernel = args.weights[0],
                            .recurrent_kernel = args.weights[1],
-                           .input_factors = factors(args),
+                           .input_factors = input_factors(args),
+                           .state_factors = state_factors(args),
                            .mask = args.mask(),
                            .diff_dst = args.diff_output(),
                            .diff_last_state = element(args.diff_outputs, 1),
@@ -95,26 +106,38 @@ class PreparedRecurrent : public PreparedLayer {
     return index < arrays.size() ? arrays[index] : nullptr;
   }
 
-  /// Returns the factors of the inputs: 0 for dropped ones; null without dropout. They are the same for all
-  /// steps, and depend on the sample's place in the global batch only.
-  const void* factors(const LayerArguments& args) {
-    if (dropout_ == 0.0f) return nullptr;
+  /// Returns the factors of the inputs, [samples, features]; null without dropout.
+  const void* input_factors(const LayerArguments& args) {
+    return factors(args, dropout_, stream_, features_, input_factors_at_);
+  }
+  /// Returns the factors of the state for each gate, [samples, gates * units]; null without dropout.
+  const void* state_factors(const LayerArguments& args) {
+    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // so that they do not depend on those of the inputs
+    return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
+  }
+
+  /// Returns [samples, columns], at this offset of scratch memory: 0 for dropped elements. They are the same
+  /// for all steps of a sequence, and depend on the sample's place in the global batch only. Null if the rate
+  /// is 0.
+  const void* factors(const LayerArguments& args, float rate, uint32_t stream, int64_t columns,
+                      size_t offset) {
+    if (rate == 0.0f) return nullptr;
     auto* const ones = static_cast<float*>(array_at(args.scratch, ones_at_));
-    void* const made = array_at(args.scratch, factors_at_);
-    const int64_t n = samples_ * features_;
+    void* const made = array_at(args.scratch, offset);
+    const int64_t n = samples_ * columns;
     ops_.fill(ones, 1, n);
     ops_.cast(made, ops_.compute_type(), ones, DType::float32, n);
-    ops_.dropout(made, made, dropout_, Philox::of(args.seed, stream_), args.step, args.first_sample, samples_,
-                 features_);
+    ops_.dropout(made, made, rate, Philox::of(args.seed, stream), args.step, args.first_sample, samples_,
+                 columns);
     return made;
   }
 
   Ops& ops_;
   bool has_bias_;
-  float dropout_;
+  float dropout_, recurrent_dropout_;
+  int64_t samples_, features_, state_columns_;
   uint32_t stream_;
-  int64_t samples_ = 0, features_ = 0;
-  size_t ones_at_ = 0, factors_at_ = 0;  // in scratch memory
+  size_t ones_at_ = 0, input_factors_at_ = 0, state_factors_at_ = 0;  // in scratch memory
   std::unique_ptr<Recurrence> recurrence_;
 };
 
@@ -149,8 +172,17 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
       .optional("dropout", &O::dropout,
                 "fraction of the input's features that training sets to zero, the same ones in every step of "
                 "a sample",
+                between_excluding_high(0.0, 1.0))
+      .optional("recurrent_dropout", &O::recurrent_dropout,
+                kind == Kind::simple
+                    ? "fraction of the state's elements that training sets to zero in the product with the "
+                      "kernel, the same ones in every step of a sample"
+                    : "fraction of the state's elements that training sets to zero in the product with each "
+                      "gate's part of the kernel: other ones for each gate, the same ones in every step of a "
+                      "sample",
                 between_excluding_high(0.0, 1.0));
-  std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout"};
+  std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout",
+                                      "recurrent_dropout"};
   if (kind != Kind::simple) details.emplace_back("recurrent_activation");
   if (kind == Kind::lstm) details.emplace_back("unit_forget_bias");
   if (kind == Kind::gru) details.emplace_back("reset_after");
@@ -221,7 +253,8 @@ MaskRule RecurrentLayer::mask_rule() const {
 }
 
 std::unique_ptr<PreparedLayer> RecurrentLayer::prepare(const LayerRequest& request) const {
-  return std::make_unique<PreparedRecurrent>(request, spec(), static_cast<float>(options_.dropout));
+  return std::make_unique<PreparedRecurrent>(request, spec(), static_cast<float>(options_.dropout),
+                                             static_cast<float>(options_.recurrent_dropout));
 }
 
 }  // namespace dtrain

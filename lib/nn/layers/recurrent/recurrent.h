@@ -25,7 +25,7 @@ struct RecurrentOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
-  double dropout = 0;
+  double dropout = 0, recurrent_dropout = 0;
 };
 
 /// Returns the schema of the options that all recurrent layers have, and of those of `kind`.

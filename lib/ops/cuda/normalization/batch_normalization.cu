@@ -1,6 +1,7 @@
 // Batch normalization of NHWC images, or rows.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
+#include "ops/cuda/normalization/masked_statistics.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -96,6 +97,23 @@ class Passes {
     });
   }
 
+  /// Writes the moments of the rows that are not masked.
+  void find_masked_moments(const BatchNormalization::TrainingArguments& args, double* mine) const {
+    launch(masked_moments_kernel<T>, static_cast<unsigned>((spec_.channels + kWarp - 1) / kWarp),
+           kMaskedThreads, stream(), rows(), spec_.channels, static_cast<const T*>(args.src), args.mask,
+           mine);
+  }
+  void write_masked_gradient(const BackwardArrays<T>& arrays, const Line& line, const uint8_t* mask,
+                             T* diff_src) const {
+    const auto enqueue = [&](const auto& body) {
+      for_each<1>(context_, rows() * spec_.channels, false, body);
+    };
+    if (undoes_relu())
+      enqueue(MaskedGradient<true, T>{arrays, line, mask, diff_src, spec_.channels});
+    else
+      enqueue(MaskedGradient<false, T>{arrays, line, mask, diff_src, spec_.channels});
+  }
+
   cudaStream_t stream() const { return context_.compute(); }
   /// Returns the number of blocks for one thread per channel.
   unsigned channel_blocks() const {
@@ -104,15 +122,14 @@ class Passes {
 
  private:
   bool undoes_relu() const { return spec_.relu && !spec_.adds; }
+  int64_t rows() const { return spec_.batch * spec_.height * spec_.width; }
   /// Calls use(N, tiling) with vector accesses if possible.
   template <class Use>
   void with_tiling(bool aligned, const Use& use) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0,
                   [&](auto width) { use(width, decltype(width)::value == 1 ? by_one_ : by_vectors_); });
   }
-  Tiling tiling(int N) const {
-    return tiling_of(spec_.batch * spec_.height * spec_.width, spec_.channels, N, context_.multiprocessors());
-  }
+  Tiling tiling(int N) const { return tiling_of(rows(), spec_.channels, N, context_.multiprocessors()); }
   size_t partials_bytes() const {
     return 2 * sizeof(double) * static_cast<size_t>(spec_.channels) *
            std::max(by_one_.row_blocks, by_vectors_.row_blocks);
@@ -162,6 +179,7 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 
   void moments(const TrainingArguments& args, double* mine) override {
+    if (args.mask) return passes_.find_masked_moments(args, mine);
     passes_.find_statistics(args, {}, mine);
   }
 
@@ -182,6 +200,8 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
     const Line line = passes_.line_in(args.scratch);
     launch(join_gradient_sums_kernel<T>, passes_.channel_blocks(), kTileThreads, passes_.stream(), channels_,
            replicas_, all, arrays, static_cast<const double*>(args.saved), line);
+    if (args.mask)
+      return passes_.write_masked_gradient(arrays, line, args.mask, static_cast<T*>(args.diff_src));
     passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
   }
 

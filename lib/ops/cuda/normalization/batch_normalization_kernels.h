@@ -121,7 +121,7 @@ __global__ static void __launch_bounds__(kTileThreads, 1)
   const int64_t c = thread_index();
   if (c >= channels) return;
   const math::Moments whole = math::moments_of(all, replicas, math::moments_size(channels), channels, c);
-  to.leave(c, whole.mean, whole.squares / whole.count);
+  to.leave(c, whole.mean, math::variance_of(whole));
   if (c == 0) *rows = whole.count;
 }
 
