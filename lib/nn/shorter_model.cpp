@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-
 namespace dtrain {
 
 namespace {
@@ -46,10 +44,10 @@ class Shortening {
 
   [[noreturn]] void fail(int i, const std::string& why) const {
     const GraphNode& its = whole_.nodes[static_cast<size_t>(i)];
-    throw UserError(located(
+    throw LengthError(
         its.mark, fmt::format("{} '{}': {}, so its batches cannot be cut to fewer than {} positions; change "
                               "the layer, or remove dataset.batches.bucket_by_length",
-                              its.kind, whole_.layer_name(i), why, positions_)));
+                              its.kind, whole_.layer_name(i), why, positions_));
   }
 
   /// Checks that positions without data have no influence on the layer's valid outputs.
@@ -98,11 +96,11 @@ Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
   const Shape &old = before.spec(head.output).shape, &now = after.spec(head.output).shape;
   if (old == now) return head;
   const auto fail = [&](const std::string& why) {
-    throw UserError(
-        located(before.nodes[static_cast<size_t>(head.output.node)].mark,
-                fmt::format("the output '{}' has positions, {}; dataset.batches.bucket_by_length needs {}",
-                            before.value_name(head.output), why,
-                            head.mask ? "a target for each position" : "a mask of the output's padding")));
+    throw LengthError(
+        before.nodes[static_cast<size_t>(head.output.node)].mark,
+        fmt::format("the output '{}' has positions, {}; dataset.batches.bucket_by_length needs {}",
+                    before.value_name(head.output), why,
+                    head.mask ? "a target for each position" : "a mask of the output's padding"));
   };
   if (!head.mask) fail("and none of them is masked");
   head.mask->shape = after.spec(head.mask->value).shape;
@@ -123,7 +121,8 @@ PaddedSequences padded_sequences(const Graph& graph) {
       if (!node.layer || !node.layer->creates_mask() || node.inputs[0] != ValueRef{graph.inputs[i]}) continue;
       if (node.outputs.back().shape.rank() == 0) continue;  // a mask of whole samples
       if (!found.inputs.empty() && shape[0] != found.positions)
-        throw UserError(
+        throw LengthError(
+            {},
             fmt::format("batches: bucket_by_length needs sequences that are padded to one length; the input "
                         "'{}' has {} positions, another one has {}",
                         graph.value_name({graph.inputs[i]}), shape[0], found.positions));
@@ -132,7 +131,8 @@ PaddedSequences padded_sequences(const Graph& graph) {
     }
   }
   if (found.inputs.empty())
-    throw UserError(
+    throw LengthError(
+        {},
         "batches: bucket_by_length takes the lengths of sequences from a mask of their padding, and the "
         "model has none; give the embedding that reads an input `mask_zero: true`, or let `masking` read an "
         "input");

@@ -4,12 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "config/diagnostics.h"
 #include "nn/graph.h"
 #include "nn/head.h"
 
 namespace dtrain {
+
+/// A model whose batches cannot be cut to fewer positions.
+class LengthError : public UserError {
+ public:
+  /// `mark`: of the layer; of no file if the whole model is the reason.
+  LengthError(const Mark& its_mark, const std::string& its_message)
+      : UserError(located(its_mark, its_message)), mark(its_mark), message(its_message) {}
+  Mark mark;
+  std::string message;  // without the location
+};
 
 /// The inputs of a model whose padding its layers mask.
 struct PaddedSequences {
@@ -21,7 +34,7 @@ struct PaddedSequences {
   int64_t positions = 0;      // of each of these inputs
 };
 
-/// Throws UserError if no layer masks the padding of an input, or if such inputs differ in their number of
+/// Throws LengthError if no layer masks the padding of an input, or if such inputs differ in their number of
 /// positions.
 PaddedSequences padded_sequences(const Graph& graph);
 
@@ -33,7 +46,7 @@ struct ShorterModel {
 
 /// Returns the model with `length` positions (at most PaddedSequences::positions) of its padded sequences. If
 /// the remaining positions are padding, it has the same losses, metrics and gradients as the whole model.
-/// Throws UserError with the location of a layer for which this cannot be guaranteed: a layer that treats
+/// Throws LengthError with the location of a layer for which this cannot be guaranteed: a layer that treats
 /// padding as data, or whose parameters or outputs need all positions.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);
 

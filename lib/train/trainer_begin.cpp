@@ -29,7 +29,7 @@ void check_epoch_continues(const std::string& path, const ConfigNode& saved, con
                                 path, written_in(before, key), written_in(after, key)));
   };
   check(saved, now, "seed");
-  check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
+  for (const char* key : {"shuffle", "batches"}) check(*saved.find("dataset"), *now.find("dataset"), key);
   for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight", "threshold"})
     check(*saved.find("train"), *now.find("train"), key);
 }

@@ -84,6 +84,12 @@ std::vector<size_t> divide(const std::vector<Group>& groups, size_t most) {
 
 }  // namespace
 
+std::set<int64_t> SampleLengths::cut() const {
+  std::set<int64_t> lengths(distinct.begin(), distinct.end());
+  lengths.erase(positions);
+  return lengths;
+}
+
 int64_t SampleLengths::longest(std::span<const int64_t> samples) const {
   uint8_t most = 0;
   for (const int64_t sample : samples) most = std::max(most, which[static_cast<size_t>(sample)]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct SampleLengths {
   std::vector<uint8_t> which;     // by sample: index of its length in `distinct`
   int64_t positions = 0;          // of a whole sample
 
+  /// Returns the lengths of batches that are cut: all but `positions`.
+  std::set<int64_t> cut() const;
   /// Returns the longest length of these samples, at least one.
   int64_t longest(std::span<const int64_t> samples) const;
 };
