@@ -274,7 +274,7 @@ struct GatherSpec {
   int64_t src_elements = 0;      ///< from one source row to the next; 0: row_elements
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
-  int64_t scale_elements = 1;  ///< 1, or src_elements if each element of a row has its own scale
+  int64_t scale_elements = 1;  ///< 1, or at least row_elements if each element of a row has its own scale
 
   int64_t stride() const { return src_elements > 0 ? src_elements : row_elements; }
 };
