@@ -30,8 +30,8 @@ class Batch {
   /// ...]. Columns whose view has no data are skipped.
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
   virtual BatchSource source() const { return {}; }
-  /// The number of positions of its sequences; read() then writes only the first positions of columns whose
-  /// views have so many. 0: all positions.
+  /// The number of positions that the batch has of each padded sequence; 0: all. The views of read() have
+  /// this number of positions.
   virtual int64_t length() const { return 0; }
 };
 
