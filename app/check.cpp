@@ -68,6 +68,7 @@ struct CheckedRun {
 
 /// Takes the lengths of the training split.
 void take_lengths(const RunConfig& config, const SampleLengths& lengths, CheckedRun& run) {
+  if (const std::string warning = lengths.warning(); !warning.empty()) print_warning(warning);
   const int64_t batch = config.train.batch_size;
   const auto samples = static_cast<int64_t>(lengths.which.size());
   const std::vector<int64_t> order =

@@ -41,6 +41,8 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     ahead += loader->read_ahead_memory();
     if (const SampleLengths* its = loader->lengths()) lengths.merge(its->cut());
   }
+  if (const SampleLengths* its = loader_->lengths(); its && !its->warning().empty())
+    observer_.on_warning(its->warning());
   for (const std::string& warning : class_warnings(config_, config_.dataset.facts))
     observer_.on_warning(warning);
   if (const std::string warning = warning_of_zero_rate(config_, loader_->steps_per_epoch()); !warning.empty())

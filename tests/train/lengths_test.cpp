@@ -114,7 +114,7 @@ model:
     - position_embedding: {{sequence_length: 24}}
     - multi_head_attention: {{num_heads: 2, rotary: {{base: 100}}}}
     - layer_normalization
-    - bidirectional: {{lstm: {{units: 3, return_sequences: true}}}}
+    - bidirectional: {{layer: {{lstm: {{units: 3, return_sequences: true}}}}}}
     - global_average_pooling1d
     - dense: {{units: 3}}
 dataset:
@@ -139,6 +139,7 @@ TEST_CASE("shuffled batches of similar lengths are the same for all replicas, an
   for (int i = 0; i < 45; ++i) lengths.push_back((i * 13) % 21);
   const std::string yaml = run_of(directory, rows_of(lengths), kSteps);
   const std::vector<std::string> sets = {kByLength, "dataset.shuffle=true", "train.batch_size=4",
+                                         "train.optimizer={sgd: {learning_rate: 0.3}}",
                                          "checkpoint.every=3 steps"};
   const auto run_with_stops = [&](const std::vector<int64_t>& stops, const std::string& strategy) {
     const TempDir runs;
@@ -162,6 +163,20 @@ TEST_CASE("shuffled batches of similar lengths are the same for all replicas, an
   const std::vector<float> whole = run_with_stops({}, two);
   CHECK(run_with_stops({5, 17, 18, 40}, two) == whole);
   CHECK(largest_difference_of(run_with_stops({}, "single"), whole) < 1e-3);
+}
+
+TEST_CASE("padding at the beginning is not cut, which is a warning") {
+  const auto warns = [](const std::vector<Row>& rows) {
+    const TempDir directory;
+    Recorder recorder;
+    const Trainer trainer(plan_from(run_of(directory, rows, 10), {kByLength}),
+                          RunDirectory(directory / "run"), recorder, recorder.requests);
+    return std::any_of(recorder.warnings.begin(), recorder.warnings.end(), [](const std::string& warning) {
+      return warning.find("bucket_by_length has no effect") != warning.npos;
+    });
+  };
+  CHECK(warns(rows_of({7, 7}, 3)));
+  CHECK(!warns(rows_of({3, 5}, 3)));  // the padding after the rows is cut
 }
 
 TEST_CASE("a run cannot change how its batches are made within an epoch") {

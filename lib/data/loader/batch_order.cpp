@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <numeric>
+
+#include <fmt/format.h>
 
 #include "data/columns/column.h"
 #include "data/loader/parallel.h"
@@ -88,6 +89,14 @@ std::set<int64_t> SampleLengths::cut() const {
   std::set<int64_t> lengths(distinct.begin(), distinct.end());
   lengths.erase(positions);
   return lengths;
+}
+
+std::string SampleLengths::warning() const {
+  if (!cut().empty()) return "";
+  return fmt::format(
+      "dataset.batches: bucket_by_length has no effect, because all samples need all {} positions; padding "
+      "at the beginning of a sequence is not cut, only at its end",
+      positions);
 }
 
 int64_t SampleLengths::longest(std::span<const int64_t> samples) const {

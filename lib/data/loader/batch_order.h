@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -28,6 +29,8 @@ struct SampleLengths {
 
   /// Returns the lengths of batches that are cut: all but `positions`.
   std::set<int64_t> cut() const;
+  /// Returns a warning if no batch can be cut, else "".
+  std::string warning() const;
   /// Returns the longest length of these samples, at least one.
   int64_t longest(std::span<const int64_t> samples) const;
 };
