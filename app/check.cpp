@@ -3,15 +3,18 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/wrong_path.h"
 #include "commands.h"
+#include "data/columns/column.h"
 #include "engine/engine.h"
 #include "estimate/step_time.h"
 #include "generate/step_model.h"
@@ -25,6 +28,7 @@
 #include "run/run_config_parser.h"
 #include "run/run_plan.h"
 #include "train/checked_splits.h"
+#include "train/evaluation.h"
 #include "train/pretrained_loading.h"
 
 namespace dtrain {
@@ -51,6 +55,8 @@ struct CheckedRun {
   size_t snapshot = 0;
   size_t read_ahead = 0;                 // bytes of host memory
   TableBytes tables;                     // of metrics
+  std::vector<int64_t> lengths;          // that training batches are cut to; empty if they are not cut
+  double computed = 1;                   // fraction of all positions that the first epoch's batches have
   std::vector<int64_t> last_shares;      // samples of the last batch, by replica
   std::optional<StepTime> step_time;     // if requested
   std::optional<ScheduleView> schedule;  // if requested
@@ -59,6 +65,19 @@ struct CheckedRun {
 
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
+
+/// Takes the lengths of the training split.
+void take_lengths(const RunConfig& config, const SampleLengths& lengths, CheckedRun& run) {
+  if (const std::string warning = lengths.warning(); !warning.empty()) print_warning(warning);
+  const int64_t batch = config.train.batch_size;
+  const auto samples = static_cast<int64_t>(lengths.which.size());
+  const std::vector<int64_t> order =
+      config.dataset.shuffle ? order_by_length(lengths, batch, static_cast<uint64_t>(config.seed), 0)
+                             : row_numbers(0, samples);
+  run.lengths = lengths.distinct;
+  run.computed = static_cast<double>(computed_positions(lengths, order, batch)) /
+                 static_cast<double>(samples * lengths.positions);
+}
 
 /// `cache` is the configured cache; it is not filled here. Stores the facts of the data in the configuration.
 CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckOptions& options) {
@@ -78,8 +97,13 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
   int64_t most = 0;
   const bool kept = cache.name == "device" || cache.name == "memory";
   ReadAheadMemory ahead;
+  std::set<int64_t> lengths;
   for (CheckedSplit& split : run.splits) {
     if (!split.data) continue;
+    if (const auto its = lengths_of(config, *split.data)) {
+      lengths.merge(its->cut());
+      if (split.name == "train") take_lengths(config, *its, run);
+    }
     ahead += read_ahead_memory(*split.data, {.batch_size = batch, .prefetch = config.dataset.prefetch},
                                kept || split.data->in_memory());
     on_devices += split.data->stored_bytes();
@@ -89,7 +113,8 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
   engine.memory().set_data({.on_gpu = cache.name == "device" ? on_devices : 0,
                             .on_host = kept ? on_host : 0,
                             .most_samples = most,
-                            .read_ahead = ahead});
+                            .read_ahead = ahead,
+                            .lengths = std::move(lengths)});
   run.read_ahead = ahead.bytes(std::min(batch, most));
   engine.memory().check(Plan::Purpose::training, batch);
   if (const std::string advice = engine.memory().advice(Plan::Purpose::training, batch); !advice.empty())
@@ -134,6 +159,8 @@ Json to_json(const RunPlan& plan, const CheckedRun& run) {
                .set("step_seconds", run.step_time->seconds)
                .set("measured_steps", run.step_time->steps)
                .set("seconds", run.step_time->seconds * static_cast<double>(run.steps(config)));
+  Json lengths = Json::array();
+  for (const int64_t length : run.lengths) lengths.push(length);
   return Json::object()
       .set("name", config.name)
       .set("parameters", trainable + config.graph.count_parameters(false))
@@ -142,6 +169,8 @@ Json to_json(const RunPlan& plan, const CheckedRun& run) {
       .set("batch_size", config.train.batch_size)
       .set("last_batch", run.last_batch)
       .set("steps_per_epoch", run.steps_per_epoch)
+      .set("lengths", std::move(lengths))
+      .set("computed_positions", run.computed)
       .set("epochs", config.train.epochs)
       .set("steps", run.steps(config))
       .set("time", std::move(time))
@@ -169,6 +198,9 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run) {
                       format_count(run.steps_per_epoch), format_count(run.steps(config)),
                       format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
                       format_count(run.last_batch));
+  if (!run.lengths.empty())
+    text += fmt::format("lengths   {}; batches have {:.0f}% of all positions\n", fmt::join(run.lengths, ", "),
+                        100 * run.computed);
   if (run.step_time)
     text +=
         fmt::format("time      {:.4g} ms per step (mean of {}), {} in total, without validation and saving\n",

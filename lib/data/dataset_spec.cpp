@@ -132,6 +132,8 @@ Schema<DatasetSpec> make_schema() {
       .optional(
           "shuffle", &DatasetSpec::shuffle,
           "whether to shuffle the training split: a full permutation, drawn from the seed in each epoch")
+      .optional("batches", &DatasetSpec::batches,
+                "how samples are put into batches: {bucket_by_length: true} for padded sequences")
       .optional("cache", &DatasetSpec::cache,
                 "where samples are kept after they are read: none, memory, {file: PATH}, or device (also in "
                 "each GPU's memory)")
@@ -140,6 +142,10 @@ Schema<DatasetSpec> make_schema() {
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)
           diagnostics.error(node, "dataset: give at least one of train, validation and test");
+        if (spec.batches.bucket_by_length && !spec.augment.empty())
+          diagnostics.error(*node.find("batches"),
+                            "batches: bucket_by_length is for sequences, and augment changes images; remove "
+                            "one of them");
         check_draws(spec, diagnostics);
         check_split_windows(spec, diagnostics);
       });
@@ -205,6 +211,16 @@ std::string absolute_root(const std::string& root, const ConfigNode& node) {
 }
 
 }  // namespace
+
+const Schema<BatchOptions>& BatchOptions::schema() {
+  static const auto schema =
+      Schema<BatchOptions>("How samples are put into batches.")
+          .example("{bucket_by_length: true}")
+          .optional("bucket_by_length", &BatchOptions::bucket_by_length,
+                    "whether training batches have sequences of similar lengths, and batches of training and "
+                    "validation are cut to their longest sequence; the model needs a mask of the padding");
+  return schema;
+}
 
 const SplitSpec* DatasetSpec::find(const std::string& split) const {
   for (const auto& [name, found] : {std::pair{"train", &train}, {"validation", &validation}, {"test", &test}})

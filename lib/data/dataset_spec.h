@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/registry.h"
+#include "config/schema.h"
 #include "data/columns/column_transforms.h"
 #include "data/dataset.h"
 #include "data/splits/split_spec.h"
@@ -21,12 +22,20 @@ const Registry<Cache>& registry<Cache>();
 
 inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "test"};
 
+/// How samples are put into batches.
+struct BatchOptions {
+  bool bucket_by_length = false;  // similar lengths in a batch, which is cut to the longest (batch_order.h)
+
+  static const Schema<BatchOptions>& schema();
+};
+
 struct DatasetSpec {
   std::string root;  // absolute: relative file names are searched here first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
   std::vector<TransformSpec> transforms;          // in the order of application
   std::vector<Configured<Augmentation>> augment;  // for the training split's images, in order
   bool shuffle = true;  // shuffles the training split; other splits are never shuffled
+  BatchOptions batches;
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   DataFacts facts;      // of the training split, once it was opened; other splits are read with them

@@ -17,11 +17,12 @@ namespace dtrain {
 
 class Dataset;
 
-/// Batches that can share captured graphs: equal in purpose, size and data set. The data set matters because
-/// a captured step contains the GPU address of its rows.
+/// Batches that can share captured graphs: equal in purpose, size, length and data set. The data set matters
+/// because a captured step contains the GPU address of its rows.
 struct BatchKind {
   Plan::Purpose purpose = Plan::Purpose::training;
   int64_t size = 0;
+  int64_t length = 0;  // Batch::length
   const Dataset* dataset = nullptr;
   auto operator<=>(const BatchKind&) const = default;
 };

@@ -10,6 +10,7 @@
 #include "device/peer_access.h"
 #include "distribute/layer_times.h"
 #include "engine/reading.h"
+#include "nn/shorter_model.h"
 
 namespace dtrain {
 
@@ -26,7 +27,7 @@ Update::Options update_options_of(const RunConfig& config) {
   Update::Options options;
   options.gradient_rule = {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
                            .dynamic_scaling = train.precision == Precision::mixed_float16,
-                           .weights_per_sample = static_cast<float>(config.heads[0].weights_per_sample()),
+                           .is_weighted = config.heads[0].is_weighted(),
                            .skips_unweighted = config.heads[0].mask.has_value()};
   options.clip_value = static_cast<float>(train.clip_value.value_or(INFINITY));
   for (const Configured<Callback>& callback : train.callbacks)
@@ -224,11 +225,19 @@ void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   }
 }
 
+int64_t Engine::weights_per_sample(int64_t length) {
+  if (length == 0) return config_.heads[0].weights_per_sample();
+  const auto [found, is_new] = weights_per_sample_.try_emplace(length, 0);
+  if (is_new)
+    found->second = shorter_model(config_.graph, config_.heads, length).heads[0].weights_per_sample();
+  return found->second;
+}
+
 void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   step_ = step + 1;
   StepRequest request{batch, static_cast<uint64_t>(config_.seed),
                       config_.train.optimizer->numbers(step, learning_rate)};
-  request.numbers.samples = static_cast<float>(batch.size());
+  request.numbers.row_weights = static_cast<double>(batch.size() * weights_per_sample(batch.length()));
   request.numbers.first = batch.source().first;
   run_step(Plan::Purpose::training, [&](int rank, int slot) {
     executor(rank, slot).train(request, microbatches_of(rank, Plan::Purpose::training, batch.size()));

@@ -115,6 +115,8 @@ class Engine {
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
   const BatchTotals& collect(int64_t samples, int back);
+  /// Head::weights_per_sample for batches of this Batch::length().
+  int64_t weights_per_sample(int64_t length);
   void watch_devices();
   /// Returns the first failure that a GPU or NCCL reports; "" if there is none. Thread-safe.
   std::string find_failure();
@@ -141,7 +143,8 @@ class Engine {
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
   MemoryPlanner memory_;
-  std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
+  std::map<int64_t, int64_t> weights_per_sample_;  // by length, of batches that are cut
+  std::deque<int64_t> pending_;                    // number of samples of each running step, oldest first
   BatchTotals totals_;
   std::atomic<int64_t> step_{0};  // number of the last launched step, from 1
   bool intact_ = true;

@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
-  return {purpose, batch.size(), batch.source().dataset};
+  return {purpose, batch.size(), batch.length(), batch.source().dataset};
 }
 
 }  // namespace
@@ -41,8 +41,9 @@ size_t Executor::gradient_bytes() const {
   return static_cast<size_t>(plans_.layout().on(slot_).with_gradient()) * sizeof(float);
 }
 
-size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, int microbatches) {
-  return total_bytes(frames_.needs(purpose, sizes), frames_.places(purpose, microbatches));
+size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                             const std::set<int64_t>& lengths, int microbatches) {
+  return total_bytes(frames_.needs(purpose, sizes, lengths), frames_.places(purpose, microbatches));
 }
 
 size_t Executor::staging_bytes(const Plan& plan) {
@@ -92,7 +93,7 @@ void Executor::begin(const StepNumbers& numbers, const BatchKind& kind, const Mi
   first_time_ = started_.insert(kind).second;
   if (shards_) shards_->begin(first_time_);
   state_.begin(worker_, kind.purpose == Plan::Purpose::training);
-  frames_.make_room(kind.purpose, microbatches);
+  frames_.make_room(kind.purpose, microbatches, kind.length);
 }
 
 void Executor::gather(const Batch& batch, Range samples, const Frame* frame) {

@@ -73,9 +73,10 @@ class Executor {
 
   /// Bytes of the slot's gradients.
   size_t gradient_bytes() const;
-  /// Device memory, in bytes, that plans for microbatches of these sizes take on this slot, in steps of
-  /// `microbatches` microbatches.
-  size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, int microbatches);
+  /// Device memory, in bytes, that plans for microbatches of each of these sizes and lengths take on this
+  /// slot, in steps of `microbatches` microbatches.
+  size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
+                     int microbatches);
   /// Bytes of the totals of steps, on the device and on the host.
   size_t totals_bytes() const { return buffers_.bytes(); }
   size_t host_totals_bytes() const { return buffers_.host_bytes(); }

@@ -31,9 +31,8 @@ Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
     const View& view = columns[i];
     Column column;
     const bool computes = i < frame.plan().program().input_columns && view.dtype == DType::float32;
-    column.spec = {.from = view.dtype,
-                   .to = computes ? ops_.compute_type() : view.dtype,
-                   .row_elements = view.elements() / view.shape[0]};
+    column.spec = {.from = view.dtype, .to = computes ? ops_.compute_type() : view.dtype};
+    if (dataset) column.elements = dataset->columns()[i].shape.elements();
     if (const auto form = dataset ? dataset->stored_form(i) : std::nullopt) {
       column.stored = true;
       column.spec.from = form->dtype;
@@ -43,7 +42,7 @@ Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
       column.spec.offset = column.offset.f32();
       column.spec.scale_elements = static_cast<int64_t>(form->scale.size());
     }
-    if (view.data && dataset && dataset->on_device()) make_resident(column, *dataset, i);
+    if (view.data && dataset && dataset->on_device()) make_resident(column, *dataset, i, view);
     source.columns.push_back(std::move(column));
   }
   return source;
@@ -56,10 +55,10 @@ Buffer Feed::on_device(std::span<const float> values) {
   return buffer;
 }
 
-void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
-  column.resident = context_.allocate(static_cast<size_t>(dataset.size()) * column.row_bytes());
+void Feed::make_resident(Column& column, const Dataset& dataset, size_t index, const View& view) {
+  column.resident = context_.allocate(static_cast<size_t>(dataset.size()) * column.row_bytes(view));
   // Reads in blocks, so that the host needs no full copy of the column.
-  const auto row_bytes = static_cast<int64_t>(column.row_bytes());
+  const auto row_bytes = static_cast<int64_t>(column.row_bytes(view));
   const int64_t block = std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, row_bytes));
   std::vector<std::byte> rows_read(static_cast<size_t>(std::min(block, dataset.size()) * row_bytes));
   std::vector<int64_t> rows;
@@ -72,7 +71,7 @@ void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
       dataset.read_column(index, {rows}, rows_read.data());
     }
     context_.copy_to_device(static_cast<std::byte*>(column.resident.data()) + first * row_bytes,
-                            rows_read.data(), rows.size() * column.row_bytes());
+                            rows_read.data(), rows.size() * static_cast<size_t>(row_bytes));
   }
 }
 
@@ -91,9 +90,9 @@ void Feed::gather(const Batch& batch, Range range, const Frame& frame, const int
   const auto* rows = static_cast<const int64_t*>(source.order.data()) + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
     const Column& column = source.columns[i];
-    if (!frame.columns()[i].data) continue;
-    ops_.gather_rows(column.spec, column.resident.data(), {rows, first}, range.size(),
-                     frame.columns()[i].data);
+    const View& view = frame.columns()[i];
+    if (!view.data) continue;
+    ops_.gather_rows(column.spec_for(view), column.resident.data(), {rows, first}, range.size(), view.data);
   }
 }
 
@@ -105,8 +104,8 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
     const Column& column = source.columns[i];
     offsets.push_back(bytes);
     if (!frame.columns()[i].data) continue;
-    bytes +=
-        (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += (static_cast<size_t>(range.size()) * column.row_bytes(frame.columns()[i]) + kAlignment - 1) /
+             kAlignment * kAlignment;
   }
   if (bytes > staging_[0].host.bytes() || !staging_[0].uploaded) {
     context_.synchronize();  // nothing reads the old buffers any more
@@ -128,8 +127,9 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   context_.upload(staging.device.data(), staging.host.data(), bytes, *staging.consumed, *staging.uploaded);
   for (size_t i = 0; i < source.columns.size(); ++i)
     if (to[i])
-      ops_.gather_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
-                       {}, range.size(), frame.columns()[i].data);
+      ops_.gather_rows(source.columns[i].spec_for(frame.columns()[i]),
+                       static_cast<std::byte*>(staging.device.data()) + offsets[i], {}, range.size(),
+                       frame.columns()[i].data);
   staging.consumed->record();
 }
 

@@ -32,11 +32,24 @@ class Feed {
  private:
   /// How a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;
+    GatherSpec spec;       // without the number of elements, which a batch may cut
+    int64_t elements = 0;  // of a whole row; 0 if other threads read the rows, as long as the batch has them
     Buffer scale, offset;  // arrays of the spec
     bool stored = false;   // true: in the data set's format; false: in the model's
     Buffer resident;       // all rows, if the column is kept on the device
-    size_t row_bytes() const { return static_cast<size_t>(spec.row_elements) * bytes_of(spec.from); }
+    /// Returns the number of elements of an uploaded row, for a frame's column.
+    int64_t row_elements(const View& view) const {
+      return elements > 0 ? elements : view.elements() / view.shape[0];
+    }
+    size_t row_bytes(const View& view) const {
+      return static_cast<size_t>(row_elements(view)) * bytes_of(spec.from);
+    }
+    GatherSpec spec_for(const View& view) const {
+      GatherSpec its = spec;
+      its.row_elements = view.elements() / view.shape[0];
+      its.src_elements = row_elements(view);
+      return its;
+    }
   };
   struct Source {
     std::vector<Column> columns;
@@ -51,7 +64,7 @@ class Feed {
 
   Source& source_of(const Dataset* dataset, const Frame& frame);
   Buffer on_device(std::span<const float> values);
-  void make_resident(Column& column, const Dataset& dataset, size_t index);
+  void make_resident(Column& column, const Dataset& dataset, size_t index, const View& view);
   void load_order(Source& source, const BatchSource& from);
   void load_staged(Source& source, const Batch& batch, Range range, const Frame& frame);
   void read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,

@@ -28,9 +28,12 @@ size_t FramePool::places(Plan::Purpose purpose, int microbatches) const {
   return purpose == Plan::Purpose::training ? std::min(sent_.size(), static_cast<size_t>(microbatches)) : 1;
 }
 
-ArenaBytes FramePool::needs(Plan::Purpose purpose, const std::set<int64_t>& sizes) {
+ArenaBytes FramePool::needs(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                            const std::set<int64_t>& lengths) {
   std::vector<ArenaBytes> plans;
-  for (const int64_t size : sizes) plans.push_back(plans_.plan({purpose, size}).arena_bytes(slot_));
+  for (const int64_t size : sizes)
+    for (const int64_t length : lengths)
+      plans.push_back(plans_.plan({purpose, size, length}).arena_bytes(slot_));
   return largest_of(plans);
 }
 
@@ -42,8 +45,9 @@ void FramePool::grow(Buffer& memory, size_t bytes) {
   moved_ = true;
 }
 
-void FramePool::make_room(Plan::Purpose purpose, const Microbatches& microbatches) {
-  const ArenaBytes most = needs(purpose, microbatches.sizes());
+void FramePool::make_room(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length) {
+  const ArenaBytes most = needs(purpose, microbatches.sizes(), {length});
+  length_ = length;
   frame_bytes_ = most.frame;
   grow(arena_, most.frame * places(purpose, microbatches.count()));
   grow(shared_, most.shared);
@@ -52,7 +56,7 @@ void FramePool::make_room(Plan::Purpose purpose, const Microbatches& microbatche
 FramePool::FrameKey FramePool::key_of(Plan::Purpose purpose, Range samples, int index) const {
   const bool training = purpose == Plan::Purpose::training;
   const int places = training ? static_cast<int>(sent_.size()) : 1;
-  return {{purpose, samples.size()}, training && index > 0, index % places};
+  return {{purpose, samples.size(), length_}, training && index > 0, index % places};
 }
 
 Frame& FramePool::bind(Plan::Purpose purpose, Range samples, int index, SlotArrays arrays) {

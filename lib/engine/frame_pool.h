@@ -30,11 +30,13 @@ class FramePool {
 
   /// Returns the number of microbatches that have memory at the same time.
   size_t places(Plan::Purpose purpose, int microbatches) const;
-  /// Returns the memory needed for plans of microbatches of these sizes.
-  ArenaBytes needs(Plan::Purpose purpose, const std::set<int64_t>& sizes);
+  /// Returns the memory needed for plans of microbatches of each of these sizes and lengths
+  /// (PlanKey::length).
+  ArenaBytes needs(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths);
 
-  /// Allocates memory for the plans of these microbatches, for the schedule's maximum number in flight.
-  void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
+  /// Allocates memory for the plans of these microbatches, for the schedule's maximum number in flight. Until
+  /// the next call, all frames have this length.
+  void make_room(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Returns true if memory was reallocated since the last call.
   bool take_moved() { return std::exchange(moved_, false); }
 
@@ -62,6 +64,7 @@ class FramePool {
   const int slot_;
   Context& context_;
   Buffer arena_, shared_;
+  int64_t length_ = 0;      // of the current step's frames
   size_t frame_bytes_ = 0;  // bytes from one place for a microbatch in flight to the next
   std::map<FrameKey, Frame> frames_;
   std::vector<const Frame*> sent_;  // by place: the frame that may have sent data

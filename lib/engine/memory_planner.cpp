@@ -48,11 +48,13 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
     const int64_t rows = microbatches[0].size();
     if (rows == 0) continue;
     plan.microbatch = std::max(plan.microbatch, rows);
-    // Smaller microbatches reuse the memory of the largest one, except for link buffers.
-    std::set<int64_t> sizes{rows};
+    // Smaller and shorter microbatches reuse the memory of the largest one, except for link buffers.
+    std::set<int64_t> sizes{rows}, lengths{0};
+    if (threads_.slots() > 1) lengths.insert(data_.lengths.begin(), data_.lengths.end());
     if (threads_.slots() > 1) sizes.merge(microbatches.sizes());
     if (threads_.slots() > 1 && tail > 0) sizes.merge(microbatches_of_(rank, what, tail).sizes());
-    plan.activations = std::max(plan.activations, its.arena_bytes(what, sizes, microbatches.count()));
+    plan.activations =
+        std::max(plan.activations, its.arena_bytes(what, sizes, lengths, microbatches.count()));
     if (worker.on_gpu()) plan.staging = std::max(plan.staging, its.staging_bytes(plans.plan({what, rows})));
   }
   if (worker.on_gpu()) plan.data = data_.on_gpu;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct DataMemory {
   size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet
   int64_t most_samples = std::numeric_limits<int64_t>::max();  // the largest batch size
   ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
+  std::set<int64_t> lengths = {};  // of batches that are cut to fewer positions (Batch::length)
 };
 
 /// Computes the memory that an engine will need, without allocating it. To be called by the thread that owns

@@ -35,7 +35,7 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
 }
 
 /// Creates a plan, which may take minutes, because libraries may search, load and compile kernels.
-std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
+std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) {
   const auto working = Watchdog::working(watchdog_);
   PlanOptions options;
   options.spin = options_.spin;
@@ -48,7 +48,13 @@ std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
     options.all_reduces_row_weights = options_.all_reduces_row_weights;
   }
   options.gathers_parameters = placement_.sharded == ShardLevel::parameters;
-  return std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);
+  if (key.length == 0)
+    return std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);
+  auto model = shorter_.find(key.length);
+  if (model == shorter_.end())
+    model = shorter_.emplace(key.length, shorter_model(graph_, heads_, key.length)).first;
+  return std::make_unique<Plan>(model->second.graph, layout_, model->second.heads, ops_, placement_.slots,
+                                key, options);
 }
 
 void ReplicaPlans::abort() noexcept {

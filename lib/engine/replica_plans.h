@@ -11,6 +11,7 @@
 #include "distribute/schedule.h"
 #include "distribute/strategy.h"
 #include "engine/watchdog.h"
+#include "nn/shorter_model.h"
 #include "program/plan.h"
 
 namespace dtrain {
@@ -54,7 +55,7 @@ class ReplicaPlans {
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
  private:
-  std::unique_ptr<Plan> make(const PlanKey& key) const;
+  std::unique_ptr<Plan> make(const PlanKey& key);
 
   const Graph& graph_;
   const ModelLayout& layout_;
@@ -66,8 +67,9 @@ class ReplicaPlans {
   std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
   std::vector<int> in_flight_;       // by slot
   Watchdog* watchdog_ = nullptr;
-  std::mutex making_;  // held while a plan is created, which may take minutes
-  std::mutex mutex_;   // protects the members below; held briefly only
+  std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_
+  std::map<int64_t, ShorterModel> shorter_;  // by length
+  std::mutex mutex_;                         // protects the members below; held briefly only
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
 };

@@ -17,7 +17,9 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
                    kLeast = 3;  // the third step on a GPU is the first that replays a captured graph
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Engine engine(plan);
-  engine.memory().set_data({.most_samples = loader->samples(), .read_ahead = loader->read_ahead_memory()});
+  engine.memory().set_data({.most_samples = loader->samples(),
+                            .read_ahead = loader->read_ahead_memory(),
+                            .lengths = loader->lengths() ? loader->lengths()->cut() : std::set<int64_t>()});
   engine.allocate(Plan::Purpose::training, config.train.batch_size);
   engine.initialize();
   loader->begin(0, 0);

@@ -206,8 +206,11 @@ class Layer {
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
   /// For MaskRule::read: returns whether an output has the mask of the first input.
   virtual bool masks_output(size_t /*output*/) const { return false; }
+  /// For layers that create a mask: returns the value that all elements of a masked position of the input
+  /// have.
+  virtual std::optional<float> padding() const { return std::nullopt; }
   /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
-  virtual bool creates_mask() const { return false; }
+  bool creates_mask() const { return padding().has_value(); }
   /// Returns whether an output's position of a sequence depends on the same position of the inputs only, in
   /// inference.
   virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }

@@ -268,15 +268,19 @@ struct CountSpec {
   }
 };
 
-/// Converts rows of an array of type `from` to rows of an array of type `to`: dst = scale * src + offset if
-/// there is a scale, else dst = src. `to` is a floating type, unless it equals `from` and there is no scale.
+/// Converts rows, or the beginnings of rows, of an array of type `from` to rows of an array of type `to`: dst
+/// = scale * src + offset if there is a scale, else dst = src. `to` is a floating type, unless it equals
+/// `from` and there is no scale.
 struct GatherSpec {
   DType from = DType::float32;
   DType to = DType::float32;
   int64_t row_elements = 1;
+  int64_t src_elements = 0;      ///< from one source row to the next; 0: row_elements
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
-  int64_t scale_elements = 1;  ///< 1, or row_elements if each element of a row has its own scale
+  int64_t scale_elements = 1;  ///< 1, or at least row_elements if each element of a row has its own scale
+
+  int64_t stride() const { return src_elements > 0 ? src_elements : row_elements; }
 };
 
 /// A list of row numbers, in device memory.
@@ -294,9 +298,9 @@ struct RowList {
 struct StepNumbers {
   uint64_t step = 0;  ///< global, from 0
   double learning_rate = 0;
-  float decay = 0;    ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
-  float samples = 1;  ///< in the global batch
-  int64_t first = 0;  ///< number of the batch's first sample, in the order of the epoch
+  float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
+  double row_weights = 1;  ///< number of row weights in the global batch, if rows have weights
+  int64_t first = 0;       ///< number of the batch's first sample, in the order of the epoch
 };
 
 /// Update settings of one parameter group.
@@ -364,12 +368,11 @@ struct UpdateNumbers {
 
 /// How GradientScale is computed from the gradient.
 struct GradientRule {
-  float clip_norm = 0;           ///< maximum L2 norm of the whole gradient; 0: no limit
-  bool dynamic_scaling = false;  ///< loss_scale is halved when the gradient overflows, and doubled after
-                                 ///< kGrowthSteps finite steps
-  float weights_per_sample =
-      0;  ///< number of weights per sample if the gradient is that of a weighted mean; else 0
-  bool skips_unweighted = false;             ///< a step in which all weights are 0 updates nothing (masks)
+  float clip_norm = 0;            ///< maximum L2 norm of the whole gradient; 0: no limit
+  bool dynamic_scaling = false;   ///< loss_scale is halved when the gradient overflows, and doubled after
+                                  ///< kGrowthSteps finite steps
+  bool is_weighted = false;       ///< the gradient is that of a mean weighted by row weights
+  bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
   static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };

@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-/// Purpose and batch size of a program.
+/// Purpose and batch size of a program, and the length of its sequences.
 struct PlanKey {
   enum class Purpose {
     training,    // forward, losses, metrics, backward
@@ -26,7 +26,8 @@ struct PlanKey {
     prediction,  // forward in inference mode
   };
   Purpose purpose = Purpose::training;
-  int64_t batch = 1;  // number of samples, at least one
+  int64_t batch = 1;   // number of samples, at least one
+  int64_t length = 0;  // positions of padded sequences (nn/shorter_model.h); 0: all
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 inside a defaulted <=> for a pointer.
   auto operator<=>(const PlanKey&) const = default;
 };

@@ -8,6 +8,7 @@
 
 #include "config/load/load.h"
 #include "data/readers/reader.h"
+#include "nn/shorter_model.h"
 #include "run/auto_widths.h"
 #include "run/heads.h"
 #include "run/monitors.h"
@@ -263,6 +264,17 @@ void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
+/// Reports a model whose batches cannot be cut to fewer positions, if they shall be.
+void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
+  if (!config.dataset.batches.bucket_by_length) return;
+  try {
+    const int64_t positions = padded_sequences(config.graph).positions;
+    if (positions > 1) shorter_model(config.graph, config.heads, positions - 1);
+  } catch (const LengthError& error) {
+    diagnostics.error(error.mark.file ? error.mark : config.place({"dataset", "batches"}), error.message);
+  }
+}
+
 /// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
 /// no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
@@ -295,6 +307,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
   if (dataset_known && graph) check_token_ids(config, diagnostics);
   set_row_weights(config, diagnostics);
+  if (dataset_known && graph && diagnostics.count() == before) check_lengths(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
   add_thresholds(config, validation, diagnostics);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/reading.h"
+#include "nn/shorter_model.h"
 #include "run/row_weights.h"
 #include "train/sample_check.h"
 
@@ -101,18 +102,31 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
   return with_weights(std::move(data), config, counted.get());
 }
 
+std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const Dataset& data) {
+  if (!config.dataset.batches.bucket_by_length) return nullptr;
+  const PaddedSequences sequences = padded_sequences(config.graph);
+  std::vector<PaddedColumn> columns;
+  for (const PaddedSequences::Input& input : sequences.inputs)
+    columns.push_back({input.index, input.padding});
+  return std::make_shared<const SampleLengths>(
+      round_lengths(exact_lengths(data, columns), sequences.positions));
+}
+
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
                                     bool training) {
   auto data = open_samples(config, split, training);
+  std::shared_ptr<const SampleLengths> lengths;
   try {
     check_targets_at_hand(config, *data, training ? "trained on" : "evaluated");
+    lengths = lengths_of(config, *data);
   } catch (const UserError& error) {
     throw UserError(located(split.mark, error.what()));
   }
   return std::make_unique<Loader>(std::move(data), LoaderOptions{.batch_size = config.train.batch_size,
                                                                  .shuffle = shuffle,
                                                                  .seed = static_cast<uint64_t>(config.seed),
-                                                                 .prefetch = config.dataset.prefetch});
+                                                                 .prefetch = config.dataset.prefetch,
+                                                                 .lengths = std::move(lengths)});
 }
 
 void Measures::add_numbers_to(Json& record, const std::string& prefix) const {

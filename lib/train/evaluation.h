@@ -23,6 +23,9 @@ bool is_suspect(const RunConfig& config, double loss);
 /// and class weights apply.
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
+/// Returns the lengths of a split's samples; null unless batches are made by length.
+std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const Dataset& data);
+
 /// Opens a split as a loader of the run's batches.
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
                                     bool training);

@@ -30,6 +30,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
+  std::set<int64_t> lengths;
   std::set<std::string> reported;  // splits of the same files have the same warnings
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
@@ -38,14 +39,18 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     for (const std::string& warning : loader->dataset().warnings())
       if (reported.insert(warning).second) observer_.on_warning(warning);
     ahead += loader->read_ahead_memory();
+    if (const SampleLengths* its = loader->lengths()) lengths.merge(its->cut());
   }
+  if (const SampleLengths* its = loader_->lengths(); its && !its->warning().empty())
+    observer_.on_warning(its->warning());
   for (const std::string& warning : class_warnings(config_, config_.dataset.facts))
     observer_.on_warning(warning);
   if (const std::string warning = warning_of_zero_rate(config_, loader_->steps_per_epoch()); !warning.empty())
     observer_.on_warning(warning);
   if (engine_->layout().trained() == 0)
     observer_.on_warning("there is no weight left to train (model.freeze, trainable, train.groups)");
-  engine_->memory().set_data({.on_gpu = kept, .most_samples = samples, .read_ahead = ahead});
+  engine_->memory().set_data(
+      {.on_gpu = kept, .most_samples = samples, .read_ahead = ahead, .lengths = std::move(lengths)});
   if (const std::string advice = engine_->memory().advice(Plan::Purpose::training, config_.train.batch_size);
       !advice.empty())
     observer_.on_warning(advice);

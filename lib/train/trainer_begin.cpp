@@ -29,7 +29,9 @@ void check_epoch_continues(const std::string& path, const ConfigNode& saved, con
                                 path, written_in(before, key), written_in(after, key)));
   };
   check(saved, now, "seed");
-  check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
+  const ConfigNode &data = *saved.find("dataset"), &data_now = *now.find("dataset");
+  check(data, data_now, "shuffle");
+  check(*data.find("batches"), *data_now.find("batches"), "bucket_by_length");
   for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight", "threshold"})
     check(*saved.find("train"), *now.find("train"), key);
 }

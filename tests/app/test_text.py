@@ -98,6 +98,36 @@ class Text(Case):
         self.assertIn("was trained with the", error)
         self.dtrain("predict", "whole", "--input", "corpus.txt", "--output", "out.npy")
 
+    def test_batches_of_similar_lengths(self):
+        draw = random.Random(3)
+        for number in range(45):
+            name = "good" if number % 2 else "bad"
+            self.write(f"reviews/{name}/{number:02}.txt", " ".join(review(draw, number % 2) for _ in range(1 + number % 7)))
+        model = CLASSIFIER.replace("[8]", "[48]").replace("output_dim: 8", "output_dim: 8, mask_zero: true")
+        data = "dataset:\n  train: {text: {directory: reviews, tokens: words, vocabulary: 100, length: 48}}\n"
+        data += "  validation: {split: {of: train, fraction: 0.2}}\n  batches: {bucket_by_length: true}\n"
+        config = model + data + TRAIN.replace("batch_size: 8", "batch_size: 5")
+        self.write("config.yaml", config)
+        found = self.json("check", "config.yaml")
+        self.assertEqual(found["lengths"], [8, 16, 24, 32, 40, 48])
+        self.assertLess(found["computed_positions"], 0.8)
+        self.assertIn("lengths   8, 16, 24, 32, 40, 48; batches have ", self.dtrain("check", "config.yaml").out)
+        self.fit(config=config, output="whole")
+        self.kill_on_the_way("fit", "config.yaml", "--output", "killed")
+        self.dtrain("resume", "killed")
+        self.assert_same_run("killed", "whole")
+        # Whole sequences have the same loss.
+        scores = self.json("evaluate", "whole", "--split", "validation", "--newest")
+        self.assertAlmostEqual(scores["loss"], self.metrics("whole")[-1]["val_loss"], places=5)
+        for output, cut in [("cut", "true"), ("uncut", "false")]:
+            self.fit("--set", "dataset.shuffle=false", "--set", f"dataset.batches.bucket_by_length={cut}", "--epochs", "2",
+                     config=config, output=output)
+        for cut, uncut in zip(self.metrics("cut"), self.metrics("uncut")):
+            self.assertAlmostEqual(cut["loss"], uncut["loss"], places=4)
+        error = self.dtrain("check", "config.yaml", "--set", "model.layers.0.embedding.mask_zero=false", expect=2).err
+        self.assertIn("config.yaml:", error)
+        self.assertIn("bucket_by_length takes the lengths of sequences from a mask of their padding", error)
+
     def test_new_proposes_models(self):
         self.write_reviews()
         self.assertIn("40 texts: bad (20), good (20)", self.dtrain("new", "reviews").out)

@@ -43,10 +43,11 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
 }
 
 DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipped") {
-  // 5 samples of 2 rows with a total weight of 4: the gradient is scaled by 10 / 4.
+  // 10 rows with a total weight of 4: the gradient is scaled by 10 / 4.
   const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
-    rule.weights_per_sample = 2;
-    const auto state = device.array(std::vector<StepState>{{{.samples = 5}, {.loss_scale = loss_scale}}});
+    rule.is_weighted = true;
+    const auto state =
+        device.array(std::vector<StepState>{{{.row_weights = 10}, {.loss_scale = loss_scale}}});
     const auto own_weights = device.array(Doubles{weights}), own_squares = device.array(Doubles{squares});
     const bool norm = rule.clip_norm > 0 || rule.dynamic_scaling;
     device.ops().update_gradient_scale(rule, norm ? own_squares.data() : nullptr, own_weights.data(),

@@ -36,7 +36,7 @@ Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& sca
   Floats expected;
   for (const int64_t row : rows_of(c)) {
     for (int64_t e = 0; e < c.spec.row_elements; ++e) {
-      const float x = static_cast<float>(src[static_cast<size_t>(row * c.spec.row_elements + e)]);
+      const float x = static_cast<float>(src[static_cast<size_t>(row * c.spec.stride() + e)]);
       const size_t at = c.spec.scale_elements == 1 ? 0 : static_cast<size_t>(e);
       expected.push_back(scale.empty() ? x : scale[at] * x + offset[at]);
     }
@@ -47,7 +47,7 @@ Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& sca
 /// Loads rows of T as To (void: the compute type) and compares the results.
 template <class T, class To>
 void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
-  const auto src = numbers(c.spec.row_elements);
+  const auto src = numbers(c.spec.stride());
   const auto stored = device.array(std::vector<T>(src.begin(), src.end()));
   const auto own_scale = device.array(scale), own_offset = device.array(offset);
   if (!scale.empty()) {
@@ -76,12 +76,15 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
 
 template <class T>
 void check_all(Device& device, DType type) {
-  for (const int64_t row_elements : {1, 7, 16, 784}) {
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 0},  {7, 0},   {16, 0}, {784, 0},
+                                               {7, 10}, {16, 19}, {16, 48}};
+  for (const auto& [row_elements, src_elements] : sizes) {
     for (const bool gathered : {false, true}) {
       CAPTURE(row_elements);
+      CAPTURE(src_elements);
       CAPTURE(gathered);
-      const auto with = [&](DType to) {
-        return Case{{.from = type, .to = to, .row_elements = row_elements}, gathered};
+      const auto with = [type, elements = row_elements, stride = src_elements, gathered](DType to) {
+        return Case{{.from = type, .to = to, .row_elements = elements, .src_elements = stride}, gathered};
       };
       const DType computes = device.math.type;
       const Floats one{0.00392156886f}, more{-0.5f};

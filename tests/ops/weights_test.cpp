@@ -11,8 +11,8 @@ namespace {
 
 constexpr PenaltySpec kPenalty{.l1 = 0.3f, .l2 = 0.7f};
 
-Array<StepState> state_of(const Device& device, const GradientScale& gradient, float samples = 1) {
-  return device.array(std::vector<StepState>{{{.samples = samples}, gradient}});
+Array<StepState> state_of(const Device& device, const GradientScale& gradient, double row_weights = 1) {
+  return device.array(std::vector<StepState>{{{.row_weights = row_weights}, gradient}});
 }
 
 }  // namespace
@@ -136,28 +136,27 @@ DEVICE_TEST_CASE("a penalty's gradient has the scale of the gradient before the 
   Floats weights = device.random(n, 1);
   weights[3] = 0;
   const Floats before = device.random(n, 2);
-  // 5 samples of 2 rows with a total weight of 4: the update multiplies by 10 / 4 / loss_scale.
+  // 10 rows with a total weight of 4: the update multiplies by 10 / 4 / loss_scale.
   const auto check = [&](const GradientRule& rule, double row_weights, double scale) {
     Doubles expected = doubles_of(before);
     for (size_t i = 0; i < expected.size(); ++i) {
       const auto x = static_cast<double>(weights[i]);
       expected[i] += scale * (0.3 * (x > 0 ? 1 : x < 0 ? -1 : 0) + 1.4 * x);
     }
-    const auto state = state_of(device, {.loss_scale = 8}, 5);
+    const auto state = state_of(device, {.loss_scale = 8}, 10);
     const auto own = device.array(weights), gradient = device.array(before);
     const auto sum = device.array(Doubles{row_weights});
-    device.ops().add_penalty_gradient(kPenalty,
-                                      {.rule = rule,
-                                       .row_weights = rule.weights_per_sample == 0 ? nullptr : sum.data(),
-                                       .state = state.data(),
-                                       .weights = own.data(),
-                                       .gradient = gradient.data(),
-                                       .n = n});
+    device.ops().add_penalty_gradient(kPenalty, {.rule = rule,
+                                                 .row_weights = rule.is_weighted ? sum.data() : nullptr,
+                                                 .state = state.data(),
+                                                 .weights = own.data(),
+                                                 .gradient = gradient.data(),
+                                                 .n = n});
     check_close(gradient.read(), expected, 1e-6);
   };
   check({}, 0, 8);
-  check({.weights_per_sample = 2}, 4, 8 / 2.5);
-  check({.weights_per_sample = 2}, 0, 8);
+  check({.is_weighted = true}, 4, 8 / 2.5);
+  check({.is_weighted = true}, 0, 8);
 }
 
 DEVICE_TEST_CASE("norms are limited as in Keras") {

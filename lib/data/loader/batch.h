@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/view.h"
 #include "data/dataset.h"
+#include "data/loader/batch_order.h"
 
 namespace dtrain {
 
@@ -28,6 +30,9 @@ class Batch {
   /// ...]. Columns whose view has no data are skipped.
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
   virtual BatchSource source() const { return {}; }
+  /// The number of positions that the batch has of each padded sequence; 0: all. The views of read() have
+  /// this number of positions.
+  virtual int64_t length() const { return 0; }
 };
 
 struct LoaderOptions {
@@ -36,6 +41,9 @@ struct LoaderOptions {
   uint64_t seed = 0;     // for the order and for the sample keys
   int64_t prefetch = 2;  // most batches read ahead
   int threads = 0;       // reader threads; 0: one per core available to this process
+  /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
+  /// null: neither.
+  std::shared_ptr<const SampleLengths> lengths = nullptr;
 };
 
 /// Bytes of host memory needed for reading ahead.

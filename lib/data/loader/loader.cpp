@@ -1,6 +1,7 @@
 #include "data/loader/loader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -31,6 +32,69 @@ class DirectBatch final : public Batch {
  private:
   BatchSource source_;
   Samples samples_;
+};
+
+/// A batch of which only the first positions are read.
+class CutBatch final : public Batch {
+ public:
+  CutBatch(std::shared_ptr<const Batch> whole, const std::vector<TensorSpec>& columns, int64_t length)
+      : whole_(std::move(whole)), columns_(columns), length_(length) {}
+
+  int64_t size() const override { return whole_->size(); }
+  int64_t length() const override { return length_; }
+  BatchSource source() const override { return whole_->source(); }
+
+  /// Reads whole rows of the columns that are cut into a buffer, some at a time, and copies their beginnings.
+  void read(int64_t first, int64_t count, std::span<const View> dst) const override {
+    if (count == 0) return;
+    constexpr size_t kBufferBytes = size_t{256} << 10;
+    size_t row_bytes = 1;
+    for (size_t i = 0; i < dst.size(); ++i)
+      if (is_cut(i, dst[i])) row_bytes += bytes_of_row(i);
+    const int64_t at_once = std::clamp<int64_t>(static_cast<int64_t>(kBufferBytes / row_bytes), 1, count);
+    std::vector<std::vector<std::byte>> buffers(dst.size());
+    for (size_t i = 0; i < dst.size(); ++i)
+      if (is_cut(i, dst[i])) buffers[i].resize(static_cast<size_t>(at_once) * bytes_of_row(i));
+    for (int64_t at = 0; at < count; at += at_once)
+      read_some(first + at, at, std::min(at_once, count - at), dst, buffers);
+  }
+
+ private:
+  size_t bytes_of_row(size_t column) const {
+    const TensorSpec& spec = columns_[column];
+    return static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
+  }
+  bool is_cut(size_t column, const View& view) const {
+    return view.data && view.elements() < columns_[column].shape.elements() * view.shape[0];
+  }
+
+  /// Reads `count` samples from `first` into the rows of `dst` from `at`.
+  void read_some(int64_t first, int64_t at, int64_t count, std::span<const View> dst,
+                 std::vector<std::vector<std::byte>>& buffers) const {
+    std::vector<View> views(dst.begin(), dst.end());
+    for (size_t i = 0; i < dst.size(); ++i) {
+      if (!dst[i].data) continue;
+      views[i].shape[0] = count;
+      if (buffers[i].empty()) {
+        views[i].data = dst[i].as<std::byte>() +
+                        static_cast<size_t>(at) * (views[i].bytes() / static_cast<size_t>(count));
+      } else {
+        views[i] = {buffers[i].data(), columns_[i].shape.prepended(count), dst[i].dtype};
+      }
+    }
+    whole_->read(first, count, views);
+    for (size_t i = 0; i < dst.size(); ++i) {
+      if (buffers[i].empty()) continue;
+      const size_t bytes = dst[i].bytes() / static_cast<size_t>(dst[i].shape[0]);
+      for (int64_t row = 0; row < count; ++row)
+        std::memcpy(dst[i].as<std::byte>() + static_cast<size_t>(at + row) * bytes,
+                    buffers[i].data() + static_cast<size_t>(row) * bytes_of_row(i), bytes);
+    }
+  }
+
+  std::shared_ptr<const Batch> whole_;
+  const std::vector<TensorSpec>& columns_;  // of whole samples
+  int64_t length_;
 };
 
 bool reads_ahead(const Dataset& dataset, const LoaderOptions& options, bool in_memory) {
@@ -74,16 +138,24 @@ class Loader::Impl {
   }
 
   std::shared_ptr<const Batch> next() {
-    if (prefetcher_) return prefetcher_->next();
     const int64_t first = step_ * options_.batch_size, left = static_cast<int64_t>(rows_.size()) - first;
     if (step_ >= steps() || left <= 0) return nullptr;
+    std::shared_ptr<const Batch> batch = next_whole(first, std::min(options_.batch_size, left));
     ++step_;
-    return std::make_shared<DirectBatch>(
-        BatchSource{dataset_.get(), order(), options_.shuffle ? epoch_ : 0, first},
-        std::min(options_.batch_size, left));
+    if (!options_.lengths) return batch;
+    const int64_t length = options_.lengths->longest(
+        std::span(rows_).subspan(static_cast<size_t>(first), static_cast<size_t>(batch->size())));
+    if (length == options_.lengths->positions) return batch;
+    return std::make_shared<CutBatch>(std::move(batch), dataset_->columns(), length);
   }
 
  private:
+  std::shared_ptr<const Batch> next_whole(int64_t first, int64_t size) {
+    if (prefetcher_) return prefetcher_->next();
+    return std::make_shared<DirectBatch>(
+        BatchSource{dataset_.get(), order(), options_.shuffle ? epoch_ : 0, first}, size);
+  }
+
   Samples order() const { return {rows_, options_.seed, epoch_}; }
 
   std::vector<int64_t> make_order(int64_t epoch) const {
@@ -91,7 +163,10 @@ class Loader::Impl {
       throw Error(fmt::format("there is not enough memory for the order of {} samples", samples()));
     };
     try {
-      return options_.shuffle ? shuffled_order(samples(), options_.seed, epoch) : row_numbers(0, samples());
+      if (!options_.shuffle) return row_numbers(0, samples());
+      if (options_.lengths)
+        return order_by_length(*options_.lengths, options_.batch_size, options_.seed, epoch);
+      return shuffled_order(samples(), options_.seed, epoch);
     } catch (const std::bad_alloc&) {
       fail();
     } catch (const std::length_error&) {
@@ -119,6 +194,9 @@ int64_t Loader::samples() const {
 }
 const Dataset& Loader::dataset() const {
   return impl_->dataset();
+}
+const SampleLengths* Loader::lengths() const {
+  return impl_->options().lengths.get();
 }
 ReadAheadMemory Loader::read_ahead_memory() const {
   return dtrain::read_ahead_memory(dataset(), impl_->options(), dataset().in_memory());

@@ -16,10 +16,10 @@ ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& o
 
 /// Iterates over the batches of an epoch. Used by one thread. Batch `step` of epoch `epoch` is a pure
 /// function of (seed, epoch, step), whatever the number of threads. The order is a full permutation of the
-/// split, new in each epoch (Fisher-Yates with Philox), or the file's order. The last batch of an epoch may
-/// be smaller. Samples that are in memory and cheap to make are gathered when the batch is read; all others
-/// are read ahead by a pool of threads. An exception from reading a sample is rethrown by the next() call
-/// that would return its batch.
+/// split, new in each epoch (Fisher-Yates with Philox, or order_by_length()), or the file's order. The last
+/// batch of an epoch may be smaller. Samples that are in memory and cheap to make are gathered when the batch
+/// is read; all others are read ahead by a pool of threads. An exception from reading a sample is rethrown by
+/// the next() call that would return its batch.
 class Loader {
  public:
   /// Throws Error if the system cannot start a thread.
@@ -29,6 +29,8 @@ class Loader {
   int64_t steps_per_epoch() const;
   int64_t samples() const;
   const Dataset& dataset() const;
+  /// The lengths of the samples; null if batches have all positions.
+  const SampleLengths* lengths() const;
   /// Returns the memory that this Loader uses after begin().
   ReadAheadMemory read_ahead_memory() const;
   /// Returns the time spent by all reader threads so far; zero if samples are not read ahead.

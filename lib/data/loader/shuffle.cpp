@@ -11,13 +11,11 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-constexpr uint32_t kShuffleStream = 0x73687566;  // separate from all other uses of the run's seed
-
 }  // namespace
 
-std::vector<int64_t> shuffled_order(int64_t size, uint64_t seed, int64_t epoch) {
+std::vector<int64_t> shuffled_order(int64_t size, uint64_t seed, int64_t epoch, ShuffleOf what) {
   std::vector<int64_t> order = row_numbers(0, size);
-  const Philox random = Philox::of(seed, kShuffleStream);
+  const Philox random = Philox::of(seed, static_cast<uint32_t>(what));
   for (int64_t i = size - 1; i > 0; --i) {
     const Philox::Block block = random(static_cast<uint64_t>(epoch), static_cast<uint64_t>(i));
     const uint64_t word = static_cast<uint64_t>(block.v[1]) << 32 | block.v[0];

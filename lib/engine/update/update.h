@@ -46,7 +46,7 @@ class Update {
   /// Whether the gradient's norm is needed: for clipping, or to detect float16 overflow.
   bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
   /// Whether rows have weights. The gradient is then divided by the sum of the weights once that is known.
-  bool is_weighted() const { return gradient_rule().weights_per_sample != 0; }
+  bool is_weighted() const { return gradient_rule().is_weighted; }
   /// The regularizers and constraints of the parameters.
   const WeightRules& weight_rules() const { return weight_rules_; }
   float clip_value() const { return options_.clip_value; }

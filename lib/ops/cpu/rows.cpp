@@ -162,7 +162,7 @@ void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList&
   if (!as_it_is) check_converts(spec.from, spec.to);
   each_row(n, elements, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const char* row = static_cast<const char*>(src) + static_cast<size_t>(rows[r] * elements) * size;
+      const char* row = static_cast<const char*>(src) + static_cast<size_t>(rows[r] * spec.stride()) * size;
       if (as_it_is) {
         std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(r * elements) * size, row,
                     static_cast<size_t>(elements) * size);

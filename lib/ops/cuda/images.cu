@@ -127,17 +127,17 @@ struct GatherRows {
   const From* src;
   RowList rows;
   To* dst;
-  int64_t columns;
+  int64_t columns, stride;  // stride: of the source rows
   const float *scale, *offset;
   bool scale_is_row;  // else a single number
 
-  /// For N > 1, the number of columns is a multiple of N.
+  /// For N > 1, the numbers of columns and the stride are multiples of N.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);
     const int64_t row = rows[place.quotient];
     float values[N], scales[N], offsets[N];
-    load(src + row * columns + place.rest, values);
+    load(src + row * stride + place.rest, values);
     if (scale_is_row) {
       load(scale + place.rest, scales);
       load(offset + place.rest, offsets);
@@ -155,13 +155,13 @@ template <class To>
 void gather_rows_as(const CudaContext& context, const GatherSpec& spec, const void* src, const RowList& rows,
                     int64_t n, To* dst) {
   const bool scale_is_row = spec.scale && spec.scale_elements > 1;
-  const bool vectors = spec.row_elements % kVector<To> == 0 && all_aligned(src, dst) &&
-                       (!scale_is_row || all_aligned(spec.scale, spec.offset));
+  const bool vectors = spec.row_elements % kVector<To> == 0 && spec.stride() % kVector<To> == 0 &&
+                       all_aligned(src, dst) && (!scale_is_row || all_aligned(spec.scale, spec.offset));
   with_any_type(spec.from, [&](auto from) {
     using From = decltype(from);
     for_each<kVector<To>>(context, n * spec.row_elements, vectors,
                           GatherRows<From, To>{static_cast<const From*>(src), rows, dst, spec.row_elements,
-                                               spec.scale, spec.offset, scale_is_row});
+                                               spec.stride(), spec.scale, spec.offset, scale_is_row});
   });
 }
 
@@ -196,8 +196,8 @@ void CudaOps::gather_rows(const GatherSpec& spec, const void* src, const RowList
       gather_rows_as(context_, spec, src, rows, n, static_cast<decltype(type)*>(dst));
     });
   }
-  const auto row_bytes = spec.row_elements * static_cast<int64_t>(bytes_of(spec.from));
-  copy_rows(context_, {row_bytes, row_bytes, row_bytes}, dst, src, rows, n);
+  const auto element = static_cast<int64_t>(bytes_of(spec.from)), row_bytes = spec.row_elements * element;
+  copy_rows(context_, {row_bytes, spec.stride() * element, row_bytes}, dst, src, rows, n);
 }
 
 void CudaOps::cast(void* dst, DType to, const void* src, DType from, int64_t n) {

@@ -37,9 +37,8 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
 /// 0, the gradient of the losses is 0, and the factor 1 keeps that of the penalties.
 DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const double* weights,
                                              const StepState& state) {
-  if (rule.weights_per_sample == 0.0f) return 1.0;
-  const double count = static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
-  return *weights > 0.0 ? count / *weights : 1.0;
+  if (!rule.is_weighted) return 1.0;
+  return *weights > 0.0 ? state.now.row_weights / *weights : 1.0;
 }
 
 /// Returns the next scale, given a step's state and the sums of squares and of weights; either may be null if

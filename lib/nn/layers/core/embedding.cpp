@@ -89,7 +89,9 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   bool is_by_position() const override { return true; }
-  bool creates_mask() const override { return options_.mask_zero; }
+  std::optional<float> padding() const override {
+    return options_.mask_zero ? std::optional(0.0f) : std::nullopt;
+  }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedEmbedding>(request, options_);

@@ -65,7 +65,7 @@ class Masking : public LayerWith<MaskingOptions> {
 
   /// The layer ignores the mask of its input and creates a new one, as in Keras.
   MaskRule mask_rule() const override { return MaskRule::read; }
-  bool creates_mask() const override { return true; }
+  std::optional<float> padding() const override { return static_cast<float>(options_.mask_value); }
 };
 
 }  // namespace
