@@ -216,13 +216,13 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_d
 }
 
 dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec) {
-  const auto& [m, n, k, transpose_a, transpose_b, bias, float32_result, activation] = spec;
+  const int64_t m = spec.m, n = spec.n, k = spec.k;
   const auto operand = [](int64_t rows, int64_t columns, bool transposed) {
     const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
     return memory::desc({rows, columns}, kFloat, strides);
   };
-  return describe<dnnl::matmul>(engine, attributes_with(), std::tuple(), operand(m, k, transpose_a),
-                                operand(k, n, transpose_b), operand(m, n, false));
+  return describe<dnnl::matmul>(engine, attributes_with(), std::tuple(), operand(m, k, spec.transpose_a),
+                                operand(k, n, spec.transpose_b), operand(m, n, false));
 }
 
 dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
