@@ -1,4 +1,4 @@
-// Products of a recurrent layer's state if each gate reads it with factors of its own (recurrent dropout):
+// Products of a recurrent layer's state if each gate reads it with other factors (recurrent dropout):
 // one product for each gate, of aligned copies.
 #pragma once
 
