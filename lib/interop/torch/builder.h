@@ -52,7 +52,9 @@ class TorchLayer {
   /// Returns the variable of an input's mask, bool [batch, positions], true for valid positions; "" if the
   /// input has none. A layer that reads masks must call it for them.
   std::string mask(size_t input = 0);
-  /// Returns whether mask() was called.
+  /// Says that the layer's predictions do not depend on the masks of its inputs.
+  void ignore_masks() { has_read_mask_ = true; }
+  /// Returns whether mask() or ignore_masks() was called.
   bool has_read_mask() const { return has_read_mask_; }
   /// Returns whether other layers read the mask that this layer creates.
   bool needs_mask() const;
