@@ -48,16 +48,16 @@ void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, 
 }
 
 /// The samples of one length, in units.
-struct Group {
+struct LengthGroup {
   int64_t units = 0, samples = 0;
 };
 
 /// Divides ascending groups into at most `most` runs, each of which is rounded up to the units of its last
 /// group, with the smallest sum of samples times units. Returns the index of each run's last group.
-std::vector<size_t> divide(const std::vector<Group>& groups, size_t most) {
+std::vector<size_t> divide(const std::vector<LengthGroup>& groups, size_t most) {
   const size_t n = groups.size();
   std::vector<int64_t> before{0};  // number of samples before a group
-  for (const Group& group : groups) before.push_back(before.back() + group.samples);
+  for (const LengthGroup& group : groups) before.push_back(before.back() + group.samples);
   // sums[j]: smallest sum of the first j groups in the current number of runs; starts[r][j]: first group of
   // the last of r + 1 runs.
   std::vector<int64_t> sums(n + 1, std::numeric_limits<int64_t>::max());
@@ -130,7 +130,7 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
   const auto units_of = [&](int64_t length) { return quotient(std::max<int64_t>(length, 1), unit); };
   std::vector<int64_t> samples(static_cast<size_t>(units_of(positions)) + 1, 0);
   for (const int64_t length : exact) ++samples[static_cast<size_t>(units_of(length))];
-  std::vector<Group> groups;
+  std::vector<LengthGroup> groups;
   for (size_t units = 1; units < samples.size(); ++units)
     if (samples[units] > 0) groups.push_back({static_cast<int64_t>(units), samples[units]});
 
