@@ -92,6 +92,13 @@ class NewPairs(NewCase):
         self.assertIn("upsampling2d: {name: enlarged, inputs: image, size: 2, interpolation: bilinear}", text)
         self.dtrain("fit", "large.yaml", "--epochs", "1")
 
+    def test_masks_of_one_value_are_taken_for_images(self):
+        self.pairs("data/images", "data/masks", [7, 7])
+        output = self.json("new", "data")
+        self.assertEqual(output["warnings"], ["files in data/masks do not have the values of 2 to 64 classes, as masks have: they are "
+                                              "taken for images to be computed"])
+        self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
+
     def test_files_without_a_partner_are_an_error(self):
         self.pairs("data/images", "data/masks", [0, 100, 200])
         (self.dir / "data/masks/7.png").unlink()
