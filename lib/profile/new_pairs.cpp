@@ -197,6 +197,11 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
     config.warnings.push_back(fmt::format(
         "images are resized to {} x {}{}; change it in the model's input and in 'size' (multiples of {})",
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
+  if (!pairs.has_masks() && pairs.are_called_masks)
+    config.warnings.push_back(
+        fmt::format("files in {} do not have the values of 2 to 64 classes, as masks have: they are taken "
+                    "for images to be computed",
+                    pairs.train.targets));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(
         fmt::format("targets have {} pixels and images {}, not a whole multiple up to 4: targets are resized "

@@ -96,9 +96,9 @@ Values values_of(const PictureSource& source, int64_t i, int channels) {
   return values;
 }
 
-/// Returns the values of up to `most` masks; nullopt if one has more than kMostValues, or if there are no
-/// masks that can be decoded with this number of channels. Leaves out files that are not images; a file that
-/// is an image but no such mask gives nullopt.
+/// Returns the values of up to `most` masks; nullopt if one has more than kMostValues, or is a JPEG, or if no
+/// mask can be decoded. Leaves out files that are not images, and damaged files if `channels` is 3; with 1
+/// channel, they may be images of colors and give nullopt.
 std::optional<Values> values_of_masks(const PictureSource& source, int channels, int64_t most) {
   const int64_t count = std::min(most, source.size());
   std::vector<Values> found(static_cast<size_t>(count));
@@ -106,8 +106,9 @@ std::optional<Values> values_of_masks(const PictureSource& source, int channels,
   run_blocks(count, [&](int64_t block) {
     const int64_t i = block * source.size() / count;
     const auto place = static_cast<size_t>(block);
+    bool exact = true;
     try {
-      header_of_picture(source, i);
+      exact = header_of_picture(source, i).exact;
     } catch (const UserError&) {
       return;  // PictureLook counts it
     }
@@ -115,7 +116,7 @@ std::optional<Values> values_of_masks(const PictureSource& source, int channels,
       found[place] = values_of(source, i, channels);
       is_other[place] = found[place].size() > kMostValues;
     } catch (const UserError&) {
-      is_other[place] = 1;
+      is_other[place] = channels == 1 || !exact;
     }
   });
   if (std::find(is_other.begin(), is_other.end(), 1) != is_other.end()) return std::nullopt;
@@ -235,7 +236,8 @@ std::optional<InspectedPairs> inspect_pairs(const std::string& folder) {
   found.images = inspect_files(*set.pictures);
   found.targets = inspect_files(targets);
   if (!found.images.has_pictures() || !found.targets.has_pictures()) return std::nullopt;
-  if (train->targets == Targets::masks) reject_jpeg_masks(targets);
+  found.are_called_masks = train->targets == Targets::masks;
+  if (found.are_called_masks) reject_jpeg_masks(targets);
   if (train->targets == Targets::images) return found;
   found.classes = classes_of(targets, kMostMasksRead, found.class_count);
   found.examined = std::min(kMostMasksRead, found.pairs);

@@ -22,7 +22,8 @@ struct InspectedPairs {
   /// Classes of the targets' pixels; nullopt if the targets are images.
   std::optional<MaskClasses> classes;
   int64_t class_count = 0;
-  int64_t examined = 0;  // number of targets whose pixels were read
+  bool are_called_masks = false;  // by the name of their folder
+  int64_t examined = 0;           // number of targets whose pixels were read
 
   bool has_masks() const { return classes.has_value(); }
 };

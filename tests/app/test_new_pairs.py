@@ -92,10 +92,25 @@ class NewPairs(NewCase):
         self.assertIn("upsampling2d: {name: enlarged, inputs: image, size: 2, interpolation: bilinear}", text)
         self.dtrain("fit", "large.yaml", "--epochs", "1")
 
+    def test_masks_of_one_value_are_taken_for_images(self):
+        self.pairs("data/images", "data/masks", [7, 7])
+        output = self.json("new", "data")
+        self.assertEqual(output["warnings"], ["files in data/masks do not have the values of 2 to 64 classes, as masks have: they are "
+                                              "taken for images to be computed"])
+        self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
+
     def test_files_without_a_partner_are_an_error(self):
         self.pairs("data/images", "data/masks", [0, 100, 200])
         (self.dir / "data/masks/7.png").unlink()
         self.assertIn("data/images: expected a target of the same name in data/masks for each file, found none for '7.png'",
+                      self.dtrain("new", "data", expect=2).err)
+
+    def test_masks_as_jpeg_are_an_error(self):
+        self.pairs("data/images", "data/masks", [0, 1], count=2)
+        (self.dir / "data/masks/1.png").unlink()
+        # Only the header of a JPEG of 16 x 16 gray pixels is read.
+        (self.dir / "data/masks/1.jpg").write_bytes(bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
+        self.assertIn("data/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
                       self.dtrain("new", "data", expect=2).err)
 
 
