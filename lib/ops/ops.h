@@ -26,7 +26,7 @@
 #include "ops/prelu.h"
 #include "ops/recurrence.h"
 #include "ops/specs.h"
-#include "ops/upsampling.h"
+#include "ops/resize.h"
 
 namespace dtrain {
 

@@ -58,6 +58,7 @@ model:
     - average_pooling2d: {pool_size: [2, 2], strides: 1}
     - layer_normalization: {epsilon: 0.001}
     - rescaling: {scale: 1/2, offset: [0.5, 0, -1]}
+    - resizing: {height: 5, width: 4, interpolation: bilinear}
     - group_normalization: {groups: 3, epsilon: 0.01, center: true}
     - spatial_dropout2d: {rate: 0.25}
     - gaussian_noise: {stddev: 0.1}
@@ -509,7 +510,7 @@ class Maker:
 ANY_SHAPE = ["softmax", "unit_normalization", "rms_normalization", "gaussian_noise", "gaussian_dropout"]
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
                 "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout",
-                "spatial_dropout2d", "group_normalization", "rescaling", *ANY_SHAPE]
+                "spatial_dropout2d", "group_normalization", "rescaling", "resizing", *ANY_SHAPE]
 SEQUENCE_LAYERS = ["conv1d", "conv1d_transpose", "lstm", "gru", "simple_rnn", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d",
                    "spatial_dropout1d", "multi_head_attention", "position_embedding", "sinusoidal_position_encoding", "masking"]
 REFUSING_MASKS = ["conv1d", "conv1d_transpose", "max_pooling1d", "average_pooling1d", "zero_padding1d", "cropping1d", "upsampling1d",
@@ -579,6 +580,8 @@ def generate(draw, schema):
             options["groups"] = draw.choice([1, 1, -1, 2])
         if name in ("conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
+        if name == "resizing":
+            options |= {"height": draw.choice([1, 3, 8]), "width": draw.choice([2, 5, 9])}
         if name == "dense":
             options["units"] = draw.choice([1, 2, 5, 16, 33])
         if name in ("lstm", "gru", "simple_rnn"):

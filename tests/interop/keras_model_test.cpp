@@ -451,6 +451,8 @@ TEST_CASE("layers have Keras's form") {
   CHECK(config("cropping2d: [1, 2]") ==
         R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
   CHECK(config("softmax") == "Softmax {}");
+  CHECK(config("resizing: {height: 4, width: 6, interpolation: nearest}") ==
+        R"(Resizing {"height": 4, "width": 6, "interpolation": "nearest"})");
   CHECK(config("rescaling: {scale: 1/4}") == R"(Rescaling {"scale": 0.25, "offset": 0})");
   CHECK(config("rescaling: {scale: [1, 2.5], offset: -1}") ==
         R"(Rescaling {"scale": [1, 2.5], "offset": -1})");

@@ -337,6 +337,16 @@ TEST_CASE("the reference loops compute the operators as specified") {
           doctest::Approx(i % 4 < 2 ? (i % 2 ? 0.9995 : -0.9995) : (i % 2 ? 0.99998 : -0.99998)));
   CHECK(answer("upsampling2d: {size: [1, 2], interpolation: bilinear}", "[1, 2, 1]", {1, 5}) ==
         std::vector<float>{1, 2, 4, 5});
+  CHECK(answer("resizing: {height: 3, width: 2, interpolation: nearest}", "[2, 3, 1]", {1, 5, 2, 8, 3, 9}) ==
+        std::vector<float>{1, 2, 8, 9, 8, 9});
+  const std::vector<float> smaller =
+      answer("resizing: {height: 1, width: 2}", "[2, 3, 1]", {1, 5, 2, 8, 3, 9});
+  REQUIRE(smaller.size() == 2);
+  CHECK(smaller[0] == doctest::Approx(4.375));
+  CHECK(smaller[1] == doctest::Approx(5.125));
+  // floor(7 * (31 / 7)) is 30 if the scale is not rounded up.
+  CHECK(answer("resizing: {height: 1, width: 31}", "[1, 7, 1]", std::vector<float>(7, 2)) ==
+        std::vector<float>(31, 2));
   CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "
                "kernel_initializer: ones}",
                "[1, 2, 1]", {1, 2})

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "hdf5/hdf5_session.h"
+#include "interop/keras/files/weight_names.h"
+#include "interop/keras/files/weights.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/temp_dir.h"
@@ -147,6 +149,20 @@ TEST_CASE("weights of nested models have unique names") {
   // One array listed under many names would be loaded many times.
   CHECK(mistake(file_of(directory, {"a:0", "a:0"})).find("weight_names of 'l': expected each name once") !=
         std::string::npos);
+}
+
+TEST_CASE("weights of the layer in a TimeDistributed have the names of that layer's class") {
+  const auto names_in = [](const std::string& path, const std::string& wrapped, size_t count) {
+    const KerasWeightGroup group{path, "each", std::vector<KerasWeight>(count), wrapped};
+    return names_of_vars({group}, Json())[0];
+  };
+  using Names = std::vector<std::string>;
+  const std::string layer = "layers/time_distributed_1/layer";
+  CHECK(names_in(layer, "dense_3", 2) == Names{"each/kernel", "each/bias"});
+  CHECK(names_in(layer, "mine", 2) == Names{"each/0", "each/1"});
+  CHECK(names_in(layer + "/cell", "gru", 3) == Names{"each/kernel", "each/recurrent_kernel", "each/bias"});
+  CHECK(names_in(layer + "/backward_layer/cell", "bidirectional", 2) ==
+        Names{"each/backward_kernel", "each/backward_recurrent_kernel"});
 }
 
 TEST_CASE("external, virtual and missing storage of weights is an error") {

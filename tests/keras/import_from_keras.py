@@ -158,6 +158,14 @@ def positions(keras):
     return keras.Model(video, layers.Dense(2)(layers.LSTM(3)(layers.Concatenate()([rows, states, both]))))
 
 
+def resized(keras):
+    layers = keras.layers
+    image = keras.Input((7, 6, 3))
+    x = layers.Resizing(5, 9)(image)
+    x = layers.Resizing(8, 4, interpolation="nearest")(layers.Conv2D(2, 2)(x))
+    return keras.Model(image, layers.Dense(2)(layers.Flatten()(x)))
+
+
 def products(keras):
     layers = keras.layers
     a, b = keras.Input((4, 3)), keras.Input((3, 5))
@@ -210,7 +218,7 @@ def masks(keras):
     return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, channels_first, volumes, masks]
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, resized, channels_first, volumes, masks]
 
 
 def towers(keras, model, count):

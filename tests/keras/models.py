@@ -170,6 +170,8 @@ def every_layer():
         {"spatial_dropout2d": {"rate": 0.25}},
         {"group_normalization": {"groups": -1, "scale": False, "beta_initializer": "random_normal"}},
         {"rescaling": {"scale": 0.75, "offset": 0.1}},
+        {"resizing": {"height": 5, "width": 11}},
+        {"resizing": {"height": 7, "width": 6, "interpolation": "nearest"}},
         {"global_max_pooling2d": {"name": "largest"}},
         {"repeat_vector": {"n": 2}},
         {"flatten": {"name": "repeated"}},

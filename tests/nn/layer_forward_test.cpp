@@ -59,6 +59,21 @@ TEST_CASE("time_distributed applies its layer to each position as to a sample") 
   }
 }
 
+TEST_CASE("resizing has the values of Keras's Resizing") {
+  const auto run = [](const std::string& options) {
+    LayerRun one({.yaml = "resizing: {" + options + "}", .inputs = {{"x", {2, 3, 1}}}, .batch = 1});
+    one.inputs = {{1, 5, 2, 8, 3, 9}};
+    return one.forward();
+  };
+  check_values(run("height: 3, width: 2"), {2, 2.75, 4.375, 5.125, 6.75, 7.5});
+  CHECK(run("height: 3, width: 2, interpolation: nearest") == Values{1, 2, 8, 9, 8, 9});
+  check_values(run("height: 1, width: 1"), {4});
+  CHECK(run("height: 1, width: 1, interpolation: nearest") == Values{3});
+  check_values(run("height: 2, width: 5"), {1, 2.6, 5, 3.2, 2, 8, 6, 3, 6.6, 9});
+  CHECK(run("height: 2, width: 5, interpolation: nearest") == Values{1, 1, 5, 2, 2, 8, 8, 3, 9, 9});
+  check_values(run("height: 5, width: 3"), {1, 5, 2, 1.7, 4.8, 2.7, 4.5, 4, 5.5, 7.3, 3.2, 8.3, 8, 3, 9});
+}
+
 TEST_CASE("dot has the values of Keras's Dot") {
   const auto run = [](const std::string& options, const Shape& a, const Values& of_a, const Shape& b,
                       const Values& of_b) {

@@ -49,6 +49,7 @@ TEST_CASE("output shapes are Keras's") {
   CHECK(shape_of("cropping2d", {5, 6, 4}) == Shape{5, 6, 4});
   CHECK(shape_of("upsampling2d: [2, 3]", {5, 6, 4}) == Shape{10, 18, 4});
   CHECK(shape_of("upsampling2d: {size: [2, 3], interpolation: bilinear}", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("resizing: {height: 7, width: 2}", {5, 6, 4}) == Shape{7, 2, 4});
   CHECK(shape_of("prelu", {5, 6, 4}) == Shape{5, 6, 4});
   CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, padding: causal}", {7, 4}) == Shape{7, 2});
   CHECK(shape_of("conv1d: {filters: 2, kernel_size: 3, strides: 2, padding: causal}", {7, 4}) == Shape{4, 2});
@@ -380,6 +381,14 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("rescaling: {scale: [1, 2], offset: [1, 2, 3]}", {image},
               "rescaling's offset: expected one number, or 2 as in scale");
   check_error("rescaling", {image}, "missing key 'scale'");
+  check_error("resizing: {height: 4}", {image}, "missing key 'width'");
+  check_error("resizing: {height: 4, width: 0}", {image}, "resizing's width: expected a number from 1 to");
+  check_error("resizing: {height: 4, width: 4, interpolation: bicubic}", {image},
+              "resizing's interpolation: unknown value 'bicubic'; expected one of nearest, bilinear");
+  check_error("resizing: {height: 4, width: 4}", {{"x", {4}}},
+              "expected an input of height x width x channels");
+  check_error("resizing: {height: 1073741823, width: 4}", {image},
+              "cannot resize 'x' of 5x5x2 to 1073741823 x 4: expected smaller images");
   check_error("reshape: [-1, -1]", {image}, "-1 at most once");
   check_error("reshape: [0]", {image}, "sizes of at least 1");
   check_error("zero_padding2d: -1", {image}, "a number from 0 to");

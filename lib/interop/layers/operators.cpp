@@ -14,9 +14,9 @@ std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
   };
 }
 
-void set_onnx_resized(OnnxLayer& layer, const std::vector<int64_t>& factors, bool is_linear) {
+void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool is_linear) {
   std::vector<float> scales = {1, 1};
-  for (const int64_t factor : factors) scales.push_back(static_cast<float>(factor));
+  scales.insert(scales.end(), factors.begin(), factors.end());
   const auto text = [](const char* key, const char* value) { return OnnxAttribute{key, std::string(value)}; };
   std::vector<OnnxAttribute> attributes =
       is_linear ? std::vector{text("mode", "linear"), text("coordinate_transformation_mode", "half_pixel")}

@@ -12,9 +12,9 @@ namespace dtrain {
 /// Returns LayerFormats::onnx for a global pooling with this operator. It reads channels first.
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 
-/// Sets the layer's output to its input, enlarged by a factor along each axis after the channels. Pixels are
-/// repeated, or interpolated linearly as in Keras.
-void set_onnx_resized(OnnxLayer& layer, const std::vector<int64_t>& factors, bool is_linear);
+/// Sets the layer's output to its input, resized by a factor along each axis after the channels. Pixels are
+/// interpolated linearly as in Keras, or repeated; the factors are then whole numbers.
+void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool is_linear);
 
 /// Returns the sums of the squares of the rows of `x`, along its last axis, which remains with extent 1.
 /// ReduceSum, unlike ReduceMean and ReduceL2, has the same form in all supported operator sets.

@@ -17,6 +17,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_merge_formats(table);
     add_dropout_formats(table);
     add_rescaling_formats(table);
+    add_resizing_formats(table);
     add_embedding_formats(table);
     add_recurrent_formats(table);
     add_bidirectional_formats(table);

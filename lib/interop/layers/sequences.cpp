@@ -98,7 +98,7 @@ void cropping1d_to_onnx(OnnxLayer& layer) {
 }
 
 void upsampling1d_to_onnx(OnnxLayer& layer) {
-  set_onnx_resized(layer, {layer.options().at("size").as_int()}, false);
+  set_onnx_resized(layer, {static_cast<float>(layer.options().at("size").as_int())}, false);
 }
 
 /// Returns the input with channels first, padded with `value` at both ends.

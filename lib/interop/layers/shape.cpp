@@ -128,7 +128,8 @@ std::vector<int64_t> times_of(const FormatLayer& layer) {
 }
 
 void upsampling_to_onnx(OnnxLayer& layer) {
-  set_onnx_resized(layer, times_of(layer), is_bilinear(layer.options()));
+  const std::vector<int64_t> times = times_of(layer);
+  set_onnx_resized(layer, std::vector<float>(times.begin(), times.end()), is_bilinear(layer.options()));
 }
 
 void upsampling_to_torch(TorchLayer& layer) {

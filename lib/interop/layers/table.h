@@ -20,6 +20,7 @@ void add_pooling_formats(std::vector<LayerFormats>& table);
 void add_prelu_formats(std::vector<LayerFormats>& table);
 void add_recurrent_formats(std::vector<LayerFormats>& table);
 void add_rescaling_formats(std::vector<LayerFormats>& table);
+void add_resizing_formats(std::vector<LayerFormats>& table);
 void add_sequence_formats(std::vector<LayerFormats>& table);
 void add_shape_formats(std::vector<LayerFormats>& table);
 void add_time_distributed_formats(std::vector<LayerFormats>& table);

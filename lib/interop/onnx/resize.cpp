@@ -1,4 +1,4 @@
-// Resize by integer factors: repeats elements or interpolates linearly.
+// Resize: repeats elements or interpolates linearly.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -15,24 +15,25 @@ struct Neighbours {
   float part = 0;
 };
 
-Neighbours nearest(int64_t at, int64_t factor, int64_t /*extent*/) {
-  return {at / factor, at / factor, 0};
+Neighbours nearest(int64_t at, float factor, int64_t /*extent*/) {
+  const auto from = static_cast<int64_t>(std::floor(static_cast<float>(at) / factor));
+  return {from, from, 0};
 }
 
 /// Coordinates follow ONNX's half_pixel mode; positions outside use the nearest element.
-Neighbours linear(int64_t at, int64_t factor, int64_t extent) {
-  const float place = (static_cast<float>(at) + 0.5f) / static_cast<float>(factor) - 0.5f;
+Neighbours linear(int64_t at, float factor, int64_t extent) {
+  const float place = (static_cast<float>(at) + 0.5f) / factor - 0.5f;
   const auto before = static_cast<int64_t>(std::floor(place));
   const auto inside = [&](int64_t one) { return std::clamp<int64_t>(one, 0, extent - 1); };
   return {inside(before), inside(before + 1), place - static_cast<float>(before)};
 }
 
-/// Returns the array with one axis enlarged.
+/// Returns the array with one axis resized.
 template <class Find>
-OnnxArray enlarged(const OnnxArray& array, size_t axis, int64_t factor, Find&& find) {
+OnnxArray resized(const OnnxArray& array, size_t axis, float factor, Find&& find) {
   Shape shape = array.shape;
   const int64_t extent = shape[axis];
-  shape[axis] *= factor;
+  shape[axis] = static_cast<int64_t>(std::floor(static_cast<float>(extent) * factor));
   OnnxArray result(shape);
   int64_t inner = 1;
   for (size_t i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
@@ -54,8 +55,8 @@ OnnxArray resize(const OnnxCall& call) {
     throw std::logic_error("the check of ONNX models does not know Resize by " + mode + ", " + coordinates);
   OnnxArray result = call.input(0);
   for (size_t axis = 0; axis < result.shape.rank(); ++axis)
-    if (const auto factor = static_cast<int64_t>(call.input(2).values[axis]); factor != 1)
-      result = enlarged(result, axis, factor, is_linear ? linear : nearest);
+    if (const float factor = call.input(2).values[axis]; factor != 1)
+      result = resized(result, axis, factor, is_linear ? linear : nearest);
   return result;
 }
 

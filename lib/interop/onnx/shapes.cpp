@@ -134,21 +134,27 @@ OnnxArray tile(const OnnxCall& call) {
   return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
-/// Selects slices of the first axis by number.
+/// Selects slices of an axis by number.
 OnnxArray gather(const OnnxCall& call) {
-  const OnnxArray &rows = call.input(0), &numbers = call.input(1);
-  const int64_t columns = rows.shape.elements() / rows.shape[0];
-  std::vector<int64_t> extents = numbers.shape.extents();
-  extents.insert(extents.end(), rows.shape.begin() + 1, rows.shape.end());
+  const OnnxArray &array = call.input(0), &numbers = call.input(1);
+  const auto axis = static_cast<ptrdiff_t>(call.integer("axis", 0));
+  const auto begin = array.shape.begin();
+  int64_t before = 1, columns = 1;
+  std::for_each(begin, begin + axis, [&](int64_t extent) { before *= extent; });
+  std::for_each(begin + axis + 1, array.shape.end(), [&](int64_t extent) { columns *= extent; });
+  std::vector<int64_t> extents(begin, begin + axis);
+  extents.insert(extents.end(), numbers.shape.begin(), numbers.shape.end());
+  extents.insert(extents.end(), begin + axis + 1, array.shape.end());
   OnnxArray result{Shape(extents)};
+  auto to = result.values.begin();
   const bool are_integers = !numbers.integers.empty();
-  for (int64_t i = 0; i < numbers.shape.elements(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    const auto number = are_integers ? static_cast<ptrdiff_t>(numbers.integers[at])
-                                     : static_cast<ptrdiff_t>(numbers.values[at]);
-    std::copy_n(rows.values.begin() + number * columns, columns,
-                result.values.begin() + static_cast<ptrdiff_t>(i) * columns);
-  }
+  for (int64_t o = 0; o < before; ++o)
+    for (size_t i = 0; i < static_cast<size_t>(numbers.shape.elements()); ++i) {
+      const auto number = are_integers ? static_cast<ptrdiff_t>(numbers.integers[i])
+                                       : static_cast<ptrdiff_t>(numbers.values[i]);
+      const ptrdiff_t slice = o * *(begin + axis) + number;
+      to = std::copy_n(array.values.begin() + slice * columns, columns, to);
+    }
   return result;
 }
 

@@ -24,6 +24,7 @@ const Registry<Layer>& registry<Layer>() {
     add_spatial_dropout(t);
     add_gaussian_noise(t);
     add_rescaling(t);
+    add_resizing(t);
     add_flatten(t);
     add_reshape(t);
     add_permute(t);

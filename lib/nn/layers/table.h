@@ -42,6 +42,7 @@ void add_prelu(Registry<Layer>& table);
 void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
 void add_rescaling(Registry<Layer>& table);
+void add_resizing(Registry<Layer>& table);
 void add_rms_normalization(Registry<Layer>& table);  // rms_normalization, unit_normalization
 void add_separable_conv2d(Registry<Layer>& table);
 void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d

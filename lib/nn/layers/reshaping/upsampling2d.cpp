@@ -1,24 +1,15 @@
 #include "nn/layers/common.h"
 #include "nn/layers/reshaping/strided.h"
+#include "nn/layers/resize.h"
 #include "nn/layers/table.h"
 #include "nn/layers/window.h"
 
 namespace dtrain {
 namespace {
 
-enum class Interpolation { nearest, bilinear };
-
-}  // namespace
-
-template <>
-inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::nearest, "nearest"},
-                                                                 {Interpolation::bilinear, "bilinear"}};
-
-namespace {
-
 struct UpSamplingOptions {
   Size2 size{2, 2};
-  Interpolation interpolation = Interpolation::nearest;
+  ResizeInterpolation interpolation = ResizeInterpolation::nearest;
 
   static const Schema<UpSamplingOptions>& schema() {
     using O = UpSamplingOptions;
@@ -31,29 +22,6 @@ struct UpSamplingOptions {
             .positional("size");
     return schema;
   }
-};
-
-class PreparedBilinear : public PreparedLayer {
- public:
-  PreparedBilinear(const LayerRequest& request, const Size2& size)
-      : ops_(request.ops),
-        spec_{.batch = request.batch,
-              .height = request.inputs[0].shape[0],
-              .width = request.inputs[0].shape[1],
-              .channels = request.inputs[0].shape[2],
-              .times_down = size.height,
-              .times_across = size.width} {}
-
-  void forward(const LayerArguments& args) override {
-    ops_.upsample_bilinear(spec_, args.input(), args.output());
-  }
-  void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0]) ops_.upsample_bilinear_backward(spec_, args.diff_output(), args.diff_inputs[0]);
-  }
-
- private:
-  Ops& ops_;
-  BilinearSpec spec_;
 };
 
 class UpSampling2D : public LayerWith<UpSamplingOptions> {
@@ -75,8 +43,8 @@ class UpSampling2D : public LayerWith<UpSamplingOptions> {
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
-    if (options_.interpolation == Interpolation::bilinear)
-      return std::make_unique<PreparedBilinear>(request, options_.size);
+    if (options_.interpolation == ResizeInterpolation::bilinear)
+      return std::make_unique<PreparedResize>(request, options_.interpolation);
     const Shape& image = request.inputs[0].shape;
     const auto [down, across] = options_.size;
     const auto [forward, backward] = repeated(request.batch * image[0], image[1], image[2], down, across);

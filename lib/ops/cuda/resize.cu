@@ -1,7 +1,7 @@
-// Bilinear upsampling of images: each thread computes adjacent channels of one pixel.
+// Resizing of images: each thread computes adjacent channels of one pixel.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
-#include "ops/upsampling.h"
+#include "ops/resize.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -29,15 +29,14 @@ __device__ inline void add_pixel(const T* src, float weight, float (&sums)[N]) {
 
 template <class T>
 struct Interpolate {
-  math::GrowingAxis down, across;
+  math::ResizedAxis down, across;
   int64_t channels;
   const T* src;
   T* dst;
 
   template <int N>
   __device__ void run(int64_t i) const {
-    const Place at =
-        place_of(i, int64_t{down.extent} * down.times, int64_t{across.extent} * across.times, channels);
+    const Place at = place_of(i, down.out_extent, across.out_extent, channels);
     const math::Between rows = down.between(at.y), columns = across.between(at.x);
     const T* const image = src + at.image * down.extent * across.extent * channels + at.channel;
     const int64_t left = columns.first * channels, right = columns.second * channels;
@@ -55,7 +54,7 @@ struct Interpolate {
 
 template <class T>
 struct InterpolateBackward {
-  math::GrowingAxis down, across;
+  math::ResizedAxis down, across;
   int64_t channels;
   const T* diff_dst;
   T* diff_src;
@@ -63,8 +62,8 @@ struct InterpolateBackward {
   template <int N>
   __device__ void run(int64_t i) const {
     const Place of = place_of(i, down.extent, across.extent, channels);
-    const int64_t width = int64_t{across.extent} * across.times;
-    const T* const image = diff_dst + of.image * down.extent * down.times * width * channels + of.channel;
+    const int64_t width = across.out_extent;
+    const T* const image = diff_dst + of.image * down.out_extent * width * channels + of.channel;
     float sums[N] = {};
 #pragma unroll 1
     for (int32_t y = down.begin(of.y); y < down.end(of.y); ++y) {
@@ -79,17 +78,17 @@ struct InterpolateBackward {
 
 }  // namespace
 
-void CudaOps::upsample_bilinear(const BilinearSpec& spec, const void* src, void* dst) {
+void CudaOps::resize(const ResizeSpec& spec, const void* src, void* dst) {
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    for_each<kVector<T>>(context_, spec.batch * spec.out_height() * spec.out_width() * spec.channels,
+    for_each<kVector<T>>(context_, spec.batch * spec.out_height * spec.out_width * spec.channels,
                          spec.channels % kVector<T> == 0 && all_aligned(src, dst),
                          Interpolate<T>{spec.down(), spec.across(), spec.channels, static_cast<const T*>(src),
                                         static_cast<T*>(dst)});
   });
 }
 
-void CudaOps::upsample_bilinear_backward(const BilinearSpec& spec, const void* diff_dst, void* diff_src) {
+void CudaOps::resize_backward(const ResizeSpec& spec, const void* diff_dst, void* diff_src) {
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
     for_each<kVector<T>>(context_, spec.batch * spec.height * spec.width * spec.channels,

@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/resize.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct ResizingOptions {
+  int64_t height = 0, width = 0;
+  ResizeInterpolation interpolation = ResizeInterpolation::bilinear;
+
+  static const Schema<ResizingOptions>& schema() {
+    using O = ResizingOptions;
+    static const auto schema =
+        Schema<O>("Resizes images to a height and a width, without keeping their proportions.")
+            .example("{height: 32, width: 48}")
+            .required("height", &O::height, "rows of the output", extent())
+            .required("width", &O::width, "columns of the output", extent())
+            .optional("interpolation", &O::interpolation,
+                      "'bilinear' interpolates between the centers of the pixels, also if images shrink; "
+                      "'nearest' copies pixels");
+    return schema;
+  }
+};
+
+class Resizing : public LayerWith<ResizingOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input) return {};
+    if (!math::ResizedAxis::fits(input->shape[0], options_.height) ||
+        !math::ResizedAxis::fits(input->shape[1], options_.width)) {
+      report_error(fmt::format("cannot resize '{}' of {} to {} x {}: expected smaller images", input->name,
+                               input->shape.str(), options_.height, options_.width));
+      return {};
+    }
+    return {TensorSpec{{}, {options_.height, options_.width, input->shape[2]}, DType::float32}};
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedResize>(request, options_.interpolation);
+  }
+};
+
+}  // namespace
+
+void add_resizing(Registry<Layer>& table) {
+  table.add<Resizing>("resizing", ResizingOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,21 @@
+// The spec of resizing images.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/math/resize.h"
+
+namespace dtrain {
+
+/// Resizes plain images from [batch, height, width, channels] to [batch, out_height, out_width, channels],
+/// by math::ResizedAxis along both axes, for whose extents ResizedAxis::fits() is true.
+struct ResizeSpec {
+  int64_t batch = 0, height = 0, width = 0, channels = 0;
+  int64_t out_height = 0, out_width = 0;
+  bool is_nearest = false;  ///< copies pixels; else interpolates bilinearly
+
+  math::ResizedAxis down() const { return math::ResizedAxis::of(height, out_height, is_nearest); }
+  math::ResizedAxis across() const { return math::ResizedAxis::of(width, out_width, is_nearest); }
+};
+
+}  // namespace dtrain
