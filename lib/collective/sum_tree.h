@@ -35,7 +35,7 @@ class SumTree {
   explicit SumTree(std::vector<Range> nodes);
 
   /// Writes the sums of elements `range` of the arrays to the same elements of `sums`, which may be one of
-  /// the arrays.
+  /// the arrays. An array may be null, for zeros.
   template <class T>
   void add(std::span<const T* const> arrays, T* sums, Range range) const;
 
@@ -48,7 +48,8 @@ class SumTree {
   }
   /// Blocks of memory that partial sums of a node need. `array`: the node's first array; set to the next one.
   int blocks_of(Range node, size_t& array) const;
-  /// Returns the sums of n elements over a node: a part of its array, or partial sums in `memory`.
+  /// Returns the sums of n elements over a node: a part of its array, or partial sums in `memory`; null for
+  /// zeros.
   template <class T>
   const T* add_block(Range node, std::span<const T* const> arrays, int64_t at, int64_t n, T* memory,
                      size_t& array) const;
@@ -61,10 +62,14 @@ class SumTree {
 template <class T>
 const T* SumTree::add_block(Range node, std::span<const T* const> arrays, int64_t at, int64_t n, T* memory,
                             size_t& array) const {
-  if (is_array(node, array)) return arrays[array++] + at;
+  if (is_array(node, array)) {
+    const T* const values = arrays[array++];
+    return values ? values + at : nullptr;
+  }
   const int64_t middle = middle_of(node);
   const T* const left = add_block({node.begin, middle}, arrays, at, n, memory, array);
   const T* const right = add_block({middle, node.end}, arrays, at, n, memory + kBlock, array);
+  if (!left || !right) return left ? left : right;
   for (int64_t i = 0; i < n; ++i) memory[i] = left[i] + right[i];
   return memory;
 }
@@ -76,7 +81,8 @@ void SumTree::add(std::span<const T* const> arrays, T* sums, Range range) const 
     const int64_t n = std::min(kBlock, range.end - at);
     size_t array = 0;
     const T* const block = add_block(root_, arrays, at, n, memory.get(), array);
-    if (block != sums + at) std::copy_n(block, n, sums + at);
+    if (!block) std::fill_n(sums + at, n, T{});
+    if (block && block != sums + at) std::copy_n(block, n, sums + at);
   }
 }
 

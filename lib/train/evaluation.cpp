@@ -101,8 +101,24 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
   return with_weights(std::move(data), config, counted.get());
 }
 
+RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose) {
+  if (plan.world.size() == 1) return nullptr;
+  return [&plan, purpose](int64_t size) {
+    std::vector<std::pair<int64_t, int64_t>> rows;
+    for (int rank = 0; rank < plan.ranks.local(); ++rank) {
+      const Microbatches microbatches = microbatches_of(plan, rank, purpose, size);
+      for (int number = 0; number < microbatches.count(); ++number) {
+        const Range range = microbatches[number];
+        if (range.size() > 0) rows.emplace_back(range.begin, range.end);
+      }
+    }
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  };
+}
+
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
-                                    bool training) {
+                                    bool training, RowsOfBatch rows) {
   auto data = open_samples(config, split, training);
   try {
     check_targets_at_hand(config, *data, training ? "trained on" : "evaluated");
@@ -112,7 +128,8 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
   return std::make_unique<Loader>(std::move(data), LoaderOptions{.batch_size = config.train.batch_size,
                                                                  .shuffle = shuffle,
                                                                  .seed = static_cast<uint64_t>(config.seed),
-                                                                 .prefetch = config.dataset.prefetch});
+                                                                 .prefetch = config.dataset.prefetch,
+                                                                 .rows = std::move(rows)});
 }
 
 void Measures::add_numbers_to(Json& record, const std::string& prefix) const {

@@ -23,9 +23,12 @@ bool is_suspect(const RunConfig& config, double loss);
 /// and class weights apply.
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
-/// Opens a split as a loader of the run's batches.
+/// Opens a split as a loader of the run's batches. `rows`: those that are read (LoaderOptions::rows).
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
-                                    bool training);
+                                    bool training, RowsOfBatch rows = nullptr);
+/// Returns the rows of a batch that the replicas of this process compute; null if there are no other
+/// processes.
+RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose);
 
 /// Loss and metrics of a split.
 struct Measures {

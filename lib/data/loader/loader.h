@@ -18,7 +18,8 @@ ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& o
 /// function of (seed, epoch, step), whatever the number of threads. The order is a full permutation of the
 /// split, new in each epoch (Fisher-Yates with Philox), or the file's order. The last batch of an epoch may
 /// be smaller. Samples that are in memory and cheap to make are gathered when the batch is read; all others
-/// are read ahead by a pool of threads. An exception from reading a sample is rethrown by the next() call
+/// are read ahead by a pool of threads; samples that are not in LoaderOptions::rows are not, and must not be
+/// used. An exception from reading a sample is rethrown by the next() call
 /// that would return its batch.
 class Loader {
  public:
