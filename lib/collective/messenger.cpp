@@ -79,7 +79,7 @@ bool Messenger::set_failure(std::exception_ptr failure) noexcept {
 }
 
 void Messenger::serve() noexcept {
-  flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
+  cpu::flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
   std::vector<Exchange*> running;
   Backoff backoff;
   while (take_new(running)) {

@@ -86,7 +86,8 @@ class ProcessReducer final : public GradientReducer {
 
  private:
   struct Bucket {
-    Bucket(Range range, std::unique_ptr<BackgroundSum<float>> sum) : range(range), sum(std::move(sum)) {}
+    Bucket(Range floats, std::unique_ptr<BackgroundSum<float>> over_processes)
+        : range(floats), sum(std::move(over_processes)) {}
     const Range range;
     const std::unique_ptr<BackgroundSum<float>> sum;
     Arrivals filled{0}, added{0};  // by replicas of this process

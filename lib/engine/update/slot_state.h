@@ -32,7 +32,7 @@ struct SlotStateRequest {
   const Update& update;  // of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
   int64_t bucket_bytes = 0;  // gradient bytes that NCCL or a process sends at a time during backward
-  const ReplicaRanks& ranks;
+  ReplicaRanks ranks;  // of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }
