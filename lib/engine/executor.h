@@ -40,8 +40,8 @@ struct StepSeconds {
 /// `gradients` and `parameters`, and training with synchronized layers.
 class Executor {
  public:
-  /// `replicas`: the communicator that joins this slot's executors, one per replica. `everyone`: communicator
-  /// of all slots. Keeps references to all arguments.
+  /// `replicas`: the communicator of layers, which joins this slot in all replicas of all processes.
+  /// `everyone`: communicator of all slots of this process. Keeps references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
            Collective& everyone);
 

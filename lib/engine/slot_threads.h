@@ -31,6 +31,8 @@ class SlotThreads {
   /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas. They
   /// are the same if there is one slot.
   Collective& replicas_of(int rank, int slot);
+  /// The communicator of layers on this slot, which joins the slot in all replicas of all processes.
+  Collective& layers_of(int rank, int slot);
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
 
   /// Runs work(rank, slot) on every slot's thread. The first exception aborts all threads and is rethrown.
@@ -47,6 +49,7 @@ class SlotThreads {
   const bool spin_;
   Team team_;
   std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot; empty with one slot
+  std::vector<std::unique_ptr<Collective>> layers_;               // by replica; empty with one process
   std::vector<std::unique_ptr<Worker>> workers_;                  // by replica, then slot
 };
 

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "collective/process_group.h"
+#include "collective/team.h"
 #include "support/processes.h"
 
 using namespace dtrain;
@@ -169,6 +171,31 @@ TEST_CASE("a process sends 2 (p - 1) / p times the array") {
     for (const int64_t bytes : sent)
       CHECK(bytes == 2 * (size - 1) * kFloats / size * static_cast<int64_t>(sizeof(float)));
   }
+}
+
+TEST_CASE("layers gather the values of the replicas of all processes, by rank") {
+  const std::vector<int> counts{2, 1, 3};
+  Processes processes(3);
+  processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(counts[static_cast<size_t>(world.rank())]);
+    Team team(ranks.local(), false);
+    std::vector<Collective*> local;
+    for (int rank = 0; rank < ranks.local(); ++rank) local.push_back(&team.member(rank));
+    const auto members = make_process_group(local, world, ranks);
+    team.run([&](Collective& one) {
+      Collective& member = *members[static_cast<size_t>(one.rank())];
+      if (member.size() != 6 || member.rank() != ranks.first() + one.rank()) throw Error("wrong rank");
+      for (int round = 0; round < 50; ++round) {
+        std::vector<double> mine{10.0 * round, 100.0 + member.rank()}, all(12);
+        member.all_gather(mine, all);
+        for (int rank = 0; rank < 6; ++rank)
+          if (all[static_cast<size_t>(2 * rank)] != 10.0 * round ||
+              all[static_cast<size_t>(2 * rank + 1)] != 100.0 + rank)
+            throw Error("wrong values");
+        if (round % 10 == 0) member.barrier();
+      }
+    });
+  });
 }
 
 TEST_CASE("a failure in one process ends the calls of all others") {

@@ -150,6 +150,8 @@ TEST_CASE("training options give the same bits on several processes") {
       {"model.layers.0.dense.kernel_regularizer={l2: 0.01}", "train.clip_norm=0.05"},
       {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
       {"train.callbacks=[{ema: {decay: 0.9}}]"},
+      {"model.layers.3.batch_normalization.synchronized=true"},
+      {"model.layers.3.batch_normalization.synchronized=true", "train.accumulate=3"},
   };
   for (const Sets& sets : options) {
     CAPTURE(sets[0]);
