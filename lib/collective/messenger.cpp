@@ -59,23 +59,29 @@ void Messenger::start(Exchange& exchange) {
 void Messenger::wait(Exchange& exchange) {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
-  if (exchange.state_ == Exchange::State::failed) std::rethrow_exception(failure_);
+  if (exchange.state_ == Exchange::State::failed) throw ProcessFailed(*failure_);
 }
 
-bool Messenger::interrupt(const std::string& why) noexcept {
-  return set_failure(std::make_exception_ptr(ProcessFailed(why)));
+void Messenger::release(Exchange& exchange) noexcept {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
 }
 
 /// Stores the first failure and wakes the thread, which then fails all exchanges.
-bool Messenger::set_failure(std::exception_ptr failure) noexcept {
+bool Messenger::interrupt(const std::string& why) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return false;
-    failure_ = std::move(failure);
+    failure_ = why;
   }
   transport_.abort();
   changed_.notify_one();
   return true;
+}
+
+std::string Messenger::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.value_or("");
 }
 
 void Messenger::serve() noexcept {
@@ -88,8 +94,7 @@ void Messenger::serve() noexcept {
     else
       backoff.wait();
   }
-  if (!running.empty())
-    set_failure(std::make_exception_ptr(ProcessFailed("the connection to the other processes was closed")));
+  if (!running.empty()) interrupt("the connection to the other processes was closed");
   while (!running.empty()) finish(running, 0, Exchange::State::failed);
 }
 
@@ -115,8 +120,8 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
         finish(running, i, Exchange::State::done);
       else
         ++i;
-    } catch (...) {
-      set_failure(std::current_exception());
+    } catch (const std::exception& error) {
+      interrupt(error.what());
       return true;
     }
   return running.size() < before;

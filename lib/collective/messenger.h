@@ -3,8 +3,8 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace dtrain {
 
 /// An exchange of messages with other processes. Its owner must not change or destroy it, or the memory that
-/// it sends and receives, until Messenger::wait() has returned.
+/// it sends and receives, until Messenger::wait() or release() has returned.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -56,26 +56,29 @@ class Messenger {
 
   /// Starts an exchange. Safe on any thread.
   void start(Exchange& exchange);
-  /// Waits until the exchange has finished. May be called by several threads. If the exchange was
-  /// interrupted, throws ProcessFailed; if the transport has failed, its error.
+  /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed if the
+  /// exchange was interrupted, or if the transport has failed, with its message.
   void wait(Exchange& exchange);
+  /// Waits until the exchange is not running, so that it may be destroyed.
+  void release(Exchange& exchange) noexcept;
   /// Makes all unfinished and later exchanges fail with ProcessFailed(why). Only the first call has an
   /// effect; returns whether this is the first. Safe on any thread; returns at once.
   bool interrupt(const std::string& why) noexcept;
+  /// Returns why exchanges fail; "" if they do not. Safe on any thread.
+  std::string failure() const;
 
  private:
   void serve() noexcept;
   bool take_new(std::vector<Exchange*>& running);
   bool advance(std::vector<Exchange*>& running);
   void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
-  bool set_failure(std::exception_ptr failure) noexcept;
 
   Transport& transport_;
-  std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
+  mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;
   bool closing_ = false;
-  std::exception_ptr failure_;
+  std::optional<std::string> failure_;
   std::thread thread_;
 };
 

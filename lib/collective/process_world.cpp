@@ -11,24 +11,30 @@ namespace {
 // sum has its own tag, because threads of different processes may start sums in different orders.
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32768;
 
+}  // namespace
+
 template <class T>
-class SumOverProcesses final : public BackgroundSum<T> {
+class ProcessWorld::Sum final : public BackgroundSum<T> {
  public:
-  SumOverProcesses(Messenger& messenger, const ReplicaRanks& ranks, int64_t n, int tag)
-      : messenger_(messenger), exchange_(ranks, n, tag) {}
+  Sum(ProcessWorld& world, const ReplicaRanks& ranks, int64_t n, int tag)
+      : world_(world), messenger_(world.messenger_), exchange_(ranks, n, tag) {}
+  ~Sum() override { messenger_.release(exchange_); }
+
   void start(std::span<T* const> sums) override {
     exchange_.set(sums);
     messenger_.start(exchange_);
   }
-  void wait() override { messenger_.wait(exchange_); }
+  void wait() override {
+    const Waiting waiting(world_);
+    messenger_.wait(exchange_);
+  }
   size_t bytes() const override { return exchange_.bytes(); }
 
  private:
+  ProcessWorld& world_;
   Messenger& messenger_;
   SumExchange<T> exchange_;
 };
-
-}  // namespace
 
 ProcessWorld::ProcessWorld(Transport& transport, std::function<void(const std::string& why)> on_abort)
     : rank_(transport.rank()),
@@ -38,6 +44,7 @@ ProcessWorld::ProcessWorld(Transport& transport, std::function<void(const std::s
       messenger_(transport) {}
 
 void ProcessWorld::run(Exchange& exchange) {
+  const Waiting waiting(*this);
   messenger_.start(exchange);
   messenger_.wait(exchange);
 }
@@ -79,12 +86,12 @@ int ProcessWorld::next_tag() {
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,
                                                                              int64_t n) {
-  return std::make_unique<SumOverProcesses<float>>(messenger_, ranks, n, next_tag());
+  return std::make_unique<Sum<float>>(*this, ranks, n, next_tag());
 }
 
 std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                                int64_t n) {
-  return std::make_unique<SumOverProcesses<double>>(messenger_, ranks, n, next_tag());
+  return std::make_unique<Sum<double>>(*this, ranks, n, next_tag());
 }
 
 void ProcessWorld::abort(const std::string& why) noexcept {

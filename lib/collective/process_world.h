@@ -32,12 +32,15 @@ class ProcessWorld final : public World {
   std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                    int64_t n) override;
   void abort(const std::string& why) noexcept override;
+  std::string failure() const override { return messenger_.failure(); }
 
   /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
   /// after abort(). Safe on any thread; returns at once.
   void interrupt(const std::string& why) noexcept { messenger_.interrupt(why); }
 
  private:
+  template <class T>
+  class Sum;
   void run(Exchange& exchange);
   int next_tag();
 

@@ -78,6 +78,7 @@ class SingleProcess final : public World {
     return std::make_unique<SumOfOneProcess<double>>();
   }
   void abort(const std::string&) noexcept override {}
+  std::string failure() const override { return ""; }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The processes of a run.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -97,6 +98,41 @@ class World {
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. Safe on any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;
+  /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,
+  /// whose operations may wait for another process.
+  virtual std::string failure() const = 0;
+
+  /// What a process is doing, for messages about processes that fail or make no progress.
+  struct Position {
+    const char* phase = "";  // such as "reading samples"
+    int64_t step = 0;        // of the run, from 1
+    bool waits = false;      // for other processes
+  };
+  /// Records this process's position. `phase`: a literal.
+  void set_position(const char* phase, int64_t step) noexcept {
+    phase_ = phase;
+    step_ = step;
+  }
+  /// Safe on any thread.
+  Position position() const noexcept { return {phase_, step_, waiting_ > 0}; }
+
+ protected:
+  /// Counts a call that waits for other processes.
+  class Waiting {
+   public:
+    explicit Waiting(World& world) : world_(world) { ++world_.waiting_; }
+    ~Waiting() { --world_.waiting_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    World& world_;
+  };
+
+ private:
+  std::atomic<const char*> phase_{"starting"};
+  std::atomic<int64_t> step_{0};
+  std::atomic<int> waiting_{0};
 };
 
 /// The World of a run with a single process.

@@ -160,7 +160,7 @@ std::string Engine::find_failure() {
       if (std::string found = executor->worker().context().failure(); !found.empty()) return found;
   for (const auto& slot : slots_)
     if (std::string found = slot->reducer().failure(); !found.empty()) return found;
-  return "";
+  return world_.failure();
 }
 
 /// The message names the devices that have not enqueued the step, because the others wait for them. If all

@@ -119,7 +119,7 @@ class Engine {
   std::vector<const double*> totals_by_replica(int back);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
   void watch_devices();
-  /// Returns the first failure that a GPU or NCCL reports; "" if there is none. Thread-safe.
+  /// Returns the first failure that a GPU, NCCL or another process reports; "" if there is none. Thread-safe.
   std::string find_failure();
   /// Returns the error message for a run that stalls.
   std::string describe_stall() const;

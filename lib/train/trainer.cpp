@@ -19,6 +19,7 @@ namespace dtrain {
 
 Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests)
     : plan_(std::move(plan)), observer_(observer), requests_(requests), clock_(plan_.begin) {
+  world_.set_position("reading the data", 0);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true,
                         own_rows(plan_, Plan::Purpose::training));
   data_["train"] = loader_->dataset().identity();
@@ -80,6 +81,7 @@ void Trainer::run() {
     throw;
   }
   {
+    world_.set_position("saving", state_.step);
     const Stopwatch stopwatch(clock_.spent().saving);
     checkpointing_->end();
   }
@@ -130,10 +132,12 @@ bool Trainer::train_epoch() {
 
 std::shared_ptr<const Batch> Trainer::next_batch() {
   const Stopwatch stopwatch(clock_.spent().waiting);
+  world_.set_position("reading samples", state_.step + engine_->pending() + 1);
   return read_next(*loader_);
 }
 
 void Trainer::launch(const Batch& batch, int64_t step) {
+  world_.set_position("training", step + 1);
   const StepSeconds before = engine_->step_seconds();
   engine_->launch(batch, step, learning_rate_at(step));
   const StepSeconds after = engine_->step_seconds();
@@ -150,6 +154,7 @@ TimeSpent Trainer::time_spent() const {
 
 void Trainer::save_async(bool announce) {
   finish_steps(0);
+  world_.set_position("saving", state_.step);
   const Stopwatch stopwatch(clock_.spent().saving);
   checkpointing_->save_async(announce);
   clock_.begin_step();

@@ -213,9 +213,24 @@ TEST_CASE("a failure in one process ends the calls of all others") {
       sum->start({&pointer, 1});
       CHECK_THROWS_WITH_AS(sum->wait(), "another process: it broke", ProcessFailed);
       CHECK_THROWS_AS(world.any(false), ProcessFailed);
+      CHECK(world.failure() == "another process: it broke");
+      CHECK_FALSE(world.position().waits);
     }),
                          "it broke", Error);
   }
+}
+
+TEST_CASE("a sum that is running may be destroyed after a failure") {
+  Processes processes(2);
+  CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(1);
+    if (world.rank() == 1) throw Error("it broke");
+    std::vector<float> array(10000);
+    float* const pointer = array.data();
+    const auto sum = world.background_sum_of_floats(ranks, 10000);
+    sum->start({&pointer, 1});
+  }),
+                       "it broke", Error);
 }
 
 TEST_CASE("an error of the transport is the error of the calls that wait") {
@@ -226,6 +241,6 @@ TEST_CASE("an error of the transport is the error of the calls that wait") {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     transport.abort();
   });
-  CHECK_THROWS_WITH_AS(world.any(true), "the transport was aborted", Error);
+  CHECK_THROWS_WITH_AS(world.any(true), "the transport was aborted", ProcessFailed);
   fails.join();
 }

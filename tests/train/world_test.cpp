@@ -31,6 +31,7 @@ class OneWorld : public World {
     return single_process().background_sum_of_doubles(ranks, n);
   }
   void abort(const std::string& why) noexcept override { failures.push_back(why); }
+  std::string failure() const override { return ""; }
 
   std::vector<std::string> failures;
 };
