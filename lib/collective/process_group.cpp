@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "collective/sum_tree.h"
+
 namespace dtrain {
 
 namespace {
@@ -57,13 +59,20 @@ class ProcessCollective final : public Collective {
     local_.barrier();  // keeps the values until all members have read them
   }
 
-  void all_reduce(std::span<double>) override { reject("all_reduce"); }
+  void all_reduce(std::span<double> values) override {
+    std::vector<double> all(values.size() * static_cast<size_t>(size()));
+    all_gather(values, all);
+    std::vector<const double*> parts;
+    for (int member = 0; member < size(); ++member)
+      parts.push_back(all.data() + static_cast<size_t>(member) * values.size());
+    SumTree(size()).add<double>(parts, values.data(), {0, static_cast<int64_t>(values.size())});
+  }
   Range reduce_scatter(float*, int64_t) override { reject("reduce_scatter"); }
   std::span<float* const> share_pointers(float*) override { reject("share_pointers"); }
 
  private:
   [[noreturn]] static void reject(const std::string& call) {
-    throw std::logic_error("layers make no " + call + " over several processes");
+    throw std::logic_error("no " + call + " over several processes, which share no memory");
   }
 
   Collective& local_;

@@ -1,4 +1,4 @@
-// Collective calls among the replicas of all processes, within a layer's computation.
+// Collective calls among the replicas of all processes.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 namespace dtrain {
 
 /// Creates a group of the replicas of all processes, and returns the members for those of this process.
-/// Member rank() is the replica's rank among all replicas. Only barrier(), all_gather() and abort() are
-/// supported; the other functions throw std::logic_error. `local`: the members of a group of this process's
+/// Member rank() is the replica's rank among all replicas. reduce_scatter() and share_pointers() throw
+/// std::logic_error, because the replicas share no memory. `local`: the members of a group of this process's
 /// replicas. The replica of local rank 0 must run on the thread that owns the World. Keeps references to all
 /// arguments except the vector.
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,

@@ -50,7 +50,7 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
   if (plan.world.size() > 1) {
     std::vector<Collective*> local;
     for (int rank = 0; rank < replicas; ++rank) local.push_back(&replicas_of(rank, 0));
-    layers_ = make_process_group(local, plan.world, plan.ranks);
+    all_ = make_process_group(local, plan.world, plan.ranks);
   }
   const auto cores = share_cores(team_.size(), plan.cores);
   for (int rank = 0; rank < replicas; ++rank)
@@ -66,11 +66,6 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
 Collective& SlotThreads::replicas_of(int rank, int slot) {
   if (groups_.empty()) return everyone(rank, slot);
   return *groups_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
-}
-
-/// Several processes have one slot per replica.
-Collective& SlotThreads::layers_of(int rank, int slot) {
-  return layers_.empty() ? replicas_of(rank, slot) : *layers_[static_cast<size_t>(rank)];
 }
 
 void SlotThreads::run(const std::function<void(int rank, int slot)>& work) {

@@ -193,6 +193,9 @@ TEST_CASE("layers gather the values of the replicas of all processes, by rank") 
               all[static_cast<size_t>(2 * rank + 1)] != 100.0 + rank)
             throw Error("wrong values");
         if (round % 10 == 0) member.barrier();
+        double rank_sum = member.rank();
+        member.all_reduce({&rank_sum, 1});
+        if (rank_sum != 15) throw Error("wrong sum");
       }
     });
   });
