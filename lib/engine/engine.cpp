@@ -49,6 +49,8 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
                              .sharded = plan.placement.sharded,
+                             .totals = std::max<int64_t>(
+                                 static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads)), 1),
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
                              .world = plan.world};
@@ -69,7 +71,8 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
       .spin = threads.spin(),
       .accumulates = plan.placement.microbatches > 1 || plan.config.train.accumulate > 1,
       .all_reduce_bucket = slots[0]->overlapped_bucket(),
-      .all_reduces_row_weights = slots[0]->update().is_weighted()};
+      .all_reduces_row_weights = slots[0]->update().is_weighted() &&
+                                 slots[0]->reducer().reduction() == GradientReduction::all_reduce};
   std::vector<std::unique_ptr<Replica>> replicas;
   for (int rank = 0; rank < threads.replicas(); ++rank)
     replicas.push_back(
@@ -293,7 +296,11 @@ const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int b
   const std::vector<const double*> totals = totals_by_replica(back);
   if (watchdog_) watchdog_->check();
   for (const auto& slot : slots_) slot->reducer().check();
-  world_.sum(plan_.ranks, totals, totals_.sums);
+  const std::span<const double> summed = slots_[0]->reducer().summed_totals();
+  if (purpose == Plan::Purpose::training && !summed.empty())
+    std::copy_n(summed.begin(), totals_.sums.size(), totals_.sums.begin());
+  else
+    world_.sum(plan_.ranks, totals, totals_.sums);
   if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {

@@ -169,7 +169,9 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
     if (index == 0) buffers_.send_numbers();
     gather(request.batch, samples, frame);
     compute(frame, info, accumulates);
-    if (last) fetch_totals();
+    if (!last) return;
+    fetch_totals();
+    state_.reducer().sum_totals(worker_, {buffers_.device_totals(), buffers_.count()});
   };
   if (mode == StepMode::eager) {
     compute_gradients();

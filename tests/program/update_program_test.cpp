@@ -130,7 +130,6 @@ slot  phase   call                              floats  runs
    0  reduce  gradients all-reduce            [0, 400)  on the device, during backward if possible
    0  reduce  gradients all-reduce          [400, 800)  on the device, during backward if possible
    0  reduce  gradients all-reduce         [800, 1024)  on the device, during backward if possible
-   0  reduce  row weights all-reduce                    on the device, during backward if possible
    0  reduce  reductions join                           with the host
    0  reduce  gradient squares all-reduce  [512, 1000)  with the host
    0  update  gradient scale                            with the host

@@ -22,19 +22,20 @@ using Arrivals = std::atomic<int64_t>;
 class ProcessReducer final : public GradientReducer {
  public:
   ProcessReducer(const ParameterLayout& layout, std::span<Worker* const> workers, int64_t bucket,
-                 const ReplicaRanks& ranks, World& world)
+                 int64_t totals, const ReplicaRanks& ranks, World& world)
       : workers_(workers.begin(), workers.end()),
         with_gradient_(layout.with_gradient()),
         bucket_(bucket),
-        row_weights_(workers.size()),
-        row_weights_sum_(world.background_sum_of_doubles(ranks, 1)),
+        totals_(workers.size()),
+        totals_sum_(world.background_sum_of_doubles(ranks, totals)),
         turns_(workers.size()) {
     for (const Range& range : reduction_buckets(with_gradient_, bucket))
       buckets_.push_back(
           std::make_unique<Bucket>(range, world.background_sum_of_floats(ranks, range.size())));
     for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
       const auto first = static_cast<size_t>(node.begin - ranks.first());
-      nodes_.push_back({first, static_cast<size_t>(node.size()), SumTree(static_cast<int>(node.size()))});
+      nodes_.push_back({first, static_cast<size_t>(node.size()), SumTree(static_cast<int>(node.size())),
+                        std::vector<double>(static_cast<size_t>(totals))});
     }
   }
 
@@ -45,7 +46,7 @@ class ProcessReducer final : public GradientReducer {
 
   /// The arrays of other processes count for the first worker.
   size_t gradient_bytes(const Worker& worker) const override {
-    size_t bytes = 0;
+    size_t bytes = totals_sum_->bytes() + nodes_.size() * nodes_[0].totals.size() * sizeof(double);
     for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
     return worker.rank() == 0 ? bytes : 0;
   }
@@ -61,27 +62,28 @@ class ProcessReducer final : public GradientReducer {
     add_filled(worker);
   }
 
-  void all_reduce_row_weights(Worker& worker) override {
-    row_weights_[static_cast<size_t>(worker.rank())] = *worker.row_weights();
-    if (++row_weights_filled_ < turns_[static_cast<size_t>(worker.rank())].arrivals) return;
-    start(*row_weights_sum_, [this](const Node& node) {
-      std::vector<const double*> weights;
-      for (size_t i = 0; i < node.replicas; ++i) weights.push_back(&row_weights_[node.first + i]);
-      double* const sum = &row_weights_[node.first];
-      node.tree.add<double>(weights, sum, {0, 1});
-      return sum;
+  /// The last replica of this process to call starts the sum over the processes.
+  void sum_totals(Worker& worker, std::span<const double> totals) override {
+    totals_[static_cast<size_t>(worker.rank())] = totals.data();
+    if (++totals_filled_ < turns_[static_cast<size_t>(worker.rank())].arrivals) return;
+    start(*totals_sum_, [&](Node& node) {
+      node.tree.add(std::span<const double* const>(totals_).subspan(node.first, node.replicas),
+                    node.totals.data(), {0, static_cast<int64_t>(totals.size())});
+      return node.totals.data();
     });
-    row_weights_started_ = true;
   }
+  std::span<const double> summed_totals() const override { return nodes_[0].totals; }
 
   void join(Worker& worker, Collective& replicas) override {
     replicas.barrier();  // all buckets are filled
     add_filled(worker);
     replicas.barrier();  // all sums were started
     for (const auto& bucket : buckets_) bucket->sum->wait();
-    if (!row_weights_started_) return;
-    row_weights_sum_->wait();
-    *worker.weights() = row_weights_[0];
+    totals_sum_->wait();
+    // The row weights are one of the totals.
+    if (const double* const weights = worker.row_weights())
+      *worker.weights() =
+          summed_totals()[static_cast<size_t>(weights - totals_[static_cast<size_t>(worker.rank())])];
   }
 
  private:
@@ -96,6 +98,7 @@ class ProcessReducer final : public GradientReducer {
   struct Node {
     size_t first, replicas;  // replicas of this process
     SumTree tree;
+    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
   };
   /// A replica's progress in the current step.
   struct Turn {
@@ -115,7 +118,7 @@ class ProcessReducer final : public GradientReducer {
       add_share({bucket.range.begin + share.begin, bucket.range.begin + share.end});
       if (++bucket.added == turn.arrivals)
         start(*bucket.sum,
-              [&](const Node& node) { return workers_[node.first]->gradients() + bucket.range.begin; });
+              [&](Node& node) { return workers_[node.first]->gradients() + bucket.range.begin; });
     }
   }
 
@@ -132,7 +135,7 @@ class ProcessReducer final : public GradientReducer {
   template <class T, class SumOf>
   void start(BackgroundSum<T>& sum, const SumOf& sum_of) {
     std::vector<T*> sums;
-    for (const Node& node : nodes_) sums.push_back(sum_of(node));
+    for (Node& node : nodes_) sums.push_back(sum_of(node));
     sum.start(sums);
   }
 
@@ -140,19 +143,19 @@ class ProcessReducer final : public GradientReducer {
   const int64_t with_gradient_, bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
-  std::vector<double> row_weights_;  // by replica; the sum over all replicas is in the first
-  std::unique_ptr<BackgroundSum<double>> row_weights_sum_;
-  Arrivals row_weights_filled_{0};
-  std::atomic<bool> row_weights_started_{false};  // in any step
-  std::vector<Turn> turns_;                       // by replica; each is used by its own thread
+  std::vector<const double*> totals_;  // of the step, by replica
+  std::unique_ptr<BackgroundSum<double>> totals_sum_;
+  Arrivals totals_filled_{0};
+  std::vector<Turn> turns_;  // by replica; each is used by its own thread
 };
 
 }  // namespace
 
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
                                                       std::span<Worker* const> workers, int64_t bucket,
-                                                      const ReplicaRanks& ranks, World& world) {
-  return std::make_unique<ProcessReducer>(layout, workers, bucket, ranks, world);
+                                                      int64_t totals, const ReplicaRanks& ranks,
+                                                      World& world) {
+  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world);
 }
 
 }  // namespace dtrain

@@ -88,7 +88,8 @@ void SlotState::make_parts() {
       reducer_ = make_shared_memory_reducer(layout, workers);
       break;
     case Exchange::processes:
-      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.ranks, request_.world);
+      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
+                                      request_.world);
       break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);

@@ -31,8 +31,9 @@ struct SlotStateRequest {
   int slot = 0;
   const Update& update;  // of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
+  int64_t totals = 1;        // number of totals of a step (count_totals(), at least 1)
   int64_t bucket_bytes = 0;  // gradient bytes that NCCL or a process sends at a time during backward
-  ReplicaRanks ranks;  // of the workers
+  ReplicaRanks ranks;        // of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }

@@ -38,8 +38,6 @@ class UpdateLowering {
         return;
       case GradientReduction::over_processes:
         add_buckets();
-        if (request_.has_row_weights)
-          add(program_.reduction, Phase::reduce, "row weights all-reduce", AllReduceRowWeights{});
         add(program_.on_host, Phase::reduce, "reductions join", JoinReductions{});
         return;
       case GradientReduction::reduce_scatter:
@@ -54,7 +52,7 @@ class UpdateLowering {
       add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
   }
 
-  /// Emits the sum of the row weights, unless it is part of the reductions, and returns its place.
+  /// Emits the sum of the row weights, unless it is one of the totals that are joined, and returns its place.
   RowWeightSum lower_row_weights() {
     if (!request_.has_row_weights) return RowWeightSum::none;
     if (request_.reduction == GradientReduction::over_processes) return RowWeightSum::summed;
