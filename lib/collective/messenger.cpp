@@ -88,7 +88,8 @@ void Messenger::serve() noexcept {
   cpu::flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
   std::vector<Exchange*> running;
   Backoff backoff;
-  while (take_new(running)) {
+  for (size_t known = 0; take_new(running); known = running.size()) {
+    if (running.size() > known) backoff.reset();
     if (advance(running))
       backoff.reset();
     else

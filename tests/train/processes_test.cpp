@@ -297,7 +297,7 @@ TEST_CASE("if a process fails, the others end, and process 0 saves the last step
     CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
   };
   CHECK_THROWS_WITH_AS(processes.run(work), "the disk failed", Error);
-  CHECK(step == 4);
+  CHECK((step == 3 || step == 4));  // process 0 may still wait for sums of step 4
 }
 
 TEST_CASE("placements that do not train over several processes are errors with a location") {
