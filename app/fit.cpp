@@ -51,7 +51,8 @@ RunConfig load_configuration(const FitOptions& options) {
 }
 
 void fit(const FitOptions& options, World& world) {
-  reject_several_tasks();
+  if (world.size() == 1) reject_several_tasks();
+  if (!world.writes_files()) return train_along(world);
   reject_wrong_configuration(options.config);
   RunConfig config = load_configuration(options);
   print_warnings(config.warnings);
@@ -74,7 +75,8 @@ void fit(const FitOptions& options, World& world) {
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);
-    train(plan_training(std::move(config), world), directory, checkpoint ? &*checkpoint : nullptr,
+    const Checkpoint* const resumed = checkpoint ? &*checkpoint : nullptr;
+    train(share_and_plan(std::move(config), world, directory, resumed), directory, resumed,
           options.overwrite ? Existing::clear : Existing::keep, options);
   });
 }
@@ -96,7 +98,7 @@ void add_fit(CommandLine& line, World& world) {
   add_training_options(command, *options);
   command.option("--output")
       .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if that contains a run)");
-  command.callback([options, &world] { fit(*options, world); });
+  command.callback([options, &world] { in_world(world, [&] { fit(*options, world); }); });
 }
 
 }  // namespace dtrain

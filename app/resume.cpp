@@ -41,14 +41,16 @@ RunDirectory directory_for(const ResumeOptions& options) {
 }
 
 void resume(const ResumeOptions& options, World& world) {
-  reject_several_tasks();
+  if (world.size() == 1) reject_several_tasks();
+  if (!world.writes_files()) return train_along(world);
   const RunDirectory directory = directory_for(options);
   in_run_directory(directory, [&] {
     SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
                                   options.best ? Which::best : Which::newest);
     run.config.require_train(run.checkpoint.path());
     run.config.require_dataset(run.checkpoint.path());
-    RunPlan plan = plan_training(config_to_continue(std::move(run.config), run.checkpoint), world);
+    RunPlan plan = share_and_plan(config_to_continue(std::move(run.config), run.checkpoint), world, directory,
+                                  &run.checkpoint);
     print_warnings(plan.warnings);
     train(std::move(plan), directory, &run.checkpoint, Existing::keep, options);
   });
@@ -64,7 +66,7 @@ void add_resume(CommandLine& line, World& world) {
   add_best_option(command, options->best);
   add_training_options(command, *options);
   command.option("--output").description("Continue in this directory instead of the run's own");
-  command.callback([options, &world] { resume(*options, world); });
+  command.callback([options, &world] { in_world(world, [&] { resume(*options, world); }); });
 }
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ import tempfile
 # From the bottom up. A folder may include itself and every folder on a lower level, but not its neighbors.
 LEVELS = [
     {"base"},
-    {"config", "hdf5", "image"},
+    {"config", "hdf5", "image", "processes"},
     {"device"},
     {"ops", "collective"},
     {"data", "checkpoint"},
@@ -41,7 +41,7 @@ LIBRARY_FOLDERS = [
     ("cuBLASLt", r"cublas", {"device", "ops"}),
     ("cuDNN", r"cudnn", {"device", "ops"}),
     ("NCCL", r"nccl", {"collective"}),
-    ("MPI", r"mpi\.h", {"collective"}),
+    ("MPI", r"mpi\.h", {"processes"}),
     ("CLI11", r"CLI/", {"app"}),
     ("doctest", r"doctest", set()),
 ]

@@ -28,6 +28,9 @@ std::string describe_devices(const RunPlan& plan) {
   if (placement.devices().size() > 1) text += ", " + placement_text(placement);
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
+  if (const int processes = plan.world.size(); processes > 1)
+    text += fmt::format(" of each of {} processes, {} in all", processes,
+                        format_plural(plan.ranks.total(), "replica"));
   if (!any_cpu) return text;
   const CpuInfo cpu = cpu_info();
   return text + fmt::format(" ({}, {})", cpu.name, format_plural(cpu.cores, "core"));

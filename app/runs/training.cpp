@@ -17,6 +17,7 @@
 #include "runs/start.h"
 #include "runs/step_log.h"
 #include "train/continued_run.h"
+#include "train/shared_run.h"
 
 namespace dtrain {
 
@@ -158,6 +159,31 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
     if (!directory.has_begun()) directory.discard();
     throw;
   }
+}
+
+void in_world(World& world, const std::function<void()>& work) try { work(); } catch (const Interrupted&) {
+  throw;  // all processes were interrupted
+} catch (const std::exception& error) {
+  world.abort(error.what());
+  throw;
+}
+
+void train_along(World& world) {
+  const SharedRun run = receive_run(world);
+  Observer silent;
+  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), silent, catch_signals());
+  if (run.checkpoint) {
+    trainer.restore(*run.checkpoint);
+  } else {
+    trainer.start();
+  }
+  trainer.run();
+}
+
+RunPlan share_and_plan(RunConfig config, World& world, const RunDirectory& directory,
+                       const Checkpoint* checkpoint) {
+  send_run(world, config, directory.path(), checkpoint);
+  return plan_training(std::move(config), world);
 }
 
 void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,

@@ -36,8 +36,20 @@ enum class Existing {
 /// everything created for it.
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
+/// Runs `work`. If it fails, reports that to the other processes of the run, which then end, too.
+void in_world(World& world, const std::function<void()>& work);
+
+/// Trains to the configured end the run that process 0 trains. To be called by all other processes instead of
+/// train().
+void train_along(World& world);
+
+/// Sends the run to the other processes, which call train_along(), and plans it. `config`: by
+/// config_to_continue() if there is a checkpoint.
+RunPlan share_and_plan(RunConfig config, World& world, const RunDirectory& directory,
+                       const Checkpoint* checkpoint);
+
 /// Trains to the configured end, from a checkpoint or (null) from the beginning, and prints the result.
-/// `plan`: by plan_training(), of a configuration by config_to_continue() if there is a checkpoint.
+/// `plan`: by share_and_plan().
 void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options);
 

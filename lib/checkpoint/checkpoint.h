@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -67,12 +68,18 @@ class Checkpoint {
   /// Reads and verifies the whole file. Throws UserError with the path, what was expected and what was found
   /// if the file is missing, damaged or not a dtrain checkpoint.
   static Checkpoint load(const std::string& path);
+  /// The same for the bytes of a file, aligned like those of operator new. `path`: the file's name in
+  /// messages.
+  static Checkpoint from_bytes(const std::string& path, std::shared_ptr<const std::byte[]> bytes,
+                               size_t size);
 
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
   const std::string& path() const { return path_; }
   size_t file_bytes() const { return file_bytes_; }
+  /// The whole file.
+  std::span<const std::byte> file() const { return {file_.get(), file_bytes_}; }
   const CheckpointContent& content() const { return content_; }
 
   /// Returns the weight "<layer>/<weight>", or null.

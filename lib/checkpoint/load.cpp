@@ -139,12 +139,18 @@ const ArrayRef* find(const std::unordered_map<std::string, const ArrayRef*>& arr
 
 Checkpoint Checkpoint::load(const std::string& path) {
   const Bytes file = read_file(path);
-  const int format = verify_header(path, file.span());
+  return from_bytes(path, file.data, file.size);
+}
+
+Checkpoint Checkpoint::from_bytes(const std::string& path, std::shared_ptr<const std::byte[]> bytes,
+                                  size_t size) {
+  const std::span<const std::byte> file(bytes.get(), size);
+  const int format = verify_header(path, file);
   Checkpoint checkpoint;
   checkpoint.path_ = path;
-  checkpoint.file_bytes_ = file.size;
-  checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes), format);
-  checkpoint.file_ = file.data;
+  checkpoint.file_bytes_ = size;
+  checkpoint.content_ = read_image(path, file.subspan(kHeaderBytes), format);
+  checkpoint.file_ = std::move(bytes);
   for (const LayerWeights& layer : checkpoint.content_.layers)
     for (const ArrayRef& array : layer.weights)
       checkpoint.weights_.emplace(layer.layer + "/" + array.name, &array);

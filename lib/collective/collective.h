@@ -2,7 +2,6 @@
 // make the same calls in the same order.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "collective/range.h"
 #include "collective/world.h"
 
 namespace dtrain {
@@ -23,22 +23,6 @@ class Aborted : public Error {
   Aborted() : Error("another replica failed") {}
 };
 
-/// A contiguous part of a flat buffer: [begin, end).
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
-/// Returns the intersection of two ranges; an empty range if they are disjoint.
-inline Range overlap(Range a, Range b) {
-  const int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
-/// Splits [0, n) into `parts` contiguous pieces and returns piece `index`. Pieces consist of whole grains,
-/// except for the end of the last piece; their numbers of grains differ by at most one.
-Range part_of(int64_t n, int index, int parts, int64_t grain = 1);
-
 /// Collectives through host memory. Every call except abort() throws Aborted once a member has aborted.
 class Collective {
  public:
@@ -47,15 +31,15 @@ class Collective {
   virtual int size() const = 0;
 
   virtual void barrier() = 0;
-  /// Replaces `values` with their sums over all members, added in rank order. All members must pass the same
-  /// number of values.
+  /// Replaces `values` with their sums over all members, added in the order of a tree over their ranks
+  /// (sum_tree.h). All members must pass the same number of values.
   virtual void all_reduce(std::span<double> values) = 0;
   /// Fills `all`, which has size() * mine.size() values, with the members' `mine` in rank order. All members
   /// must pass the same number of values.
   virtual void all_gather(std::span<const double> mine, std::span<double> all) = 0;
-  /// Replaces this member's part of the n floats at `data` with the sum over all members, added in rank
-  /// order. Returns the part: part_of(n, rank, size, 16). The rest of `data`, and the other members' `data`,
-  /// must not change until the next call.
+  /// Replaces this member's part of the n floats at `data` with the sum over all members, added like
+  /// all_reduce(). Returns the part: part_of(n, rank, size, 16). The rest of `data`, and the other members'
+  /// `data`, must not change until the next call.
   virtual Range reduce_scatter(float* data, int64_t n) = 0;
   /// Waits for all members and returns the pointers that they passed, by rank, valid until this member's next
   /// call. For replicas that share memory (the host's or one GPU's) and read each other's arrays. Before this

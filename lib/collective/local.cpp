@@ -4,6 +4,7 @@
 
 #include "collective/barrier.h"
 #include "collective/collective.h"
+#include "collective/sum_tree.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -20,13 +21,18 @@ namespace {
 
 struct Group {
   Group(int size, bool spin)
-      : barrier(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size), gathered(size) {}
+      : barrier(size, spin),
+        tree(size),
+        floats{Pointers(size), Pointers(size)},
+        doubles(size),
+        gathered(size) {}
   using Pointers = std::vector<float*>;
   Barrier barrier;
+  const SumTree tree;
   // The members' arguments to the current call. The two pointer lists alternate, so that a member that is one
   // call ahead overwrites nothing that another member still reads.
   Pointers floats[2];
-  std::vector<std::span<double>> doubles;
+  std::vector<double*> doubles;
   std::vector<std::span<const double>> gathered;
 };
 
@@ -40,11 +46,10 @@ class LocalCollective final : public Collective {
   void abort() noexcept override { group_->barrier.abort(); }
 
   void all_reduce(std::span<double> values) override {
-    group_->doubles[rank_] = values;
+    group_->doubles[rank_] = values.data();
     barrier();
-    sums_.assign(values.size(), 0.0);
-    for (const auto& part : group_->doubles)
-      for (size_t i = 0; i < values.size(); ++i) sums_[i] += part[i];
+    sums_.resize(values.size());
+    group_->tree.add<double>(group_->doubles, sums_.data(), {0, static_cast<int64_t>(values.size())});
     barrier();  // keeps the arguments valid until all members have read them
     std::copy(sums_.begin(), sums_.end(), values.begin());
   }
@@ -60,11 +65,7 @@ class LocalCollective final : public Collective {
   Range reduce_scatter(float* data, int64_t n) override {
     const Range range = part_of(n, rank_, size(), 16);
     if (size() == 1) return range;
-    const std::span<float* const> parts = share_pointers(data);
-    // Blocks are small enough to stay in the L1 cache while the members' parts are added.
-    constexpr int64_t kBlock = 2048;
-    for (int64_t begin = range.begin; begin < range.end; begin += kBlock)
-      add_block(parts, data, begin, std::min(begin + kBlock, range.end));
+    group_->tree.add<float>(share_pointers(data), data, range);
     return range;
   }
 
@@ -77,20 +78,6 @@ class LocalCollective final : public Collective {
   }
 
  private:
-  void add_block(std::span<float* const> parts, float* data, int64_t begin, int64_t end) {
-    if (parts.size() == 2) {
-      const float *first = parts[0], *second = parts[1];
-      for (int64_t i = begin; i < end; ++i) data[i] = first[i] + second[i];
-      return;
-    }
-    float sums[2048];  // a separate buffer, because `data` is also one of the inputs
-    const int64_t n = end - begin;
-    std::copy_n(parts[0] + begin, n, sums);
-    for (const float* part : parts.subspan(1))
-      for (int64_t i = 0; i < n; ++i) sums[i] += part[begin + i];
-    std::copy_n(sums, n, data + begin);
-  }
-
   std::shared_ptr<Group> group_;
   int rank_;
   int turn_ = 0;

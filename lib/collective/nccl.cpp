@@ -65,14 +65,14 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");
   world.broadcast(std::as_writable_bytes(std::span(&id, 1)));
   const auto size = static_cast<int>(gpus.size());
-  const World::LocalRanks ranks = world.local_ranks(size);
+  const ReplicaRanks ranks = world.replica_ranks(size);
   std::vector<ncclComm_t> communicators(gpus.size());
   // Calls are grouped, because each waits for all others. A started group must be ended even after an error.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
     const cuda::OnDevice on(gpus[at]);
-    status = ncclCommInitRank(&communicators[at], ranks.total, id, ranks.first + rank);
+    status = ncclCommInitRank(&communicators[at], ranks.total(), id, ranks.first() + rank);
   }
   const ncclResult_t ended = ncclGroupEnd();
   check_nccl(status != ncclSuccess ? status : ended, "connecting the GPUs");

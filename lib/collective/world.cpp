@@ -1,18 +1,84 @@
 #include "collective/world.h"
 
+#include <algorithm>
+
+#include "collective/sum_tree.h"
+
 namespace dtrain {
 
+std::string World::broadcast_text(const std::string& text) {
+  auto bytes = static_cast<int64_t>(text.size());
+  broadcast(std::as_writable_bytes(std::span(&bytes, 1)));
+  std::string received = text;
+  received.resize(static_cast<size_t>(bytes));
+  broadcast(std::as_writable_bytes(std::span(received)));
+  return received;
+}
+
+std::vector<std::string> World::all_gather_texts(const std::string& mine) {
+  const auto bytes = static_cast<int64_t>(mine.size());
+  std::vector<int64_t> sizes(static_cast<size_t>(size()));
+  all_gather(std::as_bytes(std::span(&bytes, 1)), std::as_writable_bytes(std::span(sizes)));
+  const auto longest = static_cast<size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  std::string padded = mine;
+  padded.resize(longest);
+  std::string all(longest * sizes.size(), '\0');
+  all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    texts.push_back(all.substr(i * longest, static_cast<size_t>(sizes[i])));
+  return texts;
+}
+
+void World::all_reduce_max(std::span<int64_t> values) {
+  std::vector<int64_t> all(values.size() * static_cast<size_t>(size()));
+  all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all)));
+  for (size_t i = 0; i < all.size(); ++i)
+    values[i % values.size()] = std::max(values[i % values.size()], all[i]);
+}
+
+bool World::any(bool mine) {
+  int64_t value = mine ? 1 : 0;
+  all_reduce_max({&value, 1});
+  return value != 0;
+}
+
+ReplicaRanks World::replica_ranks(int count) {
+  ReplicaRanks ranks{rank(), std::vector<int>(static_cast<size_t>(size()))};
+  all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(ranks.counts)));
+  return ranks;
+}
+
 namespace {
+
+/// The replicas of one process are the whole tree, so their sum is the result.
+template <class T>
+class SumOfOneProcess final : public BackgroundSum<T> {
+ public:
+  void start(std::span<T* const>) override {}
+  void wait() override {}
+  size_t bytes() const override { return 0; }
+};
 
 class SingleProcess final : public World {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  LocalRanks local_ranks(int count) override { return {0, count}; }
-  void all_reduce(std::span<double>) override {}
-  int64_t all_reduce_max(int64_t mine) override { return mine; }
   void broadcast(std::span<std::byte>) override {}
-  void abort() noexcept override {}
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    std::copy(mine.begin(), mine.end(), all.begin());
+  }
+  void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override {
+    SumTree(ranks.total()).add(mine, sums.data(), {0, static_cast<int64_t>(sums.size())});
+  }
+  std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks&, int64_t) override {
+    return std::make_unique<SumOfOneProcess<float>>();
+  }
+  std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks&, int64_t) override {
+    return std::make_unique<SumOfOneProcess<double>>();
+  }
+  void abort(const std::string&) noexcept override {}
+  std::string failure() const override { return ""; }
 };
 
 }  // namespace

@@ -1,15 +1,64 @@
 // The processes of a run.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "collective/range.h"
 
 namespace dtrain {
 
+/// Thrown by calls that wait for other processes after one of them has failed.
+class ProcessFailed : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The ranks of replicas. Those of all processes are numbered process by process.
+struct ReplicaRanks {
+  int process = 0;          // this process's rank
+  std::vector<int> counts;  // number of replicas of each process, by rank
+
+  /// Ranks of a process's replicas.
+  Range of(int rank) const {
+    Range ranks;
+    for (int i = 0; i <= rank; ++i) ranks = {ranks.end, ranks.end + counts[static_cast<size_t>(i)]};
+    return ranks;
+  }
+  /// Rank of this process's first replica.
+  int first() const { return static_cast<int>(of(process).begin); }
+  /// Number of replicas of this process, and of all processes.
+  int local() const { return counts[static_cast<size_t>(process)]; }
+  int total() const { return static_cast<int>(of(static_cast<int>(counts.size()) - 1).end); }
+};
+
+/// The sum of one array over all replicas of all processes, computed while the threads of the replicas
+/// continue. Added in the order of the tree over the replicas' ranks (sum_tree.h), so the bits do not depend
+/// on how the replicas are divided among processes.
+template <class T>
+class BackgroundSum {
+ public:
+  virtual ~BackgroundSum() = default;
+  /// Starts the sum. `sums`: of the nodes subtrees(ranks.of(process), ranks.total()), one array each. They
+  /// must not change until wait() returns; sums[0] then has the sum over all replicas. May be called on any
+  /// thread.
+  virtual void start(std::span<T* const> sums) = 0;
+  /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
+  /// another process has failed.
+  virtual void wait() = 0;
+  /// Bytes of host memory for the arrays of other processes.
+  virtual size_t bytes() const = 0;
+};
+
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
 /// replicas. All processes must make the same calls in the same order. They use it to agree on totals, stop
-/// signals and due checkpoints.
+/// signals and due checkpoints. All functions that communicate throw ProcessFailed once a process has failed.
 class World {
  public:
   virtual ~World() = default;
@@ -19,25 +68,71 @@ class World {
   /// True for the one process that writes the run's files and prints to the user.
   bool writes_files() const { return rank() == 0; }
 
-  /// Ranks of this process's replicas among the replicas of all processes.
-  struct LocalRanks {
-    int first = 0;  // rank of this process's first replica
-    int total = 0;  // number of replicas in all processes
-  };
-  /// `count`: number of replicas in this process.
-  virtual LocalRanks local_ranks(int count) = 0;
-
-  /// Replaces the values with their sums over all processes, added in rank order.
-  virtual void all_reduce(std::span<double> values) = 0;
-  /// Returns the maximum over all processes.
-  virtual int64_t all_reduce_max(int64_t mine) = 0;
-  /// Whether `mine` is true in any process.
-  bool any(bool mine) { return all_reduce_max(mine ? 1 : 0) != 0; }
   /// Copies the bytes of process 0 to all processes.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
-  /// Reports that this process has failed: pending and later calls of the other processes throw Aborted
-  /// (collective.h). Safe on any thread.
-  virtual void abort() noexcept = 0;
+  /// Fills `all`, which has size() * mine.size() bytes, with the processes' `mine` by rank. All processes
+  /// must pass the same number of bytes.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// Returns the text of process 0.
+  std::string broadcast_text(const std::string& text);
+  /// Returns the texts of all processes, by rank.
+  std::vector<std::string> all_gather_texts(const std::string& mine);
+  /// Replaces each value by its maximum over all processes.
+  void all_reduce_max(std::span<int64_t> values);
+  /// Whether `mine` is true in any process.
+  bool any(bool mine);
+
+  /// Returns the ranks of the replicas. `count`: number of replicas of this process, at least 1.
+  ReplicaRanks replica_ranks(int count);
+  /// Writes the sums over all replicas of all processes to `sums`, added like a BackgroundSum. `mine`: the
+  /// arrays of this process's replicas, as long as `sums`.
+  virtual void sum(const ReplicaRanks& ranks, std::span<const double* const> mine,
+                   std::span<double> sums) = 0;
+  /// Create sums of n numbers. All processes must create the same sums in the same order, on the thread that
+  /// owns the replicas. The World must outlive them.
+  virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks& ranks,
+                                                                         int64_t n) = 0;
+  virtual std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
+                                                                           int64_t n) = 0;
+
+  /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
+  /// the first call has an effect. Safe on any thread; returns at once.
+  virtual void abort(const std::string& why) noexcept = 0;
+  /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,
+  /// whose operations may wait for another process.
+  virtual std::string failure() const = 0;
+
+  /// What a process is doing, for messages about processes that fail or make no progress.
+  struct Position {
+    const char* phase = "";  // such as "reading samples"
+    int64_t step = 0;        // of the run, from 1
+    bool waits = false;      // for other processes
+  };
+  /// Records this process's position. `phase`: a literal.
+  void set_position(const char* phase, int64_t step) noexcept {
+    phase_ = phase;
+    step_ = step;
+  }
+  /// Safe on any thread.
+  Position position() const noexcept { return {phase_, step_, waiting_ > 0}; }
+
+ protected:
+  /// Counts a call that waits for other processes.
+  class Waiting {
+   public:
+    explicit Waiting(World& world) : world_(world) { ++world_.waiting_; }
+    ~Waiting() { --world_.waiting_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    World& world_;
+  };
+
+ private:
+  std::atomic<const char*> phase_{"starting"};
+  std::atomic<int64_t> step_{0};
+  std::atomic<int> waiting_{0};
 };
 
 /// The World of a run with a single process.

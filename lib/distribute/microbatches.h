@@ -29,6 +29,8 @@ class Microbatches {
     return together_ ? within(part_of(batch_, number, count_), rank_, replicas_)
                      : within(share(), number, count_);
   }
+  /// The replica's part of the batch, if the batch is divided among the replicas first.
+  Range share() const { return part_of(batch_, rank_, replicas_); }
   /// Returns the sizes of the non-empty microbatches: one number, or two that differ by one.
   std::set<int64_t> sizes() const {
     std::set<int64_t> all{(*this)[0].size(), (*this)[count_ - 1].size()};
@@ -37,7 +39,6 @@ class Microbatches {
   }
 
  private:
-  Range share() const { return part_of(batch_, rank_, replicas_); }
   static Range within(Range whole, int index, int parts) {
     const Range part = part_of(whole.size(), index, parts);
     return {whole.begin + part.begin, whole.begin + part.end};

@@ -50,7 +50,10 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
                              .sharded = plan.placement.sharded,
+                             .totals = std::max<int64_t>(
+                                 static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads)), 1),
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
+                             .ranks = plan.ranks,
                              .world = plan.world};
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
@@ -69,7 +72,8 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
       .spin = threads.spin(),
       .accumulates = plan.placement.microbatches > 1 || plan.config.train.accumulate > 1,
       .all_reduce_bucket = slots[0]->overlapped_bucket(),
-      .all_reduces_row_weights = slots[0]->update().is_weighted()};
+      .all_reduces_row_weights = slots[0]->update().is_weighted() &&
+                                 slots[0]->reducer().reduction() == GradientReduction::all_reduce};
   std::vector<std::unique_ptr<Replica>> replicas;
   for (int rank = 0; rank < threads.replicas(); ++rank)
     replicas.push_back(
@@ -79,12 +83,21 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
 
 }  // namespace
 
+Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size) {
+  const bool training = purpose == Plan::Purpose::training, alone = purpose == Plan::Purpose::prediction;
+  const int64_t most = plan.placement.microbatches * (training ? plan.config.train.accumulate : 1);
+  const bool together =
+      training && (plan.config.graph.is_synchronized() || plan.placement.sharded >= ShardLevel::gradients);
+  return {batch_size, most, alone ? rank : plan.ranks.first() + rank,
+          alone ? plan.ranks.local() : plan.ranks.total(), together};
+}
+
 Engine::Engine(const RunPlan& plan)
-    : config_(plan.config),
+    : plan_(plan),
+      config_(plan.config),
       placement_(plan.placement),
       on_gpu_(has_gpu(placement_)),
       world_(plan.world),
-      ranks_(world_.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
       threads_(plan, layout_),
       updates_(make_updates(config_, layout_)),
@@ -92,17 +105,15 @@ Engine::Engine(const RunPlan& plan)
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, slots_, [this](const SlotWork& work) { run(work); }),
       memory_(
-          plan, ranks_, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
+          plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
-            return microbatches_of(rank, purpose, batch_size);
+            return microbatches_of(plan_, rank, purpose, batch_size);
           }) {
-  if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config_.graph.is_synchronized())
-    throw std::logic_error("synchronized layers are not supported over several processes yet");
   threads_.on_abort([this] {
     try {
       throw;
-    } catch (const ReadError&) {
-      abort_all();
+    } catch (const ReadError& error) {
+      abort_all(error.what());
     } catch (const std::exception& error) {
       give_up(error.what());
     }
@@ -136,13 +147,6 @@ void Engine::set_slots_since(const std::map<std::string, int64_t>& since) {
   for (Update& update : updates_) update.set_slots_since(since);
 }
 
-Microbatches Engine::microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const {
-  const bool training = purpose == Plan::Purpose::training;
-  const int64_t most = placement_.microbatches * (training ? config_.train.accumulate : 1);
-  return {batch_size, most, ranks_.first + rank, ranks_.total,
-          training && (config_.graph.is_synchronized() || placement_.sharded >= ShardLevel::gradients)};
-}
-
 void Engine::watch_devices() {
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Seconds(config_.train.step_timeout.seconds()),
@@ -160,7 +164,7 @@ std::string Engine::find_failure() {
       if (std::string found = executor->worker().context().failure(); !found.empty()) return found;
   for (const auto& slot : slots_)
     if (std::string found = slot->reducer().failure(); !found.empty()) return found;
-  return "";
+  return world_.failure();
 }
 
 /// The message names the devices that have not enqueued the step, because the others wait for them. If all
@@ -183,17 +187,17 @@ std::string Engine::describe_stall() const {
             "increase train.step_timeout");
 }
 
-void Engine::abort_all() noexcept {
+void Engine::abort_all(const std::string& why) noexcept {
   aborted_ = true;
   threads_.abort();
   for (const auto& slot : slots_) slot->reducer().abort();
   for (const auto& replica : replicas_) replica->plans().abort();
-  world_.abort();
+  world_.abort(why);
 }
 
 void Engine::give_up(const std::string& why) noexcept {
   if (on_gpu_) deadline_.arm(why);
-  abort_all();
+  abort_all(why);
 }
 
 void Engine::run(const SlotWork& work) {
@@ -209,15 +213,22 @@ void Engine::run(const SlotWork& work) {
   if (watchdog_) watchdog_->check();
 }
 
-/// Runs a step and updates intact_. After a failure to read samples the state is intact, because no replica
-/// has updated its parameters. The exception: with several replicas, devices that update without waiting for
-/// the host may have used an incomplete reduction.
+/// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
+/// intact, because no replica has updated its parameters. The exception: with several replicas, devices that
+/// update without waiting for the host may have used an incomplete reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
+  const auto note_unfinished = [&] {
+    const bool updates =
+        purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && slots_[0]->runs_ahead();
+    intact_ = intact_ && !updates;
+  };
   try {
     run(work);
   } catch (const ReadError&) {
-    const bool updates = purpose == Plan::Purpose::training && size() > 1 && slots_[0]->runs_ahead();
-    intact_ = intact_ && !updates;
+    note_unfinished();
+    throw;
+  } catch (const ProcessFailed&) {
+    note_unfinished();
     throw;
   } catch (...) {
     intact_ = false;
@@ -240,7 +251,7 @@ void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   request.numbers.row_weights = static_cast<double>(batch.size() * weights_per_sample(batch.length()));
   request.numbers.first = batch.source().first;
   run_step(Plan::Purpose::training, [&](int rank, int slot) {
-    executor(rank, slot).train(request, microbatches_of(rank, Plan::Purpose::training, batch.size()));
+    executor(rank, slot).train(request, microbatches_of(plan_, rank, Plan::Purpose::training, batch.size()));
   });
   pending_.push_back(batch.size());
 }
@@ -249,41 +260,61 @@ const BatchTotals& Engine::finish() {
   const int back = pending() - 1;
   const int64_t samples = pending_.front();
   pending_.pop_front();
-  return collect(samples, back);
+  return collect(Plan::Purpose::training, samples, back);
 }
 
 const BatchTotals& Engine::evaluate(const Batch& batch) {
   run_step(Plan::Purpose::evaluation, [&](int rank, int slot) {
-    executor(rank, slot).evaluate(batch, microbatches_of(rank, Plan::Purpose::evaluation, batch.size()));
+    executor(rank, slot)
+        .evaluate(batch, microbatches_of(plan_, rank, Plan::Purpose::evaluation, batch.size()));
   });
-  return collect(batch.size(), 0);
+  return collect(Plan::Purpose::evaluation, batch.size(), 0);
 }
 
 void Engine::predict(const Batch& batch, std::span<const View> outputs) {
   run([&](int rank, int slot) {
     executor(rank, slot)
-        .predict(batch, microbatches_of(rank, Plan::Purpose::prediction, batch.size()), outputs);
+        .predict(batch, microbatches_of(plan_, rank, Plan::Purpose::prediction, batch.size()), outputs);
   });
 }
 
-/// Sums the replicas' totals in rank order. If a replica fails to deliver its totals, the other replicas'
-/// devices are released.
-const BatchTotals& Engine::collect(int64_t samples, int back) try {
+/// Returns the totals of each replica of this process, of all its slots.
+std::vector<const double*> Engine::totals_by_replica(int back) {
+  std::vector<const double*> all;
+  replica_totals_.resize(replicas_.size());
+  for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+    const auto executors = replicas_[rank]->executors();
+    all.push_back(executors[0]->totals(back).data());
+    if (executors.size() == 1) continue;
+    std::vector<double>& sums = replica_totals_[rank];
+    sums.assign(totals_.sums.size(), 0.0);
+    for (const auto& executor : executors) {
+      const std::span<const double> totals = executor->totals(back);
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals[i];
+    }
+    all.back() = sums.data();
+  }
+  return all;
+}
+
+/// Sums the replicas' totals. If a replica fails to deliver its totals, the other replicas' devices are
+/// released.
+const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int back) try {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
-  std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors()) {
-      const std::span<const double> totals = executor->totals(back);
-      for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
-    }
+  const std::vector<const double*> totals = totals_by_replica(back);
   if (watchdog_) watchdog_->check();
   for (const auto& slot : slots_) slot->reducer().check();
-  world_.all_reduce(totals_.sums);
+  const std::span<const double> summed = slots_[0]->reducer().summed_totals();
+  if (purpose == Plan::Purpose::training && !summed.empty())
+    std::copy_n(summed.begin(), totals_.sums.size(), totals_.sums.begin());
+  else
+    world_.sum(plan_.ranks, totals, totals_.sums);
   if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {
-  intact_ = false;
+  const bool by_other = dynamic_cast<const ProcessFailed*>(&error) != nullptr;
+  intact_ = intact_ && by_other && purpose == Plan::Purpose::evaluation;
   give_up(error.what());
   if (watchdog_) watchdog_->ask();  // a device failure may be the cause
   throw;

@@ -34,6 +34,11 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
+/// Returns the division of a replica's part of a batch into microbatches. `rank`: of the replica among those
+/// of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a prediction is
+/// divided among the replicas of this process.
+Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size);
+
 /// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and
 /// called by one thread, which also serves as the thread of replica 0's first slot. In a step, every replica
 /// computes the gradient of the global mean loss over its part of the batch, and each slot's update combines
@@ -83,8 +88,8 @@ class Engine {
 
   /// Computes loss and metrics of one batch in inference mode.
   const BatchTotals& evaluate(const Batch& batch);
-  /// Computes the outputs of one batch in row-major order and writes them into `outputs`: one view per
-  /// output, of shape [batch.size(), ...].
+  /// Computes, without other processes, the outputs of one batch in row-major order and writes them into
+  /// `outputs`: one view per output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
   /// The update program of the first replica's first slot, and where its gradients are summed, in words for
@@ -106,34 +111,32 @@ class Engine {
   using SlotWork = std::function<void(int rank, int slot)>;
 
   Executor& executor(int rank, int slot) { return replicas_[static_cast<size_t>(rank)]->executor(slot); }
-  /// The division of a rank's part of a batch into microbatches. Pipelines use microbatches for evaluation
-  /// and prediction, too.
-  Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
   /// Runs work(rank, slot) on every slot's thread. If the watchdog knows of a failure, throws that in
   /// preference to any other error.
   void run(const SlotWork& work);
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
-  const BatchTotals& collect(int64_t samples, int back);
+  std::vector<const double*> totals_by_replica(int back);
+  const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
   /// Head::weights_per_sample for batches of this Batch::length().
   int64_t weights_per_sample(int64_t length);
   void watch_devices();
-  /// Returns the first failure that a GPU or NCCL reports; "" if there is none. Thread-safe.
+  /// Returns the first failure that a GPU, NCCL or another process reports; "" if there is none. Thread-safe.
   std::string find_failure();
   /// Returns the error message for a run that stalls.
   std::string describe_stall() const;
-  /// Makes every thread that waits for another slot, replica or process throw Aborted. Thread-safe; returns
-  /// at once.
-  void abort_all() noexcept;
+  /// Makes every thread that waits for another slot or replica throw Aborted, or, in other processes,
+  /// ProcessFailed(why). Thread-safe; returns at once.
+  void abort_all(const std::string& why) noexcept;
   /// Like abort_all(), but ends the process with this error if GPU calls do not return. Thread-safe.
   void give_up(const std::string& why) noexcept;
 
   ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others
+  const RunPlan& plan_;
   const RunConfig& config_;
   const Placement& placement_;
   const bool on_gpu_;  // whether any device is a GPU
   World& world_;
-  const World::LocalRanks ranks_;
   ModelLayout layout_;
   // Destroyed in reverse order: captured graphs before the NCCL groups that they call, plans before the cuDNN
   // handles with which they were made.
@@ -146,7 +149,8 @@ class Engine {
   std::map<int64_t, int64_t> weights_per_sample_;  // by length, of batches that are cut
   std::deque<int64_t> pending_;                    // number of samples of each running step, oldest first
   BatchTotals totals_;
-  std::atomic<int64_t> step_{0};  // number of the last launched step, from 1
+  std::vector<std::vector<double>> replica_totals_;  // by replica; used if replicas have several slots
+  std::atomic<int64_t> step_{0};                     // number of the last launched step, from 1
   bool intact_ = true;
   std::atomic<bool> aborted_{false};
   std::unique_ptr<Watchdog> watchdog_;  // the last member, because it reads the others; null on CPUs

@@ -18,13 +18,14 @@ BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
 }  // namespace
 
 Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
-                   Collective& everyone)
+                   Collective& everyone, Collective& here)
     : plans_(plans),
       slot_(slot),
       worker_(worker),
       state_(state),
       replicas_(replicas),
       everyone_(everyone),
+      here_(here),
       shards_(state.reducer().shards_of(worker)),
       feed_(worker.ops()),
       buffers_(worker, std::max<size_t>(count_totals(plans.graph(), plans.heads()), 1)),
@@ -78,14 +79,14 @@ Executor::StepMode Executor::next_mode(const BatchKind& kind) {
   return captured_.begin(kind);
 }
 
-void Executor::synchronize_slots() {
+void Executor::synchronize_slots(Collective& slots) {
   std::array<double, 2> changes = {frames_.take_moved() ? 1.0 : 0.0, captured_.rejected() ? 1.0 : 0.0};
-  everyone_.all_reduce(changes);
+  slots.all_reduce(changes);
   const auto [moved, rejected] = changes;
   if (moved == 0 && rejected == 0) return;
   worker_.context().synchronize();
   moved > 0 ? captured_.forget() : captured_.drop();
-  everyone_.barrier();
+  slots.barrier();
 }
 
 void Executor::begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches) {
@@ -169,13 +170,15 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
     if (index == 0) buffers_.send_numbers();
     gather(request.batch, samples, frame);
     compute(frame, info, accumulates);
-    if (last) fetch_totals();
+    if (!last) return;
+    fetch_totals();
+    state_.reducer().sum_totals(worker_, {buffers_.device_totals(), buffers_.count()});
   };
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
     worker_.context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
-    synchronize_slots();
+    synchronize_slots(everyone_);
     state_.run(reduction, worker_);
     worker_.context().synchronize();  // also before loading the kernels of the update
     return update_on_device();
@@ -188,7 +191,7 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   };
   if (mode == StepMode::capture) {
     captured_.capture(index, buffers_.turn(), work);
-    if (last) synchronize_slots();
+    if (last) synchronize_slots(everyone_);
   }
   captured_.run(index, buffers_.turn(), work);
 }
@@ -210,7 +213,7 @@ void Executor::train_by_schedule(const StepRequest& request, const Microbatches&
     }
   frames_.release_all();
   fetch_totals();
-  synchronize_slots();
+  synchronize_slots(everyone_);
   worker_.context().synchronize();
   state_.run(state_.program(worker_.rank()).reduction, worker_);
   update_on_device();
@@ -260,7 +263,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches) {
     frames_.note_sent(0, frame);
   }
   frames_.release_all();
-  if (mode != StepMode::replay) synchronize_slots();
+  if (mode != StepMode::replay) synchronize_slots(everyone_);
   buffers_.end();
 }
 
@@ -281,7 +284,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, std
   }
   frames_.release_all();
   buffers_.end();
-  synchronize_slots();
+  synchronize_slots(here_);
 }
 
 /// Copies the rows of one output to the host, converting the compute type to float32.

@@ -40,10 +40,11 @@ struct StepSeconds {
 /// `gradients` and `parameters`, and training with synchronized layers.
 class Executor {
  public:
-  /// `replicas`: the communicator that joins this slot's executors, one per replica. `everyone`: communicator
-  /// of all slots. Keeps references to all arguments.
+  /// `replicas`: the communicator that joins this slot's executors, one per replica of all processes.
+  /// `everyone`: communicator of all slots of these replicas. `here`: of those of this process. Keeps
+  /// references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
-           Collective& everyone);
+           Collective& everyone, Collective& here);
 
   int slot() const { return slot_; }
   Worker& worker() { return worker_; }
@@ -89,10 +90,10 @@ class Executor {
   using Part = Plan::Part;
 
   StepMode next_mode(const BatchKind& kind);
-  /// Barrier over all slots, required before any call in which one GPU waits for another: after it no thread
+  /// Barrier over `slots`, required before any call in which one GPU waits for another: after it no thread
   /// may allocate memory (collective.h). If a slot's memory has moved or a capture was rejected, all slots
   /// drop their captured graphs.
-  void synchronize_slots();
+  void synchronize_slots(Collective& slots);
 
   void begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches);
   /// Gathers samples that are kept on the device into the frame, unless it is null. Part of the captured
@@ -128,7 +129,7 @@ class Executor {
   const int slot_;
   Worker& worker_;
   SlotState& state_;
-  Collective &replicas_, &everyone_;
+  Collective &replicas_, &everyone_, &here_;
   StateShards* const shards_;
   Feed feed_;
   StepBuffers buffers_;

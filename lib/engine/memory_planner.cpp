@@ -12,12 +12,11 @@
 
 namespace dtrain {
 
-MemoryPlanner::MemoryPlanner(const RunPlan& plan, const World::LocalRanks& ranks, SlotThreads& threads,
+MemoryPlanner::MemoryPlanner(const RunPlan& plan, SlotThreads& threads,
                              std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
                              ModelState::RunOnSlots run, MicrobatchesOf microbatches)
     : config_(plan.config),
       placement_(plan.placement),
-      ranks_(ranks),
       threads_(threads),
       replicas_(replicas),
       state_(state),
@@ -30,7 +29,7 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
   ReplicaPlans& plans = replicas_[static_cast<size_t>(rank)]->plans();
   MemoryPlan plan{.device = worker.context().device(), .replica = rank, .slot = slot};
   plan.threads = worker.context().threads();
-  plan.share = part_of(batch_size, ranks_.first + rank, ranks_.total).size();
+  plan.share = microbatches_of_(rank, purpose, batch_size).share().size();
   const bool training = purpose == Plan::Purpose::training;
   const SlotState::Bytes state = its.state().bytes(worker);
   plan.parameters = state.parameters;
@@ -73,7 +72,8 @@ std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch
 
 const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
   const Microbatches microbatches = microbatches_of_(0, Plan::Purpose::training, limited(batch_size));
-  return replicas_[0]->plans().plan({Plan::Purpose::training, microbatches[0].size()});
+  // Without a row for this process, any plan shows its remarks.
+  return replicas_[0]->plans().plan({Plan::Purpose::training, std::max<int64_t>(microbatches[0].size(), 1)});
 }
 
 /// State on GPUs or in several pieces is copied to the host for saving. (State on the host is also copied for
@@ -89,7 +89,8 @@ HostNeeds MemoryPlanner::host_needs(Plan::Purpose purpose, int64_t batch_size) c
   HostNeeds needs{.data = data_.on_host, .read_ahead = data_.read_ahead.bytes(limited(batch_size))};
   // Sums over a batch, over the epoch and, when training with validation, over the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
-  needs.metrics = sums * count_totals(config_.graph, config_.heads) * sizeof(double);
+  const size_t by_replica = threads_.slots() > 1 ? replicas_.size() : 0;
+  needs.metrics = (sums + by_replica) * count_totals(config_.graph, config_.heads) * sizeof(double);
   if (training) needs.metrics += table_bytes(config_).memory;
   if (training) needs.copies = copy_bytes();
   for (const auto& replica : replicas_)

@@ -37,11 +37,9 @@ class MemoryPlanner {
   /// Returns the microbatches of a replica for batches of this size.
   using MicrobatchesOf = std::function<Microbatches(int rank, Plan::Purpose purpose, int64_t batch_size)>;
 
-  /// `ranks`: of this process's replicas. Keeps references to the plan, the threads, the replicas and the
-  /// state.
-  MemoryPlanner(const RunPlan& plan, const World::LocalRanks& ranks, SlotThreads& threads,
-                std::span<const std::unique_ptr<Replica>> replicas, const ModelState& state,
-                ModelState::RunOnSlots run, MicrobatchesOf microbatches);
+  /// Keeps references to the plan, the threads, the replicas and the state.
+  MemoryPlanner(const RunPlan& plan, SlotThreads& threads, std::span<const std::unique_ptr<Replica>> replicas,
+                const ModelState& state, ModelState::RunOnSlots run, MicrobatchesOf microbatches);
 
   void set_data(const DataMemory& data) { data_ = data; }
 
@@ -75,7 +73,6 @@ class MemoryPlanner {
 
   const RunConfig& config_;
   const Placement& placement_;
-  const World::LocalRanks ranks_;
   SlotThreads& threads_;
   const std::span<const std::unique_ptr<Replica>> replicas_;
   const ModelState& state_;

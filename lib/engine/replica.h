@@ -21,9 +21,10 @@ class Replica {
       : plans_(config.graph, layout, config.heads, placement, ops_of(threads, rank), groups_of(threads, rank),
                options) {
     for (int slot = 0; slot < threads.slots(); ++slot)
-      executors_.push_back(std::make_unique<Executor>(
-          plans_, slot, threads.worker(rank, slot), *states[static_cast<size_t>(slot)],
-          threads.replicas_of(rank, slot), threads.everyone(rank, slot)));
+      executors_.push_back(
+          std::make_unique<Executor>(plans_, slot, threads.worker(rank, slot),
+                                     *states[static_cast<size_t>(slot)], threads.replicas_of_all(rank, slot),
+                                     threads.everyone_of_all(rank, slot), threads.everyone(rank, slot)));
   }
 
   Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot)]; }
@@ -38,7 +39,7 @@ class Replica {
   }
   static std::vector<Collective*> groups_of(SlotThreads& threads, int rank) {
     std::vector<Collective*> groups;
-    for (int slot = 0; slot < threads.slots(); ++slot) groups.push_back(&threads.replicas_of(rank, slot));
+    for (int slot = 0; slot < threads.slots(); ++slot) groups.push_back(&threads.replicas_of_all(rank, slot));
     return groups;
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "collective/process_group.h"
 
 namespace dtrain {
 
@@ -39,14 +40,19 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
 
 SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
     : slots_(layout.slots()),
-      spin_(static_cast<size_t>(count_threads(plan.placement)) <= available_cores().size()),
+      spin_(static_cast<size_t>(count_threads(plan.placement)) <= plan.cores.size()),
       team_(count_threads(plan.placement), spin_) {
   const Placement& placement = plan.placement;
   const TrainOptions& train = plan.config.train;
   const int replicas = static_cast<int>(placement.replicas.size());
   if (slots_ > 1)
     for (int slot = 0; slot < slots_; ++slot) groups_.push_back(make_local_group(replicas, spin_));
-  const auto cores = share_cores(team_.size(), available_cores());
+  if (plan.world.size() > 1) {
+    std::vector<Collective*> local;
+    for (int rank = 0; rank < replicas; ++rank) local.push_back(&replicas_of(rank, 0));
+    all_ = make_process_group(local, plan.world, plan.ranks);
+  }
+  const auto cores = share_cores(team_.size(), plan.cores);
   for (int rank = 0; rank < replicas; ++rank)
     for (int slot = 0; slot < slots_; ++slot) {
       const DeviceId device = placement.replicas[static_cast<size_t>(rank)][static_cast<size_t>(slot)];

@@ -15,6 +15,7 @@ enum class GradientReduction {
   none,            // there is one replica
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
   reduce_scatter,  // in one memory; every replica gets its share of the sum
+  over_processes,  // in buckets, in one memory of each process; every replica gets a share of the whole sum
   in_backward,     // by instructions of the backward pass (sharded gradients)
 };
 
@@ -27,7 +28,7 @@ struct UpdateRequest {
   int64_t trained = 0;               // floats of trained parameters
   Range share;                       // the range that this replica updates
   bool counts_share = true;          // in the norm; false if another replica has the same sum
-  int64_t bucket = 1;                // floats per bucket of an all-reduce
+  int64_t bucket = 1;                // floats per bucket of a sum that backward starts
   bool needs_norm = false;           // of the gradient
   bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
   bool needs_directions = false;     // the optimizer uses norms of whole parameters

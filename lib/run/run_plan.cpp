@@ -1,8 +1,11 @@
 #include "run/run_plan.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "collective/collective.h"
 #include "run/measured_devices.h"
@@ -33,6 +36,49 @@ Placement place_by_measuring(const RunConfig& config, World& world) {
   return placement;
 }
 
+bool is_gpu(const DeviceId& device) {
+  return device.kind == DeviceId::Kind::gpu;
+}
+
+/// Reports everything that a run of several processes does not support.
+void check_processes(const RunConfig& config, const Placement& placement, const World& world,
+                     Diagnostics& diagnostics) {
+  if (world.size() == 1 || placement.replicas.empty()) return;
+  const auto reject = [&](const std::string& what) {
+    diagnostics.error(
+        config.place({"strategy"}),
+        fmt::format(
+            "{} over several processes ({} were started): {}", what, world.size(),
+            "use strategy 'mirrored' with CPUs only, or with a GPU for each replica, or start one process"));
+  };
+  if (placement.sharded != ShardLevel::none)
+    return reject(fmt::format("strategy '{}' does not train", config.strategy.name));
+  if (placement.replicas[0].size() > 1)
+    return reject(fmt::format("strategy '{}' does not divide a model over devices", config.strategy.name));
+  const std::vector<DeviceId> devices = placement.devices();
+  const auto gpus = std::count_if(devices.begin(), devices.end(), is_gpu);
+  if (gpus != 0 && gpus != static_cast<int64_t>(devices.size())) reject("CPUs and GPUs cannot be mixed");
+  for (size_t i = 0; i < devices.size(); ++i)
+    if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)
+      return reject(fmt::format("several replicas on {} do not train", devices[i].str()));
+}
+
+/// Returns the ranks of a placement's replicas. Throws UserError if some processes use CPUs, and others GPUs.
+ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World& world) {
+  const std::string device = is_gpu(placement.replicas[0][0]) ? "GPUs" : "CPUs";
+  const std::vector<std::string> devices = world.all_gather_texts(device);
+  const auto other =
+      std::find_if(devices.begin(), devices.end(), [&](const std::string& its) { return its != devices[0]; });
+  if (other != devices.end())
+    throw UserError(located(
+        config.place({"strategy"}),
+        fmt::format(
+            "process 0 has {}, but process {} has {}: all processes must have the same kind of device; "
+            "name the devices: strategy: {{mirrored: {{devices: ...}}}}",
+            devices[0], other - devices.begin(), *other)));
+  return world.replica_ranks(static_cast<int>(placement.replicas.size()));
+}
+
 /// Records the choices of a placement in the configuration.
 void settle(RunConfig& config, const Placement& placement) {
   const ConfigNode settled = config.strategy->settled(config.graph, placement);
@@ -48,8 +94,10 @@ void settle(RunConfig& config, const Placement& placement) {
 RunPlan plan_run(RunConfig config, World& world) {
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics);
+  check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
-  return {std::move(config), std::move(placement), world, diagnostics.warnings()};
+  ReplicaRanks ranks = ranks_of(config, placement, world);
+  return {std::move(config), std::move(placement), world, std::move(ranks), diagnostics.warnings()};
 }
 
 RunPlan plan_training(RunConfig config, World& world) {
@@ -59,14 +107,17 @@ RunPlan plan_training(RunConfig config, World& world) {
   Placement placement = place_replicas(config, diagnostics);
   check_constraints(config, placement, diagnostics);
   check_train_split(config, diagnostics);
+  check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
   // Measured times differ from run to run, so deterministic runs use estimates.
   if (!config.train.deterministic && !config.strategy->open_options().empty())
     placement = place_by_measuring(config, world);
   settle(config, placement);
+  ReplicaRanks ranks = ranks_of(config, placement, world);
   return {.config = std::move(config),
           .placement = std::move(placement),
           .world = world,
+          .ranks = std::move(ranks),
           .warnings = diagnostics.warnings(),
           .begin = begin};
 }

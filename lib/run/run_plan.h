@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/world.h"
+#include "device/device.h"
 #include "distribute/strategy.h"
 #include "run/run_config.h"
 
@@ -16,8 +17,10 @@ namespace dtrain {
 struct RunPlan {
   RunConfig config;
   Placement placement;
-  World& world;                            // the processes of the run; must outlive the plan
-  std::vector<std::string> warnings = {};  // of the placement, as lines of Diagnostics::warnings()
+  World& world;                                // the processes of the run; must outlive the plan
+  ReplicaRanks ranks;                          // of the placement's replicas, which are those of this process
+  std::vector<std::string> warnings = {};      // of the placement, as lines of Diagnostics::warnings()
+  std::vector<int> cores = available_cores();  // for the replicas on CPUs
   /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
   /// so that predictions do not depend on the batch.
   bool independent_rows = false;
@@ -26,8 +29,8 @@ struct RunPlan {
 };
 
 /// Places a run as place_replicas() does (run/placement.h). Automatic options of the strategy remain in the
-/// configuration. Throws UserError that lists, each with its location, everything that this machine does not
-/// support.
+/// configuration. Throws UserError that lists, each with its location, everything that this machine, or a run
+/// of several processes, does not support.
 RunPlan plan_run(RunConfig config, World& world);
 
 /// Like plan_run(), and resolves the automatic options of the strategy: writes them and the layers' `device:`

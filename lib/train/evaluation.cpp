@@ -112,8 +112,24 @@ std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const D
       round_lengths(exact_lengths(data, columns), sequences.positions));
 }
 
+RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose) {
+  if (plan.world.size() == 1) return nullptr;
+  return [&plan, purpose](int64_t size) {
+    std::vector<std::pair<int64_t, int64_t>> rows;
+    for (int rank = 0; rank < plan.ranks.local(); ++rank) {
+      const Microbatches microbatches = microbatches_of(plan, rank, purpose, size);
+      for (int number = 0; number < microbatches.count(); ++number) {
+        const Range range = microbatches[number];
+        if (range.size() > 0) rows.emplace_back(range.begin, range.end);
+      }
+    }
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  };
+}
+
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
-                                    bool training) {
+                                    bool training, RowsOfBatch rows) {
   auto data = open_samples(config, split, training);
   std::shared_ptr<const SampleLengths> lengths;
   try {
@@ -126,7 +142,8 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                                                  .shuffle = shuffle,
                                                                  .seed = static_cast<uint64_t>(config.seed),
                                                                  .prefetch = config.dataset.prefetch,
-                                                                 .lengths = std::move(lengths)});
+                                                                 .lengths = std::move(lengths),
+                                                                 .rows = std::move(rows)});
 }
 
 void Measures::add_numbers_to(Json& record, const std::string& prefix) const {

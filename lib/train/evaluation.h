@@ -26,9 +26,12 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
 /// Returns the lengths of a split's samples; null unless batches are made by length.
 std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const Dataset& data);
 
-/// Opens a split as a loader of the run's batches.
+/// Opens a split as a loader of the run's batches. `rows`: those that are read (LoaderOptions::rows).
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
-                                    bool training);
+                                    bool training, RowsOfBatch rows = nullptr);
+/// Returns the rows of a batch that the replicas of this process compute; null if there are no other
+/// processes.
+RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose);
 
 /// Loss and metrics of a split.
 struct Measures {

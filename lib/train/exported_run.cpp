@@ -97,7 +97,7 @@ void finish_output(const ExportedOutput& output, int64_t columns, std::vector<fl
 
 ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
   // One CPU of this process computes the probes, wherever the run was trained.
-  RunPlan plan{run.config, {.replicas = {{DeviceId{}}}, .slots = {}}, single_process()};
+  RunPlan plan{run.config, {.replicas = {{DeviceId{}}}, .slots = {}}, single_process(), {0, {1}}};
   plan.config.train.precision = Precision::float32;
   Engine engine(plan);
   engine.memory().set_data({.most_samples = kProbes});

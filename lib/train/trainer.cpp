@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -18,12 +19,16 @@ namespace dtrain {
 
 Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests)
     : plan_(std::move(plan)), observer_(observer), requests_(requests), clock_(plan_.begin) {
-  loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
+  world_.set_position("reading the data", 0);
+  loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true,
+                        own_rows(plan_, Plan::Purpose::training));
   data_["train"] = loader_->dataset().identity();
   plan_.config.dataset.facts = loader_->dataset().facts();
   if (config_.dataset.validation)
-    validation_ = open_loader(config_, *config_.dataset.validation, false, false);
+    validation_ = open_loader(config_, *config_.dataset.validation, false, false,
+                              own_rows(plan_, Plan::Purpose::evaluation));
   if (validation_) data_["validation"] = validation_->dataset().identity();
+  check_data_agree();
   // Must be created before the engine binds this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
   engine_ = std::make_unique<Engine>(plan_);
@@ -75,11 +80,13 @@ void Trainer::run() {
   try {
     ended = train();
     finish_steps(0);
-  } catch (...) {
+  } catch (const std::exception& error) {
+    world_.abort(error.what());
     save_after_failure(first_step);
     throw;
   }
   {
+    world_.set_position("saving", state_.step);
     const Stopwatch stopwatch(clock_.spent().saving);
     checkpointing_->end();
   }
@@ -122,7 +129,7 @@ bool Trainer::train_epoch() {
     launch(*batch, step);
     finish_steps(engine_->most_pending());
     checkpointing_->poll();
-    if (world_.any(checkpointing_->due_after_step(step + 1))) save_async(false);
+    if (is_save_due(step + 1)) save_async(false);
   }
   finish_steps(0);
   return !should_stop();
@@ -130,10 +137,12 @@ bool Trainer::train_epoch() {
 
 std::shared_ptr<const Batch> Trainer::next_batch() {
   const Stopwatch stopwatch(clock_.spent().waiting);
+  world_.set_position("reading samples", state_.step + engine_->pending() + 1);
   return read_next(*loader_);
 }
 
 void Trainer::launch(const Batch& batch, int64_t step) {
+  world_.set_position("training", step + 1);
   const StepSeconds before = engine_->step_seconds();
   engine_->launch(batch, step, learning_rate_at(step));
   const StepSeconds after = engine_->step_seconds();
@@ -150,6 +159,7 @@ TimeSpent Trainer::time_spent() const {
 
 void Trainer::save_async(bool announce) {
   finish_steps(0);
+  world_.set_position("saving", state_.step);
   const Stopwatch stopwatch(clock_.spent().saving);
   checkpointing_->save_async(announce);
   clock_.begin_step();
@@ -158,14 +168,22 @@ void Trainer::save_async(bool announce) {
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
 /// applies to all.
 bool Trainer::should_stop(bool may_save) {
-  if (may_save && world_.any(requests_.save.exchange(false))) save_async(true);
-  stop_ = static_cast<int>(world_.all_reduce_max(requests_.stop));
-  if (stop_ != 0) return true;
-  if (!config_.train.max_time) return false;
   // The next step (or the rest of the running one) and the save after it must end in time.
-  return world_.any(clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
-                        checkpointing_->seconds_to_save() >=
-                    config_.train.max_time->seconds());
+  const bool is_over = config_.train.max_time && clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
+                                                         checkpointing_->seconds_to_save() >=
+                                                     config_.train.max_time->seconds();
+  const bool save = may_save && requests_.save.exchange(false);
+  std::array<int64_t, 3> asked{requests_.stop, save ? 1 : 0, is_over ? 1 : 0};
+  world_.all_reduce_max(asked);  // one call, because every step waits for it
+  if (asked[1] != 0) save_async(true);
+  stop_ = static_cast<int>(asked[0]);
+  return stop_ != 0 || asked[2] != 0;
+}
+
+/// The processes agree without a message unless the interval is a time.
+bool Trainer::is_save_due(int64_t step) {
+  const bool due = checkpointing_->due_after_step(step);
+  return config_.checkpoint.every.is_time() ? world_.any(due) : due;
 }
 
 double Trainer::learning_rate_at(int64_t step) const {

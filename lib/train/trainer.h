@@ -39,14 +39,16 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and puts the model on its devices. `plan`: by plan_training().
+  /// Opens the data and puts the model on its devices. `plan`: by plan_training(). `directory`: only process
+  /// 0 of the plan's World uses more than its path. Throws UserError if the data of the processes differ.
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
-  /// Initializes the weights, or loads those of model.weights.
+  /// Initializes the weights, or loads those of model.weights, in process 0, and copies them to all others.
   void start();
-  /// Restores a checkpoint. Optimizer state of another optimizer is reset, with a warning. Throws UserError
-  /// if a weight is missing or has another shape, or if there is too little memory. For a checkpoint within
-  /// an epoch, also throws if the data, their order, the batch size, losses or metrics have changed.
+  /// Restores a checkpoint, the same in all processes. Optimizer state of another optimizer is reset, with a
+  /// warning. Throws UserError if a weight is missing or has another shape, or if there is too little memory.
+  /// For a checkpoint within an epoch, also throws if the data, their order, the batch size, losses or
+  /// metrics have changed.
   void restore(const Checkpoint& checkpoint);
   /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }
@@ -68,6 +70,7 @@ class Trainer {
 
  private:
   void take_pretrained();
+  void check_data_agree();
   void check_data_unchanged(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
@@ -102,6 +105,7 @@ class Trainer {
   double run_seconds_left(double epoch_seconds_left) const;
   void save_async(bool announce);
   bool should_stop(bool may_save = true);
+  bool is_save_due(int64_t step);
   void save_after_failure(int64_t first_step);
 
   RunPlan plan_;  // with the facts of the training split

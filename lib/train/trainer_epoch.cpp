@@ -83,6 +83,7 @@ void Trainer::take_measures(EpochReport& report, const Measures& measures, const
 /// Evaluates the validation split, if there is one. Returns false if the run should end first.
 bool Trainer::validate_into(EpochReport& report) {
   if (!validation_) return true;
+  world_.set_position("validating", state_.step);
   const Stopwatch stopwatch(clock_.spent().validating);
   const std::optional<Measures> measures = validate();
   if (measures) take_measures(report, *measures, "val_");

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collective/sum_tree.h"
 #include "collective/team.h"
 #include "device/device.h"
 
@@ -29,8 +30,8 @@ TEST_CASE("parts cover the whole range in order and have nearly equal sizes") {
       }
 }
 
-TEST_CASE("all_reduce and reduce_scatter add in the order of ranks in every call") {
-  for (const int size : {1, 2, 3, 5}) {
+TEST_CASE("all_reduce and reduce_scatter add in the order of the tree over ranks in every call") {
+  for (const int size : {1, 2, 3, 4, 5}) {
     CAPTURE(size);
     const int64_t n = 5003;
     std::vector<std::vector<float>> data(static_cast<size_t>(size),
@@ -50,9 +51,12 @@ TEST_CASE("all_reduce and reduce_scatter add in the order of ranks in every call
       });
       bool same = true;
       for (int64_t i = 0; i < n; ++i) {
-        float expected = 0.1f * static_cast<float>(i + round);
-        for (int rank = 1; rank < size; ++rank) expected += 0.1f * static_cast<float>(i + rank * 7 + round);
-        same = same && result[static_cast<size_t>(i)] == expected;
+        const auto sum = [&](const auto& self, Range node) -> float {
+          if (node.size() == 1) return 0.1f * static_cast<float>(i + node.begin * 7 + round);
+          const int64_t middle = middle_of(node);
+          return self(self, {node.begin, middle}) + self(self, {middle, node.end});
+        };
+        same = same && result[static_cast<size_t>(i)] == sum(sum, {0, size});
       }
       CHECK(same);
     }

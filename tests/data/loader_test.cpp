@@ -84,6 +84,25 @@ TEST_CASE("an epoch contains each sample once, and the last batch the remaining 
   }
 }
 
+TEST_CASE("only the rows of this process are read ahead") {
+  const auto data = std::make_shared<Numbers>(23, false, 9);  // another process reads the damaged sample
+  Loader loader(data, {.batch_size = 10, .prefetch = 2, .threads = 2, .rows = [](int64_t size) {
+                         using Rows = std::vector<std::pair<int64_t, int64_t>>;
+                         return size < 10 ? Rows{{0, 1}} : Rows{{0, 2}, {4, 8}};
+                       }});
+  loader.begin(0, 0);
+  for (const int64_t size : {10, 10, 3}) {
+    const auto batch = loader.next();
+    REQUIRE(batch);
+    CHECK(batch->size() == size);
+    if (size < 10) continue;
+    const int first = contents(*batch, 0, 1)[0];
+    CHECK(contents(*batch, 4, 4) == std::vector<int>{first + 4, first + 5, first + 6, first + 7});
+  }
+  CHECK(loader.next() == nullptr);
+  CHECK(data->reads == 2 * 6 + 1);
+}
+
 TEST_CASE("batches are a function of seed, epoch and step") {
   Loader reference(std::make_shared<Numbers>(40, true),
                    {.batch_size = 7, .shuffle = true, .seed = 3, .prefetch = 2});

@@ -121,6 +121,25 @@ slot  phase   call                              floats  runs
 )");
 }
 
+TEST_CASE("replicas of several processes sum gradients in buckets, and update their shares") {
+  UpdateRequest request = request_of(GradientReduction::over_processes, {512, 1024});
+  request.needs_norm = request.has_row_weights = request.needs_directions = request.shares_memory = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                              floats  runs
+----  ------  ---------------------------  -----------  ------------------------------------------
+   0  reduce  gradients all-reduce            [0, 400)  on the device, during backward if possible
+   0  reduce  gradients all-reduce          [400, 800)  on the device, during backward if possible
+   0  reduce  gradients all-reduce         [800, 1024)  on the device, during backward if possible
+   0  reduce  reductions join                           with the host
+   0  reduce  gradient squares all-reduce  [512, 1000)  with the host
+   0  update  gradient scale                            with the host
+   0  update  directions                   [512, 1024)  with the host
+   0  reduce  directions all-reduce        [512, 1024)  with the host
+   0  update  parameters update            [512, 1024)  with the host
+   0  update  device synchronize                        with the host
+)");
+}
+
 TEST_CASE("the update of sharded gradients only updates and gathers parameters") {
   UpdateRequest request = request_of(GradientReduction::in_backward, {0, 512});
   request.gathers_parameters = true;

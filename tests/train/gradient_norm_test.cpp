@@ -102,6 +102,7 @@ Step step_under(const std::string& strategy) {
                              .update = *updates.back(),
                              .sharded = placement.sharded,
                              .bucket_bytes = 4 << 20,
+                             .ranks = {0, {static_cast<int>(replicas)}},
                              .world = single_process()};
     for (size_t rank = 0; rank < replicas; ++rank) {
       workers.push_back(std::make_unique<Worker>(

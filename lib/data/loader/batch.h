@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/view.h"
 #include "data/dataset.h"
@@ -35,12 +38,16 @@ class Batch {
   virtual int64_t length() const { return 0; }
 };
 
+/// Returns the samples of a batch that are read ahead: ranges of [0, size), in order.
+using RowsOfBatch = std::function<std::vector<std::pair<int64_t, int64_t>>(int64_t size)>;
+
 struct LoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
-  uint64_t seed = 0;     // for the order and for the sample keys
-  int64_t prefetch = 2;  // most batches read ahead
-  int threads = 0;       // reader threads; 0: one per core available to this process
+  uint64_t seed = 0;           // for the order and for the sample keys
+  int64_t prefetch = 2;        // most batches read ahead
+  int threads = 0;             // reader threads; 0: one per core available to this process
+  RowsOfBatch rows = nullptr;  // of this process, if others read the rest; null: all
   /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
   /// null: neither.
   std::shared_ptr<const SampleLengths> lengths = nullptr;

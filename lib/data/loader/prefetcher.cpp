@@ -62,9 +62,10 @@ class Prefetcher::Slot final : public Batch {
     }
   }
 
-  /// Prepares for a batch of `size` samples.
-  void begin(int64_t size) {
-    size_ = unread_ = size;
+  /// Prepares for a batch of `size` samples, of which `read` are read.
+  void begin(int64_t size, int64_t read) {
+    size_ = size;
+    unread_ = read;
     error_ = nullptr;
     for (View& view : views_) view.shape[0] = size;
   }
@@ -114,6 +115,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       batch_size_(options.batch_size),
       depth_(options.prefetch),
       block_size_(samples_in_block(*dataset_)),
+      rows_(options.rows),
       pool_("reading ahead", threads_of(*dataset_, options)) {}
 
 Prefetcher::~Prefetcher() {
@@ -160,14 +162,18 @@ void Prefetcher::read_ahead(int64_t step) {
   const int64_t first = step * batch_size_;
   const int64_t size = std::min(batch_size_, static_cast<int64_t>(order_.size()) - first);
   Slot& slot = *slots_[static_cast<size_t>(step) % slots_.size()];
-  slot.begin(size);
-  for (int64_t at = 0; at < size; at += block_size_) {
-    const int64_t count = std::min(block_size_, size - at);
-    pool_.submit([this, &slot, at,
-                  samples = order_.part(static_cast<size_t>(first + at), static_cast<size_t>(count))] {
-      read_block(slot, at, samples);
-    });
-  }
+  const auto ranges = rows_ ? rows_(size) : std::vector{std::pair<int64_t, int64_t>{0, size}};
+  int64_t rows = 0;
+  for (const auto& [begin, end] : ranges) rows += end - begin;
+  slot.begin(size, rows);
+  for (const auto& [begin, end] : ranges)
+    for (int64_t at = begin; at < end; at += block_size_) {
+      const int64_t count = std::min(block_size_, end - at);
+      pool_.submit([this, &slot, at,
+                    samples = order_.part(static_cast<size_t>(first + at), static_cast<size_t>(count))] {
+        read_block(slot, at, samples);
+      });
+    }
 }
 
 /// The task of a pool's thread.

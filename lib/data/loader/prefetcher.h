@@ -47,6 +47,7 @@ class Prefetcher {
 
   const std::shared_ptr<const Dataset> dataset_;
   const int64_t batch_size_, depth_, block_size_;
+  const RowsOfBatch rows_;
   std::vector<std::shared_ptr<Slot>> slots_;  // depth_ batches that wait, and the two returned last
 
   Samples order_;

@@ -47,7 +47,7 @@ void add_mirrored(Registry<Strategy>& table) {
                     "number of replicas, assigned to the devices in turn; default: one per device",
                     between<std::optional<int64_t>>(1, kMostReplicas))
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
-                    "megabytes of gradients that GPUs sum at a time during backward",
+                    "megabytes of gradients that GPUs, or several processes, sum at a time during backward",
                     between(0.001, 65536.0)));
 }
 

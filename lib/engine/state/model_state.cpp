@@ -70,6 +70,17 @@ void ModelState::write(std::string_view array, Range range, const float* from) {
   });
 }
 
+void ModelState::broadcast(World& world) {
+  if (world.size() == 1) return;
+  for (const Array& array : arrays_)
+    each_block({0, array.size}, [&](Range part, std::span<float> values) {
+      read(array.name, part, values.data());
+      world.broadcast(std::as_writable_bytes(values));
+      write(array.name, part, values.data());
+    });
+  finish_writing();
+}
+
 bool ModelState::read_gradient(Range range, float* to) const {
   bool has_one = true;
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {

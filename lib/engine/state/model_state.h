@@ -49,6 +49,8 @@ class ModelState {
   /// Call finish_writing() once after the last call.
   void write(std::string_view array, Range range, const float* from);
   void finish_writing();
+  /// Copies the whole state of process 0 to all processes.
+  void broadcast(World& world);
   /// See SlotState::read_gradient().
   bool read_gradient(Range range, float* to) const;
   /// Returns the name of the first weight with a non-finite element; "" if all are finite.

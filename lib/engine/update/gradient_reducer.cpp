@@ -18,7 +18,7 @@ void GradientReducer::all_reduce(Worker&, Range) {
 void GradientReducer::all_reduce_row_weights(Worker&) {
   reject("all-reduce of row weights", where());
 }
-void GradientReducer::join(Worker&) {
+void GradientReducer::join(Worker&, Collective&) {
   reject("join", where());
 }
 void GradientReducer::reduce_scatter(Worker&, Collective&) {

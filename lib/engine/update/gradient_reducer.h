@@ -49,9 +49,16 @@ class GradientReducer {
   /// The worker's view of sharded state; null if the state is replicated.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
+  /// Starts to sum the totals of a step over all replicas of all processes; join() waits for the sums. Does
+  /// nothing in reducers that leave the totals to World::sum(). `totals`: in the worker's memory, unchanged
+  /// until the next step.
+  virtual void sum_totals(Worker& /*worker*/, std::span<const double> /*totals*/) {}
+  /// Returns the totals of the last step; empty if sum_totals() does nothing. Valid until the next step.
+  virtual std::span<const double> summed_totals() const { return {}; }
+
   virtual void all_reduce(Worker& worker, Range range);
   virtual void all_reduce_row_weights(Worker& worker);
-  virtual void join(Worker& worker);
+  virtual void join(Worker& worker, Collective& replicas);
   virtual void reduce_scatter(Worker& worker, Collective& replicas);
   virtual void gather_updated(Worker& worker, Collective& replicas);
 
@@ -82,6 +89,13 @@ std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayou
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
+/// Creates the reducer for replicas on CPUs of several processes: the replicas of a process add their
+/// gradients, and the processes exchange the sums bucket by bucket. `bucket`: floats per bucket. `totals`:
+/// number of totals of a step. `ranks`: of the workers. Must be called in the same order in all processes.
+std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
+                                                      std::span<Worker* const> workers, int64_t bucket,
+                                                      int64_t totals, const ReplicaRanks& ranks,
+                                                      World& world);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
 /// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
 /// worker if that is on a CPU.

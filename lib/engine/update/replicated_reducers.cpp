@@ -1,6 +1,7 @@
 // Reducers of gradients for replicated state.
 #include <algorithm>
 
+#include "collective/sum_tree.h"
 #include "engine/update/gradient_reducer.h"
 
 namespace dtrain {
@@ -41,11 +42,21 @@ class SharedMemoryReducer final : public GradientReducer {
     worker.context().synchronize();
     const std::span<float* const> all = replicas.share_pointers(worker.gradients());
     const Range mine = share_of(worker.rank());
-    for (size_t i = 1; i < all.size() && mine.size() > 0; ++i)  // in rank order
-      worker.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
+    if (mine.size() > 0) add_on_gpu(worker.ops(), all, mine, {0, static_cast<int64_t>(all.size())});
   }
 
  private:
+  /// Adds the elements `mine` of the gradients of the ranks `node`, in the order of the tree over ranks, to
+  /// those of the first of them.
+  static void add_on_gpu(Ops& ops, std::span<float* const> gradients, Range mine, Range node) {
+    if (node.size() == 1) return;
+    const int64_t middle = middle_of(node);
+    add_on_gpu(ops, gradients, mine, {node.begin, middle});
+    add_on_gpu(ops, gradients, mine, {middle, node.end});
+    ops.scale_add(gradients[static_cast<size_t>(node.begin)] + mine.begin,
+                  gradients[static_cast<size_t>(middle)] + mine.begin, 1.0f, 1.0f, mine.size());
+  }
+
   std::vector<Worker*> workers_;
   int64_t with_gradient_;
 };
@@ -70,7 +81,7 @@ class NcclReducer final : public GradientReducer {
     worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
     nccl(worker).all_reduce(worker.weights(), 1);
   }
-  void join(Worker& worker) override { nccl(worker).join(); }
+  void join(Worker& worker, Collective&) override { nccl(worker).join(); }
 
  private:
   Range whole_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "collective/sum_tree.h"
 #include "engine/update/gradient_reducer.h"
 #include "program/plan_options.h"
 
@@ -124,14 +125,17 @@ class HostShardedReducer final : public ShardedReducer {
       });
   }
 
-  /// Sums in rank order.
+  /// Adds the gradients of all ranks, in the order of the tree over ranks, to the sum.
   void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range mine = overlap(range, shard.trained);
     float* const to = sum(*shard.worker).f32() + (mine.begin - shard.trained.begin);
-    for (const float* part : all)
-      if (part && mine.size() > 0)
-        shard.worker->ops().scale_add(to, part + (mine.begin - range.begin), 1.0f, 1.0f, mine.size());
+    const SumTree tree(static_cast<int>(all.size()));
+    std::vector<const float*> parts;
+    for (const float* part : all) parts.push_back(part ? part + (mine.begin - range.begin) : nullptr);
+    std::vector<float> sums(static_cast<size_t>(mine.size()));
+    tree.add<float>(parts, sums.data(), {0, mine.size()});
+    if (mine.size() > 0) shard.worker->ops().scale_add(to, sums.data(), 1.0f, 1.0f, mine.size());
     replicas.barrier();  // no rank may overwrite data that another still reads
   }
 };

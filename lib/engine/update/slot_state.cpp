@@ -32,6 +32,9 @@ bool have_a_gpu_each(std::span<Worker* const> workers) {
 
 SlotState::Exchange SlotState::choose(const SlotStateRequest& request) {
   if (request.sharded != ShardLevel::none) return Exchange::sharded;
+  const bool several = request.world.size() > 1;
+  if (several && !request.workers[0]->on_gpu()) return Exchange::processes;
+  if (several) return Exchange::nccl;
   if (request.workers.size() == 1 && !request.has_other_slots()) return Exchange::none;
   if (have_same_memory(request.workers)) return Exchange::shared_memory;
   return have_a_gpu_each(request.workers) && nccl_available() ? Exchange::nccl : Exchange::staged;
@@ -84,6 +87,10 @@ void SlotState::make_parts() {
     case Exchange::shared_memory:
       reducer_ = make_shared_memory_reducer(layout, workers);
       break;
+    case Exchange::processes:
+      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
+                                      request_.world);
+      break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);
       break;
@@ -103,23 +110,34 @@ UpdateRequest SlotState::update_request(int rank) const {
           .gradients = layout.with_gradient(),
           .trained = layout.trained(),
           .share = reducer_->share_of(rank),
-          .counts_share = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce,
-          .bucket = std::max<int64_t>(request_.bucket_bytes / static_cast<int64_t>(sizeof(float)), 1),
+          .counts_share = counts_share(rank),
+          .bucket = bucket_floats(),
           .needs_norm = update.needs_norm(),
           .has_row_weights = update.is_weighted(),
           .needs_directions = update.needs_directions(),
           .has_penalties = update.weight_rules().has_penalties(),
           .penalties_read_all = update.weight_rules().penalties_read_all(),
           .has_constraints = update.weight_rules().has_constraints(),
-          .updates_common_copy = exchange_ == Exchange::shared_memory || exchange_ == Exchange::staged,
-          .shares_memory = exchange_ == Exchange::shared_memory,
+          .updates_common_copy = exchange_ == Exchange::shared_memory || exchange_ == Exchange::staged ||
+                                 exchange_ == Exchange::processes,
+          .shares_memory = exchange_ == Exchange::shared_memory || exchange_ == Exchange::processes,
           .gathers_parameters =
               request_.sharded == ShardLevel::optimizer || request_.sharded == ShardLevel::gradients};
 }
 
+bool SlotState::counts_share(int rank) const {
+  return reducer_->reduction() != GradientReduction::all_reduce || request_.ranks.first() + rank == 0;
+}
+
+int64_t SlotState::bucket_floats() const {
+  return std::max<int64_t>(request_.bucket_bytes / static_cast<int64_t>(sizeof(float)), 1);
+}
+
 int64_t SlotState::overlapped_bucket() const {
-  const bool overlaps = reducer_->reduction() == GradientReduction::all_reduce && !request_.has_other_slots();
-  return overlaps ? update_request(0).bucket : 0;
+  const GradientReduction reduction = reducer_->reduction();
+  const bool overlaps =
+      reduction == GradientReduction::all_reduce || reduction == GradientReduction::over_processes;
+  return overlaps && !request_.has_other_slots() ? bucket_floats() : 0;
 }
 
 std::string SlotState::advice() const {
@@ -156,11 +174,14 @@ void SlotState::begin(Worker& worker, bool trains) {
 }
 
 void SlotState::add_penalties(Worker& worker, double* total) {
-  const bool counts = worker.rank() == 0 || reducer_->reduction() != GradientReduction::all_reduce;
-  if (!counts) return;
+  if (!counts_share(worker.rank())) return;
+  // Each process has all parameters, so the replicas of all processes divide them.
+  const Range share = exchange_ == Exchange::processes
+                          ? part_of(request_.layout().with_gradient(), request_.ranks.first() + worker.rank(),
+                                    request_.ranks.total(), 16)
+                          : reducer_->share_of(worker.rank());
   request_.update.weight_rules().add_penalties(worker.ops(), store_->memory_of(worker),
-                                               request_.update.trained(reducer_->share_of(worker.rank())),
-                                               total);
+                                               request_.update.trained(share), total);
 }
 
 void SlotState::run(const std::vector<Instruction>& instructions, const Worker& worker) {

@@ -31,7 +31,9 @@ struct SlotStateRequest {
   int slot = 0;
   const Update& update;  // of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
-  int64_t bucket_bytes = 0;  // gradient bytes that NCCL reduces at a time during backward
+  int64_t totals = 1;        // number of totals of a step (count_totals(), at least 1)
+  int64_t bucket_bytes = 0;  // gradient bytes that NCCL or a process sends at a time during backward
+  ReplicaRanks ranks;        // of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }
@@ -40,8 +42,8 @@ struct SlotStateRequest {
 
 /// Stores a slot's state and updates it. Chooses the store and the reducer for the workers' devices: sharded
 /// if requested; otherwise without communication (one replica with one slot), in shared memory, by NCCL (one
-/// GPU per worker), or in host memory. In a step, each worker's thread calls begin(), runs its plans, and
-/// then runs the parts of its update program.
+/// GPU per worker), in the memories of several processes, or in host memory. In a step, each worker's thread
+/// calls begin(), runs its plans, and then runs the parts of its update program.
 class SlotState {
  public:
   explicit SlotState(const SlotStateRequest& request);
@@ -86,11 +88,15 @@ class SlotState {
   bool read_gradient(Range range, float* to) const { return last_.read(request_.update, range, to); }
 
  private:
-  enum class Exchange { none, shared_memory, nccl, staged, sharded };
+  enum class Exchange { none, shared_memory, processes, nccl, staged, sharded };
   static Exchange choose(const SlotStateRequest& request);
   void make_host_workers();
   void make_parts();
   UpdateRequest update_request(int rank) const;
+  /// Whether a worker's share of the summed gradient counts in sums over all replicas: false if another
+  /// replica has the same share.
+  bool counts_share(int rank) const;
+  int64_t bucket_floats() const;
 
   const SlotStateRequest request_;
   const Exchange exchange_;

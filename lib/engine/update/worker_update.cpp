@@ -18,7 +18,7 @@ void WorkerUpdate::run(const AllReduceRowWeights&) {
 }
 
 void WorkerUpdate::run(const JoinReductions&) {
-  parts_.reducer.join(parts_.computing);
+  parts_.reducer.join(parts_.computing, parts_.replicas);
 }
 
 void WorkerUpdate::run(const ReduceScatterGradients&) {

@@ -31,11 +31,14 @@ class UpdateLowering {
       case GradientReduction::in_backward:
         return;
       case GradientReduction::all_reduce:
-        for (const Range& bucket : reduction_buckets(request_.gradients, request_.bucket))
-          add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
+        add_buckets();
         if (request_.has_row_weights && is_local())
           add(program_.reduction, Phase::reduce, "row weights all-reduce", AllReduceRowWeights{});
         add(program_.on_device, Phase::reduce, "reductions join", JoinReductions{});
+        return;
+      case GradientReduction::over_processes:
+        add_buckets();
+        add(program_.on_host, Phase::reduce, "reductions join", JoinReductions{});
         return;
       case GradientReduction::reduce_scatter:
         add(program_.on_host, Phase::reduce, "gradients reduce-scatter",
@@ -44,9 +47,15 @@ class UpdateLowering {
     }
   }
 
-  /// Emits the sum of the row weights, and returns its place.
+  void add_buckets() {
+    for (const Range& bucket : reduction_buckets(request_.gradients, request_.bucket))
+      add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
+  }
+
+  /// Emits the sum of the row weights, unless it is one of the totals that are joined, and returns its place.
   RowWeightSum lower_row_weights() {
     if (!request_.has_row_weights) return RowWeightSum::none;
+    if (request_.reduction == GradientReduction::over_processes) return RowWeightSum::summed;
     if (!is_local()) add(list(), Phase::reduce, "row weights all-reduce", AllReduceRowWeightsOnHost{});
     const bool is_own = is_local() && request_.reduction == GradientReduction::none;
     return is_own ? RowWeightSum::own : RowWeightSum::summed;
@@ -74,8 +83,8 @@ class UpdateLowering {
   }
 
   void lower_parameters() {
-    const bool has_shares = request_.reduction == GradientReduction::reduce_scatter ||
-                            request_.reduction == GradientReduction::in_backward;
+    const bool has_shares =
+        request_.reduction != GradientReduction::none && request_.reduction != GradientReduction::all_reduce;
     if (request_.needs_directions) {
       add(list(), Phase::update, "directions", FindDirections{request_.share});
       if (has_shares)

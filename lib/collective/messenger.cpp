@@ -1,0 +1,140 @@
+#include "collective/messenger.h"
+
+#include <chrono>
+#include <sched.h>
+#include <utility>
+
+#include "base/threads.h"
+#include "collective/world.h"
+#include "device/cpu/denormals.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Waits between two rounds without progress: spins first, because the answer to a small message takes
+/// microseconds; then yields the core to threads that compute; then sleeps.
+class Backoff {
+ public:
+  void reset() { since_ = Clock::now(); }
+  void wait() const {
+    using std::chrono::microseconds;
+    const auto idle = Clock::now() - since_;
+    if (idle < microseconds(50)) return;
+    if (idle < microseconds(1000)) {
+      sched_yield();
+      return;
+    }
+    std::this_thread::sleep_for(microseconds(50));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace
+
+Messenger::Messenger(Transport& transport)
+    : transport_(transport), thread_(start_thread("exchanging messages", [this] { serve(); })) {}
+
+Messenger::~Messenger() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Messenger::start(Exchange& exchange) {
+  {
+    const std::lock_guard lock(mutex_);
+    exchange.state_ = Exchange::State::running;
+    new_.push_back(&exchange);
+  }
+  changed_.notify_one();
+}
+
+void Messenger::wait(Exchange& exchange) {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
+  if (exchange.state_ == Exchange::State::failed) throw ProcessFailed(*failure_);
+}
+
+void Messenger::release(Exchange& exchange) noexcept {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
+}
+
+/// Stores the first failure and wakes the thread, which then fails all exchanges.
+bool Messenger::interrupt(const std::string& why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return false;
+    failure_ = why;
+  }
+  transport_.abort();
+  changed_.notify_one();
+  return true;
+}
+
+std::string Messenger::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.value_or("");
+}
+
+void Messenger::serve() noexcept {
+  cpu::flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
+  std::vector<Exchange*> running;
+  Backoff backoff;
+  for (size_t known = 0; take_new(running); known = running.size()) {
+    if (running.size() > known) backoff.reset();
+    if (advance(running))
+      backoff.reset();
+    else
+      backoff.wait();
+  }
+  if (!running.empty()) interrupt("the connection to the other processes was closed");
+  while (!running.empty()) finish(running, 0, Exchange::State::failed);
+}
+
+/// Adds new exchanges to the running ones. Waits for one if none is running. Fails all of them after a
+/// failure. Returns false when the messenger is closing.
+bool Messenger::take_new(std::vector<Exchange*>& running) {
+  std::unique_lock lock(mutex_);
+  if (running.empty()) changed_.wait(lock, [this] { return closing_ || !new_.empty(); });
+  running.insert(running.end(), new_.begin(), new_.end());
+  new_.clear();
+  if (failure_) {
+    for (Exchange* exchange : std::exchange(running, {})) exchange->state_ = Exchange::State::failed;
+    finished_.notify_all();
+  }
+  return !closing_;
+}
+
+/// Returns whether an exchange has finished. An error of the transport fails all exchanges.
+bool Messenger::advance(std::vector<Exchange*>& running) {
+  const size_t before = running.size();
+  for (size_t i = 0; i < running.size();) try {
+      if (running[i]->advance(transport_))
+        finish(running, i, Exchange::State::done);
+      else
+        ++i;
+    } catch (const std::exception& error) {
+      interrupt(error.what());
+      return true;
+    }
+  return running.size() < before;
+}
+
+void Messenger::finish(std::vector<Exchange*>& running, size_t index, Exchange::State state) {
+  {
+    const std::lock_guard lock(mutex_);
+    running[index]->state_ = state;
+  }
+  running.erase(running.begin() + static_cast<std::ptrdiff_t>(index));
+  finished_.notify_all();
+}
+
+}  // namespace dtrain

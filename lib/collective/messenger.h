@@ -1,0 +1,85 @@
+// A thread that exchanges messages with other processes while the threads of the replicas compute.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "processes/transport.h"
+
+namespace dtrain {
+
+/// An exchange of messages with other processes. Its owner must not change or destroy it, or the memory that
+/// it sends and receives, until Messenger::wait() or release() has returned.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+ private:
+  friend class Messenger;
+  /// Starts transfers, or tests those that were started. Returns true once all have finished. Called
+  /// repeatedly by the messenger's thread, and never waits.
+  virtual bool advance(Transport& transport) = 0;
+
+  enum class State { idle, running, done, failed };
+  State state_ = State::idle;  // protected by the messenger's mutex
+};
+
+/// Transfers that were started and have not all finished.
+class Transfers {
+ public:
+  void add(Transport::Request request) { requests_.push_back(request); }
+  /// Tests the transfers, and returns whether all have finished.
+  bool done(Transport& transport) {
+    std::erase_if(requests_, [&](Transport::Request request) { return transport.test(request); });
+    return requests_.empty();
+  }
+
+ private:
+  std::vector<Transport::Request> requests_;
+};
+
+/// Runs exchanges, several at a time, on its own thread. Only this thread uses the transport, except for
+/// Transport::abort().
+class Messenger {
+ public:
+  /// The transport must outlive the messenger. Throws Error if the system cannot start a thread.
+  explicit Messenger(Transport& transport);
+  /// Exchanges that are running fail.
+  ~Messenger();
+  Messenger(const Messenger&) = delete;
+  Messenger& operator=(const Messenger&) = delete;
+
+  /// Starts an exchange. Safe on any thread.
+  void start(Exchange& exchange);
+  /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed if the
+  /// exchange was interrupted, or if the transport has failed, with its message.
+  void wait(Exchange& exchange);
+  /// Waits until the exchange is not running, so that it may be destroyed.
+  void release(Exchange& exchange) noexcept;
+  /// Makes all unfinished and later exchanges fail with ProcessFailed(why). Only the first call has an
+  /// effect; returns whether this is the first. Safe on any thread; returns at once.
+  bool interrupt(const std::string& why) noexcept;
+  /// Returns why exchanges fail; "" if they do not. Safe on any thread.
+  std::string failure() const;
+
+ private:
+  void serve() noexcept;
+  bool take_new(std::vector<Exchange*>& running);
+  bool advance(std::vector<Exchange*>& running);
+  void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
+
+  Transport& transport_;
+  mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
+  std::condition_variable changed_, finished_;
+  std::vector<Exchange*> new_;
+  bool closing_ = false;
+  std::optional<std::string> failure_;
+  std::thread thread_;
+};
+
+}  // namespace dtrain

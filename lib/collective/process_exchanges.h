@@ -1,0 +1,88 @@
+// Exchanges of messages in which all processes take part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collective/messenger.h"
+#include "collective/sum_tree.h"
+#include "collective/world.h"
+
+namespace dtrain {
+
+/// Copies the bytes of process 0 to all processes, along a binomial tree.
+class BroadcastExchange final : public Exchange {
+ public:
+  BroadcastExchange(int tag, std::span<std::byte> bytes) : tag_(tag), bytes_(bytes) {}
+
+ private:
+  bool advance(Transport& transport) override;
+
+  int tag_;
+  std::span<std::byte> bytes_;
+  enum class Phase { start, receive, send } phase_ = Phase::start;
+  Transfers transfers_;
+};
+
+/// Fills `all` with the bytes of all processes, by rank.
+class AllGatherExchange final : public Exchange {
+ public:
+  AllGatherExchange(int tag, std::span<const std::byte> mine, std::span<std::byte> all)
+      : tag_(tag), mine_(mine), all_(all) {}
+
+ private:
+  bool advance(Transport& transport) override;
+
+  int tag_;
+  std::span<const std::byte> mine_;
+  std::span<std::byte> all_;
+  bool started_ = false;
+  Transfers transfers_;
+};
+
+/// Sums an array over all replicas. Each process receives one part of the array from all others, adds it in
+/// the order of the tree, and sends the sum to all others. It sends 2 (p - 1) / p times the array, for p
+/// processes with one node of the tree each. A short array is sent whole to all processes instead, which
+/// takes one message less.
+template <class T>
+class SumExchange final : public Exchange {
+ public:
+  /// `n`: length of the array. Messages have this tag, which no other running exchange may have.
+  SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
+
+  /// Sets the sums of this process's nodes (BackgroundSum::start()); to be called before Messenger::start().
+  void set(std::span<T* const> sums) { mine_.assign(sums.begin(), sums.end()); }
+  /// Bytes for the arrays of other processes.
+  size_t bytes() const { return received_floats() * sizeof(T); }
+
+ private:
+  /// Arrays of up to this size are sent whole.
+  static constexpr size_t kShortBytes = 4096;
+
+  bool advance(Transport& transport) override;
+  size_t received_floats() const;
+  bool is_short() const { return static_cast<size_t>(n_) * sizeof(T) <= kShortBytes; }
+  /// The part that a process adds.
+  Range part_at(int process) const;
+  void send(Transport& transport, int process, const T* array, Range part);
+  void receive(Transport& transport, int process, T* array, Range part);
+  void exchange_parts(Transport& transport);
+  void add_parts();
+  void exchange_sums(Transport& transport);
+  int processes() const { return static_cast<int>(ranks_.counts.size()); }
+
+  ReplicaRanks ranks_;
+  int64_t n_;
+  int tag_;
+  std::vector<std::vector<Range>> nodes_;  // by process
+  SumTree tree_;
+  std::vector<T*> mine_;
+  std::vector<T> received_;  // parts of this process, of the nodes of other processes; allocated on first use
+  enum class Phase { start, parts, sums } phase_ = Phase::start;
+  Transfers transfers_;
+};
+
+}  // namespace dtrain

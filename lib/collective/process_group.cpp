@@ -1,0 +1,92 @@
+#include "collective/process_group.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "collective/sum_tree.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Values of all replicas, which the member of local rank 0 gathers.
+struct Gathered {
+  World& world;
+  const ReplicaRanks& ranks;
+  std::vector<double> own, padded, all;
+
+  /// Gathers the values of all processes from `own`, which has n values of each replica of this process.
+  void exchange(size_t n) {
+    const auto most = static_cast<size_t>(*std::max_element(ranks.counts.begin(), ranks.counts.end()));
+    own.resize(most * n);  // all processes send as many values as the largest
+    padded.resize(ranks.counts.size() * most * n);
+    world.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
+    all.clear();
+    for (size_t process = 0; process < ranks.counts.size(); ++process) {
+      const auto begin = padded.begin() + static_cast<std::ptrdiff_t>(process * most * n);
+      all.insert(all.end(), begin,
+                 begin + static_cast<std::ptrdiff_t>(static_cast<size_t>(ranks.counts[process]) * n));
+    }
+  }
+};
+
+class ProcessCollective final : public Collective {
+ public:
+  ProcessCollective(Collective& local, std::shared_ptr<Gathered> gathered)
+      : local_(local), gathered_(std::move(gathered)) {}
+
+  int rank() const override { return gathered_->ranks.first() + local_.rank(); }
+  int size() const override { return gathered_->ranks.total(); }
+  void abort() noexcept override { local_.abort(); }
+
+  void barrier() override {
+    local_.barrier();
+    if (local_.rank() == 0) gathered_->world.any(false);
+    local_.barrier();
+  }
+
+  void all_gather(std::span<const double> mine, std::span<double> all) override {
+    std::vector<double> own(mine.size() * static_cast<size_t>(local_.size()));
+    local_.all_gather(mine, own);
+    if (local_.rank() == 0) {
+      gathered_->own = std::move(own);
+      gathered_->exchange(mine.size());
+    }
+    local_.barrier();
+    std::copy(gathered_->all.begin(), gathered_->all.end(), all.begin());
+    local_.barrier();  // keeps the values until all members have read them
+  }
+
+  void all_reduce(std::span<double> values) override {
+    std::vector<double> all(values.size() * static_cast<size_t>(size()));
+    all_gather(values, all);
+    std::vector<const double*> parts;
+    for (int member = 0; member < size(); ++member)
+      parts.push_back(all.data() + static_cast<size_t>(member) * values.size());
+    SumTree(size()).add<double>(parts, values.data(), {0, static_cast<int64_t>(values.size())});
+  }
+  Range reduce_scatter(float*, int64_t) override { reject("reduce_scatter"); }
+  std::span<float* const> share_pointers(float*) override { reject("share_pointers"); }
+
+ private:
+  [[noreturn]] static void reject(const std::string& call) {
+    throw std::logic_error("no " + call + " over several processes, which share no memory");
+  }
+
+  Collective& local_;
+  std::shared_ptr<Gathered> gathered_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
+                                                            World& world, const ReplicaRanks& ranks) {
+  const std::shared_ptr<Gathered> gathered(new Gathered{world, ranks, {}, {}, {}});
+  std::vector<std::unique_ptr<Collective>> members;
+  for (Collective* member : local) members.push_back(std::make_unique<ProcessCollective>(*member, gathered));
+  return members;
+}
+
+}  // namespace dtrain

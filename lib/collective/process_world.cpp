@@ -1,0 +1,101 @@
+#include "collective/process_world.h"
+
+#include <utility>
+#include <vector>
+
+namespace dtrain {
+
+namespace {
+
+// Tags of messages. Calls that wait are never made at the same time, so they share one tag. Each background
+// sum has its own tag, because threads of different processes may start sums in different orders.
+constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32768;
+
+}  // namespace
+
+template <class T>
+class ProcessWorld::Sum final : public BackgroundSum<T> {
+ public:
+  Sum(ProcessWorld& world, const ReplicaRanks& ranks, int64_t n, int tag)
+      : world_(world), messenger_(world.messenger_), exchange_(ranks, n, tag) {}
+  ~Sum() override { messenger_.release(exchange_); }
+
+  void start(std::span<T* const> sums) override {
+    exchange_.set(sums);
+    messenger_.start(exchange_);
+  }
+  void wait() override {
+    const Waiting waiting(world_);
+    messenger_.wait(exchange_);
+  }
+  size_t bytes() const override { return exchange_.bytes(); }
+
+ private:
+  ProcessWorld& world_;
+  Messenger& messenger_;
+  SumExchange<T> exchange_;
+};
+
+ProcessWorld::ProcessWorld(Transport& transport, std::function<void(const std::string& why)> on_abort)
+    : rank_(transport.rank()),
+      size_(transport.size()),
+      on_abort_(std::move(on_abort)),
+      next_tag_(kFirstSum),
+      messenger_(transport) {}
+
+void ProcessWorld::run(Exchange& exchange) {
+  const Waiting waiting(*this);
+  messenger_.start(exchange);
+  messenger_.wait(exchange);
+}
+
+void ProcessWorld::broadcast(std::span<std::byte> bytes) {
+  BroadcastExchange exchange(kWaitingCalls, bytes);
+  run(exchange);
+}
+
+void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  AllGatherExchange exchange(kWaitingCalls, mine, all);
+  run(exchange);
+}
+
+void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const> mine,
+                       std::span<double> sums) {
+  const auto n = static_cast<int64_t>(sums.size());
+  const std::vector<Range> nodes = subtrees(ranks.of(rank_), ranks.total());
+  std::vector<std::vector<double>> others(nodes.size() - 1, std::vector<double>(sums.size()));
+  std::vector<double*> arrays{sums.data()};
+  for (std::vector<double>& other : others) arrays.push_back(other.data());
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    const auto first = static_cast<size_t>(nodes[node].begin - ranks.first());
+    const auto count = static_cast<size_t>(nodes[node].size());
+    SumTree(static_cast<int>(count)).add(mine.subspan(first, count), arrays[node], {0, n});
+  }
+  SumExchange<double> exchange(ranks, n, kWaitingCalls);
+  exchange.set(arrays);
+  run(exchange);
+}
+
+/// Tags are used again after thousands of sums. That would be a mistake only if two running sums had the
+/// same.
+int ProcessWorld::next_tag() {
+  const int tag = next_tag_;
+  next_tag_ = tag + 1 < kTags ? tag + 1 : kFirstSum;
+  return tag;
+}
+
+std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,
+                                                                             int64_t n) {
+  return std::make_unique<Sum<float>>(*this, ranks, n, next_tag());
+}
+
+std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(const ReplicaRanks& ranks,
+                                                                               int64_t n) {
+  return std::make_unique<Sum<double>>(*this, ranks, n, next_tag());
+}
+
+void ProcessWorld::abort(const std::string& why) noexcept {
+  if (messenger_.interrupt(why) && on_abort_) on_abort_(why);
+}
+
+}  // namespace dtrain

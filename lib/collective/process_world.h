@@ -1,0 +1,53 @@
+// The World of a run of several processes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collective/messenger.h"
+#include "collective/process_exchanges.h"
+#include "collective/world.h"
+#include "processes/transport.h"
+
+namespace dtrain {
+
+/// Communicates by messages of a transport, which it alone uses from now on.
+class ProcessWorld final : public World {
+ public:
+  /// `on_abort`: called once if this process fails, with the reason, to tell the other processes; null if the
+  /// transport does that. It may be called on any thread, and must neither throw nor wait. The transport must
+  /// outlive the World.
+  explicit ProcessWorld(Transport& transport, std::function<void(const std::string& why)> on_abort = nullptr);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void broadcast(std::span<std::byte> bytes) override;
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override;
+  std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks& ranks,
+                                                                 int64_t n) override;
+  std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
+                                                                   int64_t n) override;
+  void abort(const std::string& why) noexcept override;
+  std::string failure() const override { return messenger_.failure(); }
+
+  /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
+  /// after abort(). Safe on any thread; returns at once.
+  void interrupt(const std::string& why) noexcept { messenger_.interrupt(why); }
+
+ private:
+  template <class T>
+  class Sum;
+  void run(Exchange& exchange);
+  int next_tag();
+
+  const int rank_, size_;
+  const std::function<void(const std::string& why)> on_abort_;
+  int next_tag_;
+  Messenger messenger_;
+};
+
+}  // namespace dtrain

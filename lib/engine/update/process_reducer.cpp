@@ -1,0 +1,161 @@
+// The reducer of gradients for replicated state on CPUs of several processes.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "collective/sum_tree.h"
+#include "engine/update/gradient_reducer.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Counts the arrivals of a process's replicas. Counts grow from step to step, so nothing is reset while
+/// other replicas may read.
+using Arrivals = std::atomic<int64_t>;
+
+/// A bucket that the replicas of this process have filled is added by them, each a share of it, and then by
+/// the processes, while backward continues. No replica waits for the others before join(): it adds its share
+/// when it next calls all_reduce(). Sums are in the gradients of the first replica of each subtree
+/// (sum_tree.h), and finally in those of replica 0.
+class ProcessReducer final : public GradientReducer {
+ public:
+  ProcessReducer(const ParameterLayout& layout, std::span<Worker* const> workers, int64_t bucket,
+                 int64_t totals, const ReplicaRanks& ranks, World& world)
+      : workers_(workers.begin(), workers.end()),
+        with_gradient_(layout.with_gradient()),
+        bucket_(bucket),
+        totals_(workers.size()),
+        totals_sum_(world.background_sum_of_doubles(ranks, totals)),
+        turns_(workers.size()) {
+    for (const Range& range : reduction_buckets(with_gradient_, bucket))
+      buckets_.push_back(
+          std::make_unique<Bucket>(range, world.background_sum_of_floats(ranks, range.size())));
+    for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
+      const auto first = static_cast<size_t>(node.begin - ranks.first());
+      nodes_.push_back({first, static_cast<size_t>(node.size()), SumTree(static_cast<int>(node.size())),
+                        std::vector<double>(static_cast<size_t>(totals))});
+    }
+  }
+
+  std::string_view where() const override { return "over the processes"; }
+  GradientReduction reduction() const override { return GradientReduction::over_processes; }
+  Range share_of(int rank) const override { return part_of(with_gradient_, rank, replicas(), 16); }
+  float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
+
+  /// The arrays of other processes count for the first worker.
+  size_t gradient_bytes(const Worker& worker) const override {
+    size_t bytes = totals_sum_->bytes() + nodes_.size() * nodes_[0].totals.size() * sizeof(double);
+    for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
+    return worker.rank() == 0 ? bytes : 0;
+  }
+
+  void begin(Worker& worker) override {
+    Turn& turn = turns_[static_cast<size_t>(worker.rank())];
+    turn.arrivals += replicas();
+    turn.next = 0;
+  }
+
+  void all_reduce(Worker& worker, Range range) override {
+    ++buckets_[static_cast<size_t>(range.begin / bucket_)]->filled;
+    add_filled(worker);
+  }
+
+  /// The last replica of this process to call starts the sum over the processes.
+  void sum_totals(Worker& worker, std::span<const double> totals) override {
+    totals_[static_cast<size_t>(worker.rank())] = totals.data();
+    if (++totals_filled_ < turns_[static_cast<size_t>(worker.rank())].arrivals) return;
+    start(*totals_sum_, [&](Node& node) {
+      node.tree.add(std::span<const double* const>(totals_).subspan(node.first, node.replicas),
+                    node.totals.data(), {0, static_cast<int64_t>(totals.size())});
+      return node.totals.data();
+    });
+  }
+  std::span<const double> summed_totals() const override { return nodes_[0].totals; }
+
+  void join(Worker& worker, Collective& replicas) override {
+    replicas.barrier();  // all buckets are filled
+    add_filled(worker);
+    replicas.barrier();  // all sums were started
+    for (const auto& bucket : buckets_) bucket->sum->wait();
+    totals_sum_->wait();
+    // The row weights are one of the totals.
+    if (const double* const weights = worker.row_weights())
+      *worker.weights() =
+          summed_totals()[static_cast<size_t>(weights - totals_[static_cast<size_t>(worker.rank())])];
+  }
+
+ private:
+  struct Bucket {
+    Bucket(Range floats, std::unique_ptr<BackgroundSum<float>> over_processes)
+        : range(floats), sum(std::move(over_processes)) {}
+    const Range range;
+    const std::unique_ptr<BackgroundSum<float>> sum;
+    Arrivals filled{0}, added{0};  // by replicas of this process
+  };
+  /// A subtree of the tree over all replicas that this process adds.
+  struct Node {
+    size_t first, replicas;  // replicas of this process
+    SumTree tree;
+    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
+  };
+  /// A replica's progress in the current step.
+  struct Turn {
+    int64_t arrivals = 0;  // of all replicas, from the first step to the end of this one
+    size_t next = 0;       // index of the next bucket to add
+  };
+
+  int replicas() const { return static_cast<int>(workers_.size()); }
+
+  /// Adds this replica's share of the next buckets, as far as all replicas have filled them. The replica that
+  /// is the last to add its share of a bucket starts the sum over the processes.
+  void add_filled(Worker& worker) {
+    Turn& turn = turns_[static_cast<size_t>(worker.rank())];
+    for (; turn.next < buckets_.size() && buckets_[turn.next]->filled == turn.arrivals; ++turn.next) {
+      Bucket& bucket = *buckets_[turn.next];
+      const Range share = part_of(bucket.range.size(), worker.rank(), replicas(), 16);
+      add_share({bucket.range.begin + share.begin, bucket.range.begin + share.end});
+      if (++bucket.added == turn.arrivals)
+        start(*bucket.sum,
+              [&](Node& node) { return workers_[node.first]->gradients() + bucket.range.begin; });
+    }
+  }
+
+  void add_share(Range range) {
+    for (const Node& node : nodes_) {
+      if (node.replicas == 1) continue;
+      std::vector<const float*> gradients;
+      for (size_t i = 0; i < node.replicas; ++i) gradients.push_back(workers_[node.first + i]->gradients());
+      node.tree.add<float>(gradients, workers_[node.first]->gradients(), range);
+    }
+  }
+
+  /// `sum_of`: returns the address of a node's sum.
+  template <class T, class SumOf>
+  void start(BackgroundSum<T>& sum, const SumOf& sum_of) {
+    std::vector<T*> sums;
+    for (Node& node : nodes_) sums.push_back(sum_of(node));
+    sum.start(sums);
+  }
+
+  const std::vector<Worker*> workers_;
+  const int64_t with_gradient_, bucket_;
+  std::vector<std::unique_ptr<Bucket>> buckets_;
+  std::vector<Node> nodes_;
+  std::vector<const double*> totals_;  // of the step, by replica
+  std::unique_ptr<BackgroundSum<double>> totals_sum_;
+  Arrivals totals_filled_{0};
+  std::vector<Turn> turns_;  // by replica; each is used by its own thread
+};
+
+}  // namespace
+
+std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
+                                                      std::span<Worker* const> workers, int64_t bucket,
+                                                      int64_t totals, const ReplicaRanks& ranks,
+                                                      World& world) {
+  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world);
+}
+
+}  // namespace dtrain

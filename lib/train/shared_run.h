@@ -1,0 +1,28 @@
+// A run as process 0 sends it to the other processes, which need neither the configuration file nor a shared
+// folder.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "collective/world.h"
+#include "run/run_config.h"
+
+namespace dtrain {
+
+struct SharedRun {
+  RunConfig config;                      // for plan_training()
+  std::string directory;                 // path of the run directory of process 0, for messages
+  std::optional<Checkpoint> checkpoint;  // from which the run continues
+};
+
+/// Sends a run to the other processes. To be called by process 0; the others call receive_run().
+void send_run(World& world, const RunConfig& config, const std::string& directory,
+              const Checkpoint* checkpoint);
+
+/// Receives the run. Throws UserError, with locations in the configuration of process 0, if this machine does
+/// not support it.
+SharedRun receive_run(World& world);
+
+}  // namespace dtrain

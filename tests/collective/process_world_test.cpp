@@ -1,0 +1,249 @@
+// Communication among processes, which are threads here.
+#include "collective/process_world.h"
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collective/process_group.h"
+#include "collective/team.h"
+#include "support/processes.h"
+
+using namespace dtrain;
+using namespace dtrain::test;
+
+namespace {
+
+/// A number whose sums depend on the order of addition.
+template <class T>
+T value_of(int replica, int64_t i) {
+  return static_cast<T>(std::sin(static_cast<double>(replica * 1000 + i)) * std::pow(10.0, replica % 5));
+}
+
+template <class T>
+std::vector<T> array_of(int replica, int64_t n) {
+  std::vector<T> array;
+  for (int64_t i = 0; i < n; ++i) array.push_back(value_of<T>(replica, i));
+  return array;
+}
+
+/// Returns the sum over all replicas as a single process adds it.
+template <class T>
+std::vector<T> sum_of(int replicas, int64_t n) {
+  std::vector<std::vector<T>> arrays;
+  std::vector<const T*> parts;
+  for (int replica = 0; replica < replicas; ++replica) arrays.push_back(array_of<T>(replica, n));
+  for (const auto& array : arrays) parts.push_back(array.data());
+  std::vector<T> sums(static_cast<size_t>(n));
+  SumTree(replicas).add<T>(parts, sums.data(), {0, n});
+  return sums;
+}
+
+/// Returns the sums of the subtrees of this process's replicas.
+std::vector<std::vector<float>> sums_of_nodes(const ReplicaRanks& ranks, int64_t n) {
+  std::vector<std::vector<float>> sums;
+  for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
+    std::vector<std::vector<float>> arrays;
+    std::vector<const float*> parts;
+    for (int64_t replica = node.begin; replica < node.end; ++replica)
+      arrays.push_back(array_of<float>(static_cast<int>(replica), n));
+    for (const auto& array : arrays) parts.push_back(array.data());
+    sums.emplace_back(static_cast<size_t>(n));
+    SumTree(static_cast<int>(node.size())).add<float>(parts, sums.back().data(), {0, n});
+  }
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("broadcast, all_gather, texts and maxima reach all processes") {
+  for (const int size : {1, 2, 3, 4, 5, 8}) {
+    CAPTURE(size);
+    Processes processes(size);
+    processes.run([&](World& world) {
+      for (int round = 0; round < 20; ++round) {
+        int number = world.rank() == 0 ? 100 + round : -1;
+        world.broadcast(std::as_writable_bytes(std::span(&number, 1)));
+        if (number != 100 + round) throw Error("wrong broadcast");
+        if (world.broadcast_text(world.rank() == 0 ? "first" : "another text") != "first")
+          throw Error("wrong text");
+        const std::string mine(static_cast<size_t>(world.rank() * 3), 'x');
+        const std::vector<std::string> texts = world.all_gather_texts(mine);
+        for (int rank = 0; rank < size; ++rank)
+          if (texts[static_cast<size_t>(rank)].size() != static_cast<size_t>(rank * 3))
+            throw Error("wrong texts");
+        std::vector<int64_t> values{world.rank(), -world.rank()};
+        world.all_reduce_max(values);
+        if (values != std::vector<int64_t>{size - 1, 0}) throw Error("wrong maxima");
+        if (world.any(false) || !world.any(world.rank() == size - 1)) throw Error("wrong any");
+      }
+      const ReplicaRanks ranks = world.replica_ranks(world.rank() + 1);
+      if (ranks.total() != size * (size + 1) / 2) throw Error("wrong total");
+      if (ranks.first() != world.rank() * (world.rank() + 1) / 2) throw Error("wrong first rank");
+      if (ranks.local() != world.rank() + 1) throw Error("wrong count");
+    });
+    CHECK(processes.queues().is_empty());
+  }
+}
+
+TEST_CASE("sums have the same bits for every division of the replicas among processes") {
+  for (const int replicas : {2, 3, 4, 5, 6})
+    for (const int64_t n : {1, 7, 600, 5003}) {
+      const std::vector<double> doubles = sum_of<double>(replicas, n);
+      const std::vector<float> floats = sum_of<float>(replicas, n);
+      for (const std::vector<int>& counts : divisions(replicas)) {
+        CAPTURE(replicas);
+        CAPTURE(n);
+        CAPTURE(counts.size());
+        Processes processes(static_cast<int>(counts.size()));
+        processes.run([&](World& world) {
+          const ReplicaRanks ranks = world.replica_ranks(counts[static_cast<size_t>(world.rank())]);
+          std::vector<std::vector<double>> mine;
+          std::vector<const double*> parts;
+          for (int rank = 0; rank < ranks.local(); ++rank)
+            mine.push_back(array_of<double>(ranks.first() + rank, n));
+          for (const auto& array : mine) parts.push_back(array.data());
+          std::vector<double> sums(static_cast<size_t>(n));
+          world.sum(ranks, parts, sums);
+          if (sums != doubles) throw Error("wrong sum of doubles");
+          const auto background = world.background_sum_of_floats(ranks, n);
+          for (int round = 0; round < 3; ++round) {
+            auto nodes = sums_of_nodes(ranks, n);
+            std::vector<float*> pointers;
+            for (auto& node : nodes) pointers.push_back(node.data());
+            background->start(pointers);
+            background->wait();
+            if (nodes[0] != floats) throw Error("wrong sum of floats");
+          }
+        });
+        CHECK(processes.queues().is_empty());
+      }
+    }
+}
+
+TEST_CASE("sums may be started in different orders, and run while other calls wait") {
+  constexpr int kSums = 9;
+  constexpr int64_t kFloats = 3000;
+  Processes processes(3);
+  processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(1);
+    std::vector<std::unique_ptr<BackgroundSum<float>>> sums;
+    for (int i = 0; i < kSums; ++i) sums.push_back(world.background_sum_of_floats(ranks, kFloats + i));
+    for (int round = 0; round < 10; ++round) {
+      std::vector<std::vector<float>> arrays;
+      for (int i = 0; i < kSums; ++i) arrays.push_back(array_of<float>(world.rank(), kFloats + i));
+      for (int i = 0; i < kSums; ++i) {
+        const int order[] = {i, 2 * i % kSums, kSums - 1 - i};
+        const auto which = static_cast<size_t>(order[world.rank()]);
+        float* const array = arrays[which].data();
+        sums[which]->start({&array, 1});
+        if (i == kSums / 2 && world.any(false)) throw Error("wrong any");
+      }
+      for (int i = 0; i < kSums; ++i) {
+        sums[static_cast<size_t>(i)]->wait();
+        if (arrays[static_cast<size_t>(i)] != sum_of<float>(3, kFloats + i)) throw Error("wrong sum");
+      }
+    }
+  });
+}
+
+TEST_CASE("a process sends 2 (p - 1) / p times the array") {
+  constexpr int64_t kFloats = 48000;  // can be divided by the number of processes and by the grain of a part
+  for (const int size : {2, 3, 4, 5}) {
+    CAPTURE(size);
+    Processes processes(size);
+    std::vector<int64_t> sent(static_cast<size_t>(size));
+    processes.run([&](World& world) {
+      const ReplicaRanks ranks = world.replica_ranks(1);
+      const auto sum = world.background_sum_of_floats(ranks, kFloats);
+      std::vector<float> array = array_of<float>(world.rank(), kFloats);
+      float* const pointer = array.data();
+      const int64_t before = processes.queues().sent_by(world.rank());
+      sum->start({&pointer, 1});
+      sum->wait();
+      sent[static_cast<size_t>(world.rank())] = processes.queues().sent_by(world.rank()) - before;
+      if (sum->bytes() != static_cast<size_t>(kFloats / size * (size - 1)) * sizeof(float))
+        throw Error("wrong memory");
+    });
+    for (const int64_t bytes : sent)
+      CHECK(bytes == 2 * (size - 1) * kFloats / size * static_cast<int64_t>(sizeof(float)));
+  }
+}
+
+TEST_CASE("layers gather the values of the replicas of all processes, by rank") {
+  const std::vector<int> counts{2, 1, 3};
+  Processes processes(3);
+  processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(counts[static_cast<size_t>(world.rank())]);
+    Team team(ranks.local(), false);
+    std::vector<Collective*> local;
+    for (int rank = 0; rank < ranks.local(); ++rank) local.push_back(&team.member(rank));
+    const auto members = make_process_group(local, world, ranks);
+    team.run([&](Collective& one) {
+      Collective& member = *members[static_cast<size_t>(one.rank())];
+      if (member.size() != 6 || member.rank() != ranks.first() + one.rank()) throw Error("wrong rank");
+      for (int round = 0; round < 50; ++round) {
+        std::vector<double> mine{10.0 * round, 100.0 + member.rank()}, all(12);
+        member.all_gather(mine, all);
+        for (int rank = 0; rank < 6; ++rank)
+          if (all[static_cast<size_t>(2 * rank)] != 10.0 * round ||
+              all[static_cast<size_t>(2 * rank + 1)] != 100.0 + rank)
+            throw Error("wrong values");
+        if (round % 10 == 0) member.barrier();
+        double rank_sum = member.rank();
+        member.all_reduce({&rank_sum, 1});
+        if (rank_sum != 15) throw Error("wrong sum");
+      }
+    });
+  });
+}
+
+TEST_CASE("a failure in one process ends the calls of all others") {
+  for (const bool waits : {false, true}) {
+    Processes processes(3);
+    CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
+      const ReplicaRanks ranks = world.replica_ranks(1);
+      if (world.rank() == 1) {
+        if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        throw Error("it broke");
+      }
+      const auto sum = world.background_sum_of_floats(ranks, 10000);
+      std::vector<float> array(10000);
+      float* const pointer = array.data();
+      sum->start({&pointer, 1});
+      CHECK_THROWS_WITH_AS(sum->wait(), "another process: it broke", ProcessFailed);
+      CHECK_THROWS_AS(world.any(false), ProcessFailed);
+      CHECK(world.failure() == "another process: it broke");
+      CHECK_FALSE(world.position().waits);
+    }),
+                         "it broke", Error);
+  }
+}
+
+TEST_CASE("a sum that is running may be destroyed after a failure") {
+  Processes processes(2);
+  CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(1);
+    if (world.rank() == 1) throw Error("it broke");
+    std::vector<float> array(10000);
+    float* const pointer = array.data();
+    const auto sum = world.background_sum_of_floats(ranks, 10000);
+    sum->start({&pointer, 1});
+  }),
+                       "it broke", Error);
+}
+
+TEST_CASE("an error of the transport is the error of the calls that wait") {
+  Queues queues(2);
+  QueueTransport transport(queues, 0);
+  ProcessWorld world(transport);
+  std::thread fails([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    transport.abort();
+  });
+  CHECK_THROWS_WITH_AS(world.any(true), "the transport was aborted", ProcessFailed);
+  fails.join();
+}

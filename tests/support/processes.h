@@ -1,0 +1,171 @@
+// Several processes of a run as threads of a test: each has a World over queues in memory.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/process_world.h"
+#include "processes/transport.h"
+
+namespace dtrain::test {
+
+/// The messages among the processes. A message is copied when it is sent, and is received when test() is
+/// called.
+class Queues {
+ public:
+  explicit Queues(int size) : size_(size), bytes_(static_cast<size_t>(size)) {}
+
+  int size() const { return size_; }
+  void push(int from, int to, int tag, std::span<const std::byte> message) {
+    const std::lock_guard lock(mutex_);
+    bytes_[static_cast<size_t>(from)] += static_cast<int64_t>(message.size());
+    messages_[{from, to, tag}].emplace_back(message.begin(), message.end());
+  }
+  /// Copies the oldest message to `to`. Returns false if there is none.
+  bool pop(int from, int to, int tag, std::span<std::byte> message) {
+    const std::lock_guard lock(mutex_);
+    auto& waiting = messages_[{from, to, tag}];
+    if (waiting.empty()) return false;
+    if (waiting.front().size() != message.size()) throw Error("a message has another size than expected");
+    std::copy(waiting.front().begin(), waiting.front().end(), message.begin());
+    waiting.pop_front();
+    return true;
+  }
+  /// Bytes that a process has sent.
+  int64_t sent_by(int process) {
+    const std::lock_guard lock(mutex_);
+    return bytes_[static_cast<size_t>(process)];
+  }
+  bool is_empty() {
+    const std::lock_guard lock(mutex_);
+    return std::all_of(messages_.begin(), messages_.end(),
+                       [](const auto& entry) { return entry.second.empty(); });
+  }
+
+ private:
+  const int size_;
+  std::mutex mutex_;
+  std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> messages_;
+  std::vector<int64_t> bytes_;
+};
+
+class QueueTransport final : public Transport {
+ public:
+  QueueTransport(Queues& queues, int rank) : queues_(queues), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return queues_.size(); }
+  Request send(int to, int tag, std::span<const std::byte> bytes) override {
+    check();
+    queues_.push(rank_, to, tag, bytes);
+    return {kSent};
+  }
+  Request receive(int from, int tag, std::span<std::byte> bytes) override {
+    check();
+    receives_[++last_] = {from, tag, bytes};
+    return {last_};
+  }
+  /// Receives in the order of the calls of receive(), as MPI does.
+  bool test(Request request) override {
+    check();
+    if (request.number == kSent) return true;
+    for (auto next = receives_.begin(); next != receives_.end() && next->first <= request.number;) {
+      const Receive& one = next->second;
+      const bool is_next = std::none_of(receives_.begin(), next, [&](const auto& earlier) {
+        return earlier.second.from == one.from && earlier.second.tag == one.tag;
+      });
+      next = is_next && queues_.pop(one.from, rank_, one.tag, one.bytes) ? receives_.erase(next)
+                                                                         : std::next(next);
+    }
+    return !receives_.contains(request.number);
+  }
+  void abort() noexcept override { aborted_ = true; }
+
+ private:
+  static constexpr int64_t kSent = 0;
+  struct Receive {
+    int from, tag;
+    std::span<std::byte> bytes;
+  };
+  void check() const {
+    if (aborted_) throw Error("the transport was aborted");
+  }
+
+  Queues& queues_;
+  const int rank_;
+  int64_t last_ = kSent;
+  std::map<int64_t, Receive> receives_;  // by number of the request
+  std::atomic<bool> aborted_{false};
+};
+
+/// Runs processes as threads. If one fails, the others' Worlds are interrupted.
+class Processes {
+ public:
+  explicit Processes(int size) : queues_(size) {
+    for (int rank = 0; rank < size; ++rank) {
+      transports_.push_back(std::make_unique<QueueTransport>(queues_, rank));
+      worlds_.push_back(std::make_unique<ProcessWorld>(
+          *transports_.back(), [this, rank](const std::string& why) { interrupt_others(rank, why); }));
+    }
+  }
+
+  Queues& queues() { return queues_; }
+  ProcessWorld& world(int rank) { return *worlds_[static_cast<size_t>(rank)]; }
+
+  /// Calls work(world) on one thread per process and waits for all. Rethrows the exception of the process
+  /// that failed first.
+  void run(const std::function<void(World&)>& work) {
+    std::mutex mutex;
+    std::exception_ptr first;
+    std::vector<std::thread> threads;
+    for (const auto& world : worlds_)
+      threads.emplace_back([&, one = world.get()] {
+        try {
+          work(*one);
+        } catch (const std::exception& error) {
+          {
+            const std::lock_guard lock(mutex);
+            if (!first) first = std::current_exception();
+          }
+          one->abort(error.what());
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    if (first) std::rethrow_exception(first);
+  }
+
+ private:
+  void interrupt_others(int rank, const std::string& why) {
+    for (size_t other = 0; other < worlds_.size(); ++other)
+      if (other != static_cast<size_t>(rank)) worlds_[other]->interrupt("another process: " + why);
+  }
+
+  Queues queues_;
+  std::vector<std::unique_ptr<QueueTransport>> transports_;
+  std::vector<std::unique_ptr<ProcessWorld>> worlds_;
+};
+
+/// Ways to divide `replicas` replicas among processes, as the numbers of replicas of each process.
+inline std::vector<std::vector<int>> divisions(int replicas) {
+  std::vector<std::vector<int>> all{{replicas}};
+  for (int first = 1; first < replicas; ++first)
+    for (std::vector<int> rest : divisions(replicas - first)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(std::move(rest));
+    }
+  return all;
+}
+
+}  // namespace dtrain::test

@@ -1,0 +1,315 @@
+// Training over several processes, which are threads here: N replicas give the same bits however they are
+// divided among processes.
+#include "support/processes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "outcome.h"
+#include "train/evaluation.h"
+
+using namespace dtrain;
+using namespace dtrain::test;
+
+namespace {
+
+// The last batch has two samples: some of four replicas have none.
+constexpr auto kRun = R"(
+seed: 3
+model:
+  inputs: {x: [24]}
+  layers:
+    - dense: {units: 32, activation: tanh, name: first}
+    - layer_normalization: {}
+    - dropout: {rate: 0.3}
+    - batch_normalization: {}
+    - dense: {units: 16, activation: silu, name: second}
+    - dense: {units: 5}
+dataset:
+  train: {synthetic: {samples: 138, target: {classes: 5}, seed: 4}}
+  validation: {synthetic: {samples: 35, target: {classes: 5}, seed: 5}}
+train:
+  epochs: 3
+  batch_size: 17
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.003}}
+  metrics: [sparse_categorical_accuracy, f1_score, confusion_matrix]
+)";
+
+constexpr auto kMasked = R"(
+seed: 3
+model:
+  inputs: {x: {shape: [6], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 9, output_dim: 4, mask_zero: true}
+    - lstm: {units: 5, return_sequences: true}
+    - dense: {units: 3}
+dataset:
+  train: {synthetic: {samples: 30, input: {low: 0, high: 9}, target: {classes: 3}, seed: 4}}
+train:
+  epochs: 3
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.05}}
+)";
+
+using Sets = std::vector<std::string>;
+
+/// What a process has after the run, and what it has recorded.
+struct Result {
+  std::vector<double> losses;
+  std::vector<float> arrays;         // parameters and optimizer slots
+  std::vector<std::string> history;  // lines of metrics.jsonl without times, and tables
+  bool operator==(const Result&) const = default;
+};
+
+/// A process of a run with this number of replicas. Gradients are summed in two buckets: the first is divided
+/// among the processes, the second is so short that it is sent whole.
+RunConfig config_of(const std::string& yaml, Sets sets, int replicas) {
+  sets.insert(sets.begin(), fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, "
+                                        "bucket_megabytes: 0.005}}}}",
+                                        replicas));
+  return config_from(yaml, sets);
+}
+
+/// Plans a run whose replicas all compute on one core, because results may depend on the number of cores.
+RunPlan plan_on_one_core(RunConfig config, World& world) {
+  RunPlan plan = plan_training(std::move(config), world);
+  plan.cores.resize(1);
+  return plan;
+}
+
+Result result_of(Trainer& trainer, Recorder& recorder) {
+  trainer.run();
+  Result result{recorder.losses, arrays_of(trainer), {}};
+  std::istringstream lines(trainer.state().history.text());
+  for (std::string line; std::getline(lines, line);) {
+    const Json record = Json::parse(line);
+    std::string text;
+    for (const auto& [key, value] : record.entries())
+      if (key != "seconds" && key != "samples_per_second") text += key + "=" + value.dump() + " ";
+    result.history.push_back(text);
+  }
+  if (const TableLine& tables = trainer.state().tables) result.history.push_back(*tables);
+  return result;
+}
+
+std::vector<Result> results_of(const std::string& yaml, const Sets& sets, const std::vector<int>& counts) {
+  const TempDir directory;
+  std::vector<Result> results(counts.size());
+  std::vector<RunConfig> configs;
+  for (const int count : counts) configs.push_back(config_of(yaml, sets, count));
+  Processes processes(static_cast<int>(counts.size()));
+  processes.run([&](World& world) {
+    const auto rank = static_cast<size_t>(world.rank());
+    Recorder recorder;
+    Trainer trainer(plan_on_one_core(configs[rank], world), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
+    trainer.start();
+    results[rank] = result_of(trainer, recorder);
+  });
+  CHECK(processes.queues().is_empty());
+  return results;
+}
+
+void check_divisions(const std::string& yaml, const Sets& sets = {},
+                     const std::vector<std::vector<int>>& divisions = {
+                         {2, 2}, {1, 1, 1, 1}, {3, 1}, {1, 2, 1}}) {
+  const Result whole = results_of(yaml, sets, {4})[0];
+  CHECK(whole.losses.size() >= 12);
+  for (const std::vector<int>& counts : divisions) {
+    CAPTURE(counts.size());
+    CAPTURE(counts[0]);
+    for (const Result& result : results_of(yaml, sets, counts)) {
+      CHECK(result.losses == whole.losses);
+      CHECK(result.arrays == whole.arrays);
+      CHECK(result.history == whole.history);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("4 replicas give the same bits on 1, 2, 3 and 4 processes, even with empty shares") {
+  check_divisions(kRun);
+}
+
+TEST_CASE("training options give the same bits on several processes") {
+  const std::vector<Sets> options{
+      {"train.accumulate=3"},
+      {"train.clip_norm=0.05"},
+      {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.class_weight={0: 0.3, 3: 4}"},
+      {"train.class_weight={0: 0.3, 3: 4}", "train.accumulate=2", "train.clip_norm=0.1"},
+      {"model.layers.0.dense.kernel_regularizer={l2: 0.01}", "train.clip_norm=0.05"},
+      {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
+      {"train.callbacks=[{ema: {decay: 0.9}}]"},
+      {"model.layers.3.batch_normalization.synchronized=true"},
+      {"model.layers.3.batch_normalization.synchronized=true", "train.accumulate=3"},
+  };
+  for (const Sets& sets : options) {
+    CAPTURE(sets[0]);
+    check_divisions(kRun, sets, {{2, 2}, {3, 1}, {1, 1, 1, 1}});
+  }
+}
+
+TEST_CASE("masked rows give the same bits on several processes") {
+  check_divisions(kMasked);
+}
+
+TEST_CASE("single trains one replica on each process") {
+  const Result whole = results_of(kRun, {}, {2})[0];
+  std::vector<Result> results(2);
+  const TempDir directory;
+  const RunConfig config = config_from(kRun, {"strategy={single: {device: cpu:0}}"});
+  Processes processes(2);
+  processes.run([&](World& world) {
+    Recorder recorder;
+    Trainer trainer(plan_on_one_core(config, world), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
+    trainer.start();
+    results[static_cast<size_t>(world.rank())] = result_of(trainer, recorder);
+  });
+  CHECK(results[0] == whole);
+  CHECK(results[1] == whole);
+}
+
+TEST_CASE("a run resumes on another number of processes with the same bits") {
+  const TempDir directory;
+  const Result whole = results_of(kRun, {}, {4})[0];
+  const std::vector<std::vector<int>> parts{{2, 2}, {1, 1, 1, 1}, {4}};
+  Result last;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    Processes processes(static_cast<int>(parts[part].size()));
+    const RunDirectory run(directory / "run");
+    processes.run([&](World& world) {
+      const RunConfig config = config_of(kRun, {}, parts[part][static_cast<size_t>(world.rank())]);
+      Recorder recorder(part == 0 && world.rank() == 1 ? 5 : -1);  // a request to process 1 stops all
+      Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
+      if (part == 0)
+        trainer.start();
+      else
+        trainer.restore(Checkpoint::load(run.checkpoints().back()));
+      if (part == 0) {
+        CHECK_THROWS_AS(trainer.run(), Interrupted);
+        CHECK(trainer.state().step == 5);
+        return;
+      }
+      const Result result = result_of(trainer, recorder);
+      if (world.rank() == 0) last = result;
+    });
+    if (part == 1) {
+      CHECK(last.arrays == whole.arrays);
+      CHECK(last.history == whole.history);
+      CHECK(std::equal(last.losses.begin(), last.losses.end(), whole.losses.begin() + 5, whole.losses.end()));
+    }
+  }
+  CHECK(last.arrays == whole.arrays);  // the finished run, loaded by one process
+}
+
+TEST_CASE("each process sends 2 (p - 1) / p times the gradients per step, and its totals") {
+  for (const int size : {2, 4}) {
+    CAPTURE(size);
+    const RunConfig config = config_from(
+        kRun, {"strategy={mirrored: {devices: [cpu:0]}}", "train.metrics=[]", "train.batch_size=16"});
+    Processes processes(size);
+    std::vector<int64_t> sent(static_cast<size_t>(size));
+    int64_t gradients = 0, totals = 0;
+    processes.run([&](World& world) {
+      const RunPlan plan = plan_on_one_core(config, world);
+      Engine engine(plan);
+      engine.allocate(Plan::Purpose::training, 16);
+      engine.initialize();
+      const auto loader = open_loader(config, *config.dataset.train, false, true);
+      loader->begin(0, 0);
+      int64_t before = 0;
+      for (int step = 0; step < 5; ++step) {
+        if (step == 2)
+          before = processes.queues().sent_by(world.rank());  // the first two steps agree on more
+        engine.launch(*loader->next(), step, 0.01);
+        engine.finish();
+      }
+      sent[static_cast<size_t>(world.rank())] = processes.queues().sent_by(world.rank()) - before;
+      if (world.rank() > 0) return;
+      gradients = engine.layout().with_gradient();
+      totals = static_cast<int64_t>(count_totals(config.graph, config.heads));
+    });
+    const int64_t all = sent[0] + (size > 2 ? sent[1] + sent[2] + sent[3] : sent[1]);
+    const int64_t of_gradients = 2 * (size - 1) * gradients * static_cast<int64_t>(sizeof(float));
+    const int64_t of_totals = size * (size - 1) * totals * static_cast<int64_t>(sizeof(double));
+    CHECK(all == 3 * (of_gradients + of_totals));
+  }
+}
+
+TEST_CASE("only process 0 writes, and the data of all processes must be the same") {
+  const TempDir directory;
+  std::vector<RunConfig> configs;
+  for (const int samples : {138, 138, 130})
+    configs.push_back(config_of(kRun, {fmt::format("dataset.train.synthetic.samples={}", samples)}, 1));
+  for (const bool same : {true, false}) {
+    Processes processes(2);
+    const auto work = [&](World& world) {
+      const auto rank = static_cast<size_t>(world.rank());
+      const RunDirectory run(directory / fmt::format("{}-{}", same, rank));
+      Recorder recorder;
+      Trainer trainer(plan_on_one_core(configs[same ? rank : 2 * rank], world), run, recorder,
+                      recorder.requests);
+      trainer.start();
+      trainer.run();
+      CHECK(run.checkpoints().empty() == (rank == 1));
+    };
+    if (same) {
+      processes.run(work);
+      CHECK(std::filesystem::exists(directory / "true-0/metrics.jsonl"));
+      CHECK_FALSE(std::filesystem::exists(directory / "true-1"));
+    } else {
+      CHECK_THROWS_WITH_AS(processes.run(work), doctest::Contains("process 1: 'train': "), UserError);
+    }
+  }
+}
+
+TEST_CASE("if a process fails, the others end, and process 0 saves the last step") {
+  const TempDir directory;
+  const RunConfig config = config_of(kRun, {"checkpoint.every=1000 steps"}, 1);
+  const RunDirectory run(directory / "run");
+  int64_t step = 0;
+  Processes processes(2);
+  const auto work = [&](World& world) {
+    struct Failing final : Recorder {
+      explicit Failing(bool fails) : fails_(fails) {}
+      void on_step(const Progress& progress) override {
+        if (fails_ && progress.global_step == 4) throw Error("the disk failed");
+      }
+      bool fails_;
+    };
+    Failing recorder(world.rank() == 1);
+    Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
+    trainer.start();
+    if (world.rank() == 1) return trainer.run();
+    CHECK_THROWS_WITH_AS(trainer.run(), "another process: the disk failed", ProcessFailed);
+    step = trainer.state().step;
+    CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
+  };
+  CHECK_THROWS_WITH_AS(processes.run(work), "the disk failed", Error);
+  CHECK((step == 3 || step == 4));  // process 0 may still wait for sums of step 4
+}
+
+TEST_CASE("placements that do not train over several processes are errors with a location") {
+  const std::vector<std::string> strategies{
+      "strategy={sharded: {devices: [cpu:0, cpu:1]}}",
+      "strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}",
+      "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [second]}}"};
+  for (const std::string& strategy : strategies) {
+    CAPTURE(strategy);
+    const RunConfig config = config_from(kRun, {strategy});
+    Processes processes(2);
+    CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_training(config, world); }),
+                         doctest::Contains("over several processes (2 were started)"), UserError);
+  }
+}
