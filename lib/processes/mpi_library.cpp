@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 /// A binary interface of MPI: the file names of its libraries, and its shim.
 struct Interface {
+  std::optional<MpiFamily> family;  // nullopt: any
   const char* shim;
   std::vector<const char*> names;
   const char* build_path;  // the library found at build time, or ""
@@ -31,9 +32,9 @@ const std::vector<Interface>& interfaces() {
   // Debian renames MPICH's library to libmpich.so.12. Open MPI 1.10 had the name libmpi.so.12, too; its
   // version text tells it apart.
   static const std::vector<Interface> all = {
-      {"libdtrain_mpi_openmpi.so", {"libmpi.so.40"}, DTRAIN_OPENMPI_PATH},
-      {"libdtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}, DTRAIN_MPICH_PATH},
-      {"libdtrain_mpi_abi.so", {"libmpi_abi.so.1", "libmpi_abi.so.0"}, DTRAIN_MPI_ABI_PATH},
+      {MpiFamily::open_mpi, "libdtrain_mpi_openmpi.so", {"libmpi.so.40"}, DTRAIN_OPENMPI_LIBRARY},
+      {MpiFamily::mpich, "libdtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}, DTRAIN_MPICH_LIBRARY},
+      {std::nullopt, "libdtrain_mpi_abi.so", {"libmpi_abi.so.1", "libmpi_abi.so.0"}, DTRAIN_MPI_ABI_LIBRARY},
   };
   return all;
 }
@@ -55,7 +56,7 @@ std::string path_of(void* library, const std::string& name) {
   return missing ? map->l_name : path.string();
 }
 
-/// Returns the first `size` bytes of the text of MPI_Get_library_version, which may be called before MPI_Init
+/// Returns the text of MPI_Get_library_version, which may be called before MPI_Init
 /// and has the same arguments in every binary interface; "" if the library does not have it.
 std::string version_text_of(void* library) {
   const auto get = reinterpret_cast<int (*)(char*, int*)>(::dlsym(library, "MPI_Get_library_version"));
@@ -163,16 +164,27 @@ std::string families_of(const Launch& launch) {
       to_string(other.family), families_of(launch)));
 }
 
+/// Opens as few libraries as possible, because some install hooks when they are opened.
+MpiLibrary find_mpi_library(const Launch& launch) {
+  for (const MpiFamily family : launch.families)
+    for (const MpiLibrary& library : find_mpi_libraries(family))
+      if (library.family == family && !library.shim.empty()) return library;
+  return choose_mpi_library(launch, find_mpi_libraries());
+}
+
 }  // namespace
 
-std::vector<MpiLibrary> find_mpi_libraries() {
+std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only) {
   if (const char* given = std::getenv("DTRAIN_MPI_LIBRARY"); given && *given) return given_library(given);
   std::vector<MpiLibrary> libraries;
   const std::vector<fs::path> folders = launcher_library_folders();
   for (const Interface& interface : interfaces()) {
+    if (only && interface.family && interface.family != only) continue;
     for (const std::string& name : candidates(interface, folders)) {
       if (auto library = look_at(name, interface)) {
+        const bool found = library->family == only && !library->shim.empty();
         add(libraries, std::move(*library));
+        if (found) return libraries;
         break;
       }
     }
@@ -203,7 +215,7 @@ const MpiLibrary& choose_mpi_library(const Launch& launch, const std::vector<Mpi
 }
 
 const MpiTable& open_mpi_for(const Launch& launch, MpiLibrary& library) {
-  library = choose_mpi_library(launch, find_mpi_libraries());
+  library = find_mpi_library(launch);
   // The shim's undefined symbols are looked up among the libraries opened with RTLD_GLOBAL.
   if (!::dlopen(library.path.c_str(), RTLD_NOW | RTLD_GLOBAL))
     throw Error(fmt::format("{} cannot be opened: {}", library.path, ::dlerror()));

@@ -20,8 +20,9 @@ struct MpiLibrary {
 
 /// Returns the libraries that can be opened: of the environment variable DTRAIN_MPI_LIBRARY (a path) alone if
 /// it is set, otherwise of the launcher's own installation, of the system's search path, and from the folders
-/// found at build time. Each family is listed once or not at all.
-std::vector<MpiLibrary> find_mpi_libraries();
+/// found at build time. Each family is listed once or not at all. With `only`, opens no more libraries than
+/// are needed to find one of this family.
+std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only = std::nullopt);
 
 /// Describes the libraries that would be used, for users: "Open MPI 4.1.4 (/usr/lib/libmpi.so.40)", or
 /// "none". The library for the launcher of this process comes first.
