@@ -49,7 +49,7 @@ ControlChannel::ControlChannel(int rank, std::vector<std::string> hosts, std::ve
     : rank_(rank), hosts_(std::move(hosts)), last_beat_(Clock::now()), timing_(timing) {
   for (size_t i = 0; i < connections.size(); ++i)
     peers_.push_back(
-        {.rank = rank == 0 ? static_cast<int>(i) + 1 : 0, .connection = std::move(connections[i])});
+        {rank == 0 ? static_cast<int>(i) + 1 : 0, std::move(connections[i]), Seconds(0), {}, false});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_ < 0) throw Error("the control channel among processes: no file descriptor is left (ulimit -n)");
   thread_ = start_thread("the control channel among processes", [this] { run(); });
@@ -199,8 +199,7 @@ void ControlChannel::send_posted() {
     messages.swap(posted_);
   }
   for (Json& message : messages) {
-    if (rank_ == 0 && text_of(message, "type") == "error")
-      message.set("message", name_of(0) + ": " + text_of(message, "message"));
+    if (rank_ == 0 && text_of(message, "type") == "error") message.set("message", complete_error(0, message));
     send_to_all(message);
   }
 }
@@ -256,19 +255,19 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
   }
 }
 
-/// Process 0 has made the message complete already when it passes it on.
 void ControlChannel::handle_error(Peer& peer, const Json& message) {
-  std::string text = text_of(message, "message");
-  const auto code = static_cast<int>(number_of(message, "exit_code", 1));
-  if (rank_ == 0) {
-    text = name_of(peer.rank) + ": " + text;
-    constexpr int kUserError = 2;
-    if (code != kUserError)
-      text += fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
-  }
-  fail(std::move(text), code);
+  // Process 0 has completed the message already when it passes it on.
+  fail(rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
+       static_cast<int>(number_of(message, "exit_code", 1)));
   // The process ends without a goodbye.
   if (rank_ == 0) mark_ended(peer);
+}
+
+std::string ControlChannel::complete_error(int rank, const Json& message) const {
+  constexpr int kUserError = 2;  // does not depend on the step
+  const std::string text = name_of(rank) + ": " + text_of(message, "message");
+  if (number_of(message, "exit_code", 1) == kUserError) return text;
+  return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
 }
 
 void ControlChannel::fail(std::string message, int exit_code) {
@@ -304,7 +303,6 @@ void ControlChannel::count_silence(Seconds elapsed) {
             "is stopped; it was last in: {}",
             name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
         1);
-    peer.connection.close();
     mark_ended(peer);
   }
 }

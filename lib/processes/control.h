@@ -104,6 +104,8 @@ class ControlChannel {
   void receive_from(Peer& peer);
   void handle(Peer& peer, const Json& message);
   void handle_error(Peer& peer, const Json& message);
+  /// Returns the message of a process's error with its name, step and phase.
+  std::string complete_error(int rank, const Json& message) const;
   void count_silence(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
