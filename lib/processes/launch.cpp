@@ -34,23 +34,19 @@ bool has(const EnvironmentLookup& environment, const char* name) {
   return value && *value;
 }
 
-Launch open_mpi_launch(int rank, int size) {
-  return {Launcher::open_mpi, rank, size, {MpiFamily::open_mpi}, ""};
-}
-
-Launch hydra_launch(int rank, int size) {
-  return {Launcher::hydra, rank, size, {MpiFamily::mpich}, ""};
-}
-
 /// Returns the launch of a step of srun. The number of tasks of a step differs from SLURM_NTASKS, which is
 /// the job's, if srun was started with another -n.
 std::optional<Launch> slurm_launch(const EnvironmentLookup& environment) {
   if (!has(environment, "SLURM_STEP_ID")) return std::nullopt;
-  const auto rank = number_of(environment, "SLURM_PROCID");
   auto size = number_of(environment, "SLURM_STEP_NUM_TASKS");
   if (!size) size = number_of(environment, "SLURM_NTASKS");
-  if (!rank || !size) return std::nullopt;
-  Launch launch{Launcher::slurm, *rank, *size, {MpiFamily::open_mpi, MpiFamily::mpich}, ""};
+  if (!size) return std::nullopt;
+  Launch launch{.launcher = Launcher::slurm,
+                .rank = number_of(environment, "SLURM_PROCID").value_or(0),
+                .size = *size,
+                .local_rank = number_of(environment, "SLURM_LOCALID").value_or(0),
+                .families = {MpiFamily::open_mpi, MpiFamily::mpich},
+                .slurm_plugin = ""};
   if (has(environment, "PMIX_RANK")) {
     launch.slurm_plugin = "pmix";
   } else if (has(environment, "PMI_RANK") || has(environment, "PMI_FD")) {
@@ -61,19 +57,33 @@ std::optional<Launch> slurm_launch(const EnvironmentLookup& environment) {
 }
 
 std::optional<Launch> launch_of(const EnvironmentLookup& environment) {
-  const auto ompi_rank = number_of(environment, "OMPI_COMM_WORLD_RANK");
-  const auto ompi_size = number_of(environment, "OMPI_COMM_WORLD_SIZE");
-  if (ompi_rank && ompi_size) return open_mpi_launch(*ompi_rank, *ompi_size);
-  // mpirun under SLURM starts its daemons by srun, so SLURM's variables come after those of Hydra. srun sets
-  // PMI_RANK, too, but never MPI_LOCALRANKID.
-  const bool hydra = has(environment, "MPI_LOCALRANKID") || has(environment, "HYDI_CONTROL_FD") ||
-                     !has(environment, "SLURM_STEP_ID");
-  const auto pmi_rank = number_of(environment, "PMI_RANK"), pmi_size = number_of(environment, "PMI_SIZE");
-  if (hydra && pmi_rank && pmi_size) return hydra_launch(*pmi_rank, *pmi_size);
+  const auto rank_of = [&](const char* name) { return number_of(environment, name).value_or(0); };
+  if (const auto size = number_of(environment, "OMPI_COMM_WORLD_SIZE"))
+    return Launch{.launcher = Launcher::open_mpi,
+                  .rank = rank_of("OMPI_COMM_WORLD_RANK"),
+                  .size = *size,
+                  .local_rank = rank_of("OMPI_COMM_WORLD_LOCAL_RANK"),
+                  .families = {MpiFamily::open_mpi},
+                  .slurm_plugin = ""};
+  // Under SLURM, Hydra's daemons are started by srun, so Hydra's variables come first. srun --mpi=pmi2 sets
+  // PMI_RANK and PMI_SIZE, too, but not MPI_LOCALRANKID.
+  const bool is_hydra = has(environment, "MPI_LOCALRANKID") || !has(environment, "SLURM_STEP_ID");
+  if (const auto size = number_of(environment, "PMI_SIZE"); size && is_hydra)
+    return Launch{.launcher = Launcher::hydra,
+                  .rank = rank_of("PMI_RANK"),
+                  .size = *size,
+                  .local_rank = rank_of("MPI_LOCALRANKID"),
+                  .families = {MpiFamily::mpich},
+                  .slurm_plugin = ""};
   if (auto launch = slurm_launch(environment)) return launch;
   // PRRTE's prun sets no size.
-  const auto pmix_rank = number_of(environment, "PMIX_RANK");
-  if (pmix_rank && has(environment, "PMIX_NAMESPACE")) return open_mpi_launch(*pmix_rank, 0);
+  if (has(environment, "PMIX_NAMESPACE") && has(environment, "PMIX_RANK"))
+    return Launch{.launcher = Launcher::open_mpi,
+                  .rank = rank_of("PMIX_RANK"),
+                  .size = 0,
+                  .local_rank = 0,
+                  .families = {MpiFamily::open_mpi},
+                  .slurm_plugin = ""};
   return std::nullopt;
 }
 
@@ -118,6 +128,11 @@ Launch detect_launch(const EnvironmentLookup& environment) {
 
 Launch detect_launch() {
   return detect_launch([](const char* name) { return std::getenv(name); });
+}
+
+void forget_launch() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_ID", "PMIX_NAMESPACE"})
+    ::unsetenv(name);
 }
 
 }  // namespace dtrain

@@ -19,7 +19,8 @@ struct Launch {
   enum class Launcher { none, open_mpi, hydra, slurm };
   Launcher launcher = Launcher::none;
   int rank = 0;
-  int size = 1;  // 0 if the launcher does not tell: only MPI knows it
+  int size = 1;        // 0 if the launcher does not tell: only MPI knows it
+  int local_rank = 0;  // among the processes of this machine
   /// The implementations whose processes can find each other under this launcher, the most likely one first.
   std::vector<MpiFamily> families;
   /// How srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for other launchers.
@@ -40,5 +41,8 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 Launch detect_launch(const EnvironmentLookup& environment);
 /// Does the same with the process's own environment.
 Launch detect_launch();
+/// Removes the variables from the process's environment, so that programs that it starts, such as further
+/// dtrain processes, run alone.
+void forget_launch();
 
 }  // namespace dtrain

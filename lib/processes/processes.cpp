@@ -54,7 +54,8 @@ Processes::Processes(const MpiTable& mpi, std::string mpi_version)
   check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
   Json names = Json::array();
   for (const std::string& name : gather(own_host_name())) names.push(name);
-  for (const Json& name : Json::parse(broadcast(names.dump())).items()) hosts_.push_back(name.as_string());
+  names = Json::parse(broadcast(names.dump()));
+  for (const Json& name : names.items()) hosts_.push_back(name.as_string());
   connect_control();
 }
 
