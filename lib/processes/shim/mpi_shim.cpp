@@ -3,11 +3,7 @@
 // between distributions (libmpi.so.12, Debian's libmpich.so.12).
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
-#ifdef DTRAIN_MPI_ABI
-#include <mpi_abi.h>
-#else
-#include <mpi.h>
-#endif
+#include DTRAIN_MPI_HEADER  // <mpi.h>, or <mpi_abi.h>
 
 #include <cstring>
 
