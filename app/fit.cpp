@@ -51,7 +51,7 @@ RunConfig load_configuration(const FitOptions& options) {
 }
 
 void fit(const FitOptions& options, World& world) {
-  reject_several_tasks();
+  if (world.size() == 1) reject_several_tasks();
   reject_wrong_configuration(options.config);
   RunConfig config = load_configuration(options);
   print_warnings(config.warnings);

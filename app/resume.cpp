@@ -41,7 +41,7 @@ RunDirectory directory_for(const ResumeOptions& options) {
 }
 
 void resume(const ResumeOptions& options, World& world) {
-  reject_several_tasks();
+  if (world.size() == 1) reject_several_tasks();
   const RunDirectory directory = directory_for(options);
   in_run_directory(directory, [&] {
     SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,

@@ -105,6 +105,13 @@ std::optional<ControlChannel::Failure> ControlChannel::failure() const {
   return failure_;
 }
 
+std::optional<ControlChannel::Failure> ControlChannel::wait_for_failure(
+    std::chrono::duration<double> limit) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return failure_.has_value(); });
+  return failure_;
+}
+
 bool ControlChannel::wait_for_others(std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] {
@@ -222,9 +229,10 @@ void ControlChannel::receive_from(Peer& peer) {
   if (open) return;
   peer.connection.close();
   if (!peer.ended)
-    fail(fmt::format("{}: the process ended without a message (it crashed or was killed); it was last in: {}",
+    fail(
+        {fmt::format("{}: the process ended without a message (it crashed or was killed); it was last in: {}",
                      name_of(peer.rank), describe(peer.progress.step, peer.progress.phase)),
-         1);
+         1, true});
   mark_ended(peer);
 }
 
@@ -257,8 +265,8 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
 
 void ControlChannel::handle_error(Peer& peer, const Json& message) {
   // Process 0 has completed the message already when it passes it on.
-  fail(rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
-       static_cast<int>(number_of(message, "exit_code", 1)));
+  fail({rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
+        static_cast<int>(number_of(message, "exit_code", 1)), rank_ == 0});
   // The process ends without a goodbye.
   if (rank_ == 0) mark_ended(peer);
 }
@@ -270,21 +278,21 @@ std::string ControlChannel::complete_error(int rank, const Json& message) const 
   return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
 }
 
-void ControlChannel::fail(std::string message, int exit_code) {
+void ControlChannel::fail(Failure failure) {
   std::function<void(const std::string&)> handler;
   {
     const std::lock_guard lock(mutex_);
     if (failed_) return;
     failed_ = true;
-    failure_ = Failure{message, exit_code};
+    failure_ = failure;
     handler = failure_handler_;
   }
   changed_.notify_all();
   if (rank_ == 0) {
-    send_to_all(typed("error").set("message", message).set("exit_code", exit_code));
+    send_to_all(typed("error").set("message", failure.message).set("exit_code", failure.exit_code));
     for (Peer& peer : peers_) peer.connection.flush();
   }
-  if (handler) handler(message);
+  if (handler) handler(failure.message);
 }
 
 void ControlChannel::count_silence(Seconds elapsed) {
@@ -297,12 +305,11 @@ void ControlChannel::count_silence(Seconds elapsed) {
     if (peer.ended || !peer.connection.is_open()) continue;
     peer.silence += elapsed;
     if (peer.silence < limit) continue;
-    fail(
-        fmt::format(
-            "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the process "
-            "is stopped; it was last in: {}",
-            name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
-        1);
+    fail({fmt::format(
+              "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the "
+              "process is stopped; it was last in: {}",
+              name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
+          1, true});
     mark_ended(peer);
   }
 }

@@ -64,9 +64,12 @@ class ControlChannel {
   struct Failure {
     std::string message;  // for users, with host, rank, step and phase
     int exit_code = 1;
+    bool noticed_here = false;  // by this process itself; otherwise process 0 has reported it
   };
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;
+  /// Does the same after waiting for a failure, at most this long.
+  std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
   /// Waits until every connected process has said goodbye or is gone, at most this long. Returns whether this
   /// is so.
   bool wait_for_others(std::chrono::duration<double> limit);
@@ -109,7 +112,8 @@ class ControlChannel {
   void count_silence(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  void fail(std::string message, int exit_code);
+  /// Reports the first failure: in process 0 to all, always to the handler.
+  void fail(Failure failure);
   void send_to_all(const Json& message, int except_rank = -1);
   void post(Json message);
   void mark_ended(Peer& peer);
@@ -122,7 +126,7 @@ class ControlChannel {
   Clock::time_point last_beat_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   Timing timing_;
   Progress progress_;
   std::vector<Json> posted_;  // for send_posted()

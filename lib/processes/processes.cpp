@@ -23,11 +23,6 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 /// How long processes try to connect the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 /// Throws the same error everywhere; process 0 reports it.
 [[noreturn]] void fail_together(int rank, const std::string& message) {
   if (rank == 0) throw Error(message);
@@ -35,6 +30,11 @@ std::string own_host_name() {
 }
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
 
 void wait_for(Transport& transport, Transport::Request request) {
   using Clock = std::chrono::steady_clock;
@@ -53,7 +53,7 @@ Processes::Processes(const MpiTable& mpi, std::string mpi_version)
     : mpi_(mpi), mpi_version_(std::move(mpi_version)), transport_(mpi) {
   check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
   Json names = Json::array();
-  for (const std::string& name : gather(own_host_name())) names.push(name);
+  for (const std::string& name : gather(host_name())) names.push(name);
   names = Json::parse(broadcast(names.dump()));
   for (const Json& name : names.items()) hosts_.push_back(name.as_string());
   connect_control();

@@ -59,6 +59,8 @@ class Processes {
   /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another
   /// process failed meanwhile. If MPI does not return, ends the process with `exit_code` after 10 seconds.
   bool finish(int exit_code);
+  /// Ends the control channel after a failure; must be the last call.
+  void close_control() { control_.reset(); }
 
  private:
   void connect_control();
@@ -73,6 +75,9 @@ class Processes {
   int local_size_ = 1;
   std::unique_ptr<ControlChannel> control_;
 };
+
+/// Returns the name of this machine.
+std::string host_name();
 
 /// Waits for a transfer: polls without pause first, then with pauses, to leave the core to computing threads.
 void wait_for(Transport& transport, Transport::Request request);
