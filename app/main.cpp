@@ -84,9 +84,8 @@ int run_as_process(int argc, char** argv) {
     launch = detect_launch();
     if (runs_together(argc, argv)) {
       join_processes(launch, processes);
-    } else if (launch.launcher != Launch::Launcher::none) {
+    } else {
       idle = launch.rank > 0;
-      forget_launch();
     }
   });
   if (idle) return kDone;

@@ -188,6 +188,7 @@ std::string describe_best(const SweepOptions& options, const std::vector<SweepRu
 }
 
 void sweep(const SweepOptions& options) {
+  forget_launch();  // each run is a single process, even if a launcher started this one
   const Sweep sweep = plan_sweep(options);
   SweepFolder folder(sweep.identity, options.directory);
   folder.begin(sweep.runs);
