@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "config/load/load.h"
 #include "device/device.h"
+#include "processes/launch.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
 #include "sweep/sweep_folder.h"
