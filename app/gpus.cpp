@@ -12,6 +12,7 @@
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
 #include "print/libraries_json.h"
+#include "processes/mpi_library.h"
 #include "watch.h"
 
 namespace dtrain {
@@ -22,6 +23,7 @@ struct Found {
   CpuInfo cpu;
   GpuReport gpus;
   std::string nccl;              // version; empty if not available
+  std::string mpi;               // the libraries that would be opened, or "none"
   std::vector<GpuSpeed> speeds;  // by GPU, if measured
   std::vector<std::string> peer_notes;
   double all_reduce = 0;  // bytes per second over all GPUs; 0 if not measured
@@ -161,7 +163,7 @@ std::string peer_matrix(const std::vector<GpuInfo>& gpus) {
 
 std::string describe(const Found& found) {
   const GpuReport& report = found.gpus;
-  std::string text = describe(found.cpu);
+  std::string text = describe(found.cpu) + fmt::format("mpi  {}\n", found.mpi);
   if (report.presence.count == 0) return text + fmt::format("gpu  no GPU ({})\n", report.presence.reason);
   text += fmt::format("gpu  {}; {}\n", format_plural(report.presence.count, "GPU"),
                       describe_versions(report, found.nccl));
@@ -182,6 +184,7 @@ std::string describe(const Found& found) {
 void list_devices(const OutputOptions& output, bool measure) {
   Found found;
   found.cpu = cpu_info();
+  found.mpi = describe_mpi_libraries();
   found.gpus = gpu_report();
   if (found.gpus.presence.count > 0) {
     found.nccl = nccl_version();
@@ -193,7 +196,8 @@ void list_devices(const OutputOptions& output, bool measure) {
       found.all_reduce = measure_all_reduce(found.gpus.presence.count, size_t{256} << 20);
   }
   if (output.json) {
-    print_json(Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)));
+    print_json(
+        Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)).set("mpi", found.mpi));
   } else if (output.text()) {
     print_text(describe(found));
   }

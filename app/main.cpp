@@ -1,7 +1,10 @@
 // The entry point: runs the subcommand and maps its exceptions to messages and exit codes.
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -9,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/invocation.h"
 #include "cli/last_resort.h"
+#include "cli/process_group.h"
 #include "cli/signals.h"
 #include "commands.h"
 #include "device/gpu_info.h"
@@ -22,10 +26,12 @@ namespace {
 // Exit codes. A run ended by a signal returns 128 + the signal's number.
 constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 
-void run(int argc, char** argv) {
+/// `processes`: null for a single process.
+void run(int argc, char** argv, Processes* processes) {
   CommandLine line("dtrain", "Trains neural networks described by YAML files.");
   line.set_version(version_text,
                    "Show the version of this program and of the libraries that it was built with");
+  if (processes) throw UserError("dtrain does not train over several processes yet");
   World& world = single_process();
   add_fit(line, world);
   add_resume(line, world);
@@ -40,6 +46,55 @@ void run(int argc, char** argv) {
   line.run(argc, argv);
 }
 
+/// How a part of the program ended.
+struct Outcome {
+  int exit_code = kDone;
+  std::string error;  // empty if there is none
+};
+
+Outcome attempt(const std::function<void()>& work) {
+  try {
+    work();
+    return {};
+  } catch (const Interrupted& interruption) {
+    print_note(interruption.what());
+    return {128 + interruption.signal(), ""};
+  } catch (const Unequal&) {
+    return {kFailed, ""};
+  } catch (const ReportedByProcess0&) {
+    return {kWrong, ""};
+  } catch (const UserError& error) {
+    return {kWrong, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {kFailed, "out of memory"};
+  } catch (const std::length_error&) {
+    return {kFailed, "out of memory: the requested size is larger than any machine's memory"};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {kFailed, fmt::format("{}: {}", error.path1().string(), error.code().message())};
+  } catch (const std::exception& error) {
+    return {kFailed, error.what()};
+  }
+}
+
+int run_as_process(int argc, char** argv) {
+  std::unique_ptr<Processes> processes;
+  bool idle = false;
+  Launch launch;
+  Outcome outcome = attempt([&] {
+    launch = detect_launch();
+    if (runs_together(argc, argv)) {
+      join_processes(launch, processes);
+    } else {
+      idle = launch.rank > 0;
+    }
+  });
+  if (idle) return kDone;
+  if (outcome.exit_code == kDone) outcome = attempt([&] { run(argc, argv, processes.get()); });
+  if (processes) return leave_processes(*processes, outcome.exit_code, outcome.error);
+  if (!outcome.error.empty()) print_error_of(launch, outcome.error);
+  return outcome.exit_code;
+}
+
 }  // namespace
 
 }  // namespace dtrain
@@ -51,28 +106,5 @@ int main(int argc, char** argv) {
   ignore_write_signals();
   take_signals();  // before any other thread exists
   remember_command(argc, argv);
-  try {
-    run(argc, argv);
-    return kDone;
-  } catch (const Interrupted& interruption) {
-    print_note(interruption.what());
-    return 128 + interruption.signal();
-  } catch (const Unequal&) {
-    return kFailed;
-  } catch (const UserError& error) {
-    print_error(error.what());
-    return kWrong;
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory");
-    return kFailed;
-  } catch (const std::length_error&) {
-    print_error("out of memory: the requested size is larger than any machine's memory");
-    return kFailed;
-  } catch (const std::filesystem::filesystem_error& error) {
-    print_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
-    return kFailed;
-  } catch (const std::exception& error) {
-    print_error(error.what());
-    return kFailed;
-  }
+  return run_as_process(argc, argv);
 }

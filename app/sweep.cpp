@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "config/load/load.h"
 #include "device/device.h"
+#include "processes/launch.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
 #include "sweep/sweep_folder.h"
@@ -188,6 +189,7 @@ std::string describe_best(const SweepOptions& options, const std::vector<SweepRu
 }
 
 void sweep(const SweepOptions& options) {
+  forget_launch();  // each run is a single process, even if a launcher started this one
   const Sweep sweep = plan_sweep(options);
   SweepFolder folder(sweep.identity, options.directory);
   folder.begin(sweep.runs);

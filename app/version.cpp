@@ -4,6 +4,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
+#include "processes/mpi_library.h"
 
 namespace dtrain {
 
@@ -21,9 +22,9 @@ constexpr const char* kCompiler = "unknown";
 
 std::string version_text() {
   const std::string cuda = cuda_build_version();
-  return fmt::format("dtrain {}\noneDNN    {}\nHDF5      {}\nCUDA      {}\ncompiler  {}, {}", DTRAIN_VERSION,
-                     onednn_version(), hdf5_version(), cuda.empty() ? "none" : cuda, kCompiler,
-                     DTRAIN_BUILD_TYPE);
+  return fmt::format("dtrain {}\noneDNN    {}\nHDF5      {}\nCUDA      {}\nMPI       {}\ncompiler  {}, {}",
+                     DTRAIN_VERSION, onednn_version(), hdf5_version(), cuda.empty() ? "none" : cuda,
+                     describe_mpi_libraries(), kCompiler, DTRAIN_BUILD_TYPE);
 }
 
 }  // namespace dtrain

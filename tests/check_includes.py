@@ -41,11 +41,11 @@ LIBRARY_FOLDERS = [
     ("cuBLASLt", r"cublas", {"device", "ops"}),
     ("cuDNN", r"cudnn", {"device", "ops"}),
     ("NCCL", r"nccl", {"collective"}),
-    ("MPI", r"mpi\.h", {"processes"}),
+    ("MPI", r"mpi(_abi)?\.h", {"processes"}),
     ("CLI11", r"CLI/", {"app"}),
     ("doctest", r"doctest", set()),
 ]
-SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux)/")  # the standard library's headers and the system's
+SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux|arpa|net|netinet)/")  # the standard library's headers and the system's
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}

@@ -11,6 +11,7 @@ packages=(
   g++ cmake ninja-build ccache                      # tools
   libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # libraries
   libjpeg-dev libpng-dev                            # image libraries
+  openmpi-bin libopenmpi-dev                        # several machines
   doctest-dev python3                               # tests
   "$@"
 )

@@ -19,5 +19,6 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Trains neural networks that YAML files de
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "openmpi-bin | mpich")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libstdc++6 (>= 12), libgomp1")
 include(CPack)

@@ -4,9 +4,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <sys/ioctl.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,12 +20,30 @@ namespace dtrain {
 
 namespace {
 
+/// Set before other threads print.
+std::function<void(std::string_view)> warning_of_muted;
+std::atomic<bool> muted{false};
+
+struct Warnings {
+  std::mutex mutex;
+  std::set<std::string, std::less<>> printed;
+};
+std::atomic<Warnings*> remembered{nullptr};
+
+void remember(std::string_view warning) {
+  if (Warnings* const warnings = remembered) {
+    const std::lock_guard lock(warnings->mutex);
+    warnings->printed.emplace(warning);
+  }
+}
+
 constexpr const char *kRed = "31", *kYellow = "33";
 
 /// Prints with one call and no memory allocation, because the message may be about lack of memory. On a
 /// lively terminal the message replaces a progress bar on the current line (progress.cpp). Ignores write
 /// errors: a lost message must not end a run.
 void print_message(std::string_view kind, const char* colour, std::string_view message) {
+  if (muted) return;
   const std::string escaped = is_visible(message) ? "" : visible(message);
   if (!escaped.empty()) message = escaped;
   const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
@@ -42,6 +63,7 @@ bool print_text(std::string_view text) {
 }
 
 bool print_bytes(std::string_view bytes) {
+  if (muted) return true;
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0)
     return true;
   if (errno == EPIPE) return false;
@@ -57,11 +79,17 @@ void print_note(std::string_view message) {
 }
 
 void print_warning(std::string_view message) {
+  if (muted) warning_of_muted(message);
+  remember(message);
   print_message("warning", kYellow, message);
 }
 
 void print_warnings(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) print_message("", "", line);
+  for (const std::string& line : lines) {
+    if (muted) warning_of_muted(line);
+    remember(line);
+    print_message("", "", line);
+  }
 }
 
 void print_error(std::string_view message) {
@@ -69,6 +97,27 @@ void print_error(std::string_view message) {
   if (printed.exchange(true)) return;
   const bool says_error = message.starts_with("error: ") || message.find(": error: ") != std::string::npos;
   print_message(says_error ? "" : "error", kRed, message);
+}
+
+void mute_console(std::function<void(std::string_view warning)> on_warning) {
+  warning_of_muted = std::move(on_warning);
+  muted = true;
+}
+
+bool console_is_muted() {
+  return muted;
+}
+
+void remember_warnings() {
+  static Warnings only;
+  remembered = &only;
+}
+
+bool was_printed(std::string_view warning) {
+  Warnings* const warnings = remembered;
+  if (!warnings) return false;
+  const std::lock_guard lock(warnings->mutex);
+  return warnings->printed.find(warning) != warnings->printed.end();
 }
 
 bool stderr_is_lively() {

@@ -1,6 +1,7 @@
 // Output to the user: results on standard output, everything else on standard error.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,15 @@ void print_warnings(const std::vector<std::string>& lines);
 /// Prints the error that ends the process; only the first one is printed. Adds "error:" before the message
 /// unless the message already has it, possibly after a location.
 void print_error(std::string_view message);
+
+/// Drops everything that is printed from now on, except warnings, which go to `on_warning`: for processes
+/// that leave printing to process 0.
+void mute_console(std::function<void(std::string_view warning)> on_warning);
+bool console_is_muted();
+/// Remembers warnings from now on, for was_printed().
+void remember_warnings();
+/// Returns whether this warning was printed since remember_warnings().
+bool was_printed(std::string_view warning);
 
 /// Returns true if standard error is a terminal that supports colors and a progress bar. NO_COLOR disables
 /// both.

@@ -9,17 +9,13 @@
 #include <vector>
 
 #include "device/device.h"
+#include "processes/processes.h"
 
 namespace dtrain {
 
 namespace {
 
 std::vector<std::string> remembered_command;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 }  // namespace
 

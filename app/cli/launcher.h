@@ -1,10 +1,10 @@
-// Detects launchers that start one command as several tasks: mpirun, srun, torchrun.
+// Detects launchers whose tasks dtrain does not connect (processes/launch.h has those that it does).
 #pragma once
 
 namespace dtrain {
 
-/// Throws UserError if a launcher started this process as one of several tasks: a run is one process, so each
-/// task would train the whole run.
+/// Throws UserError if such a launcher started this process as one of several tasks: each would train the
+/// whole run.
 void reject_several_tasks();
 
 }  // namespace dtrain

@@ -214,7 +214,7 @@ class BarProgress final : public EpochProgress {
 }  // namespace
 
 std::unique_ptr<Observer> make_progress(bool quiet, bool gpus) {
-  if (quiet) return std::make_unique<QuietProgress>();
+  if (quiet || console_is_muted()) return std::make_unique<QuietProgress>();
   if (stderr_is_lively()) return std::make_unique<BarProgress>(gpus);
   return std::make_unique<LineProgress>();
 }

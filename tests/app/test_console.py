@@ -21,7 +21,7 @@ class CommandLine(Case):
     def test_version_lists_the_libraries(self):
         text = self.dtrain("--version").out
         self.assertRegex(text, r"^dtrain \d+\.\d+\.\d+\n")
-        for made_of in (r"oneDNN +\d+\.\d+", r"HDF5 +\d+\.\d+", r"CUDA +(none|\d+\.\d+)", r"compiler +(GCC|Clang) \d+.*, \w+"):
+        for made_of in (r"oneDNN +\d+\.\d+", r"HDF5 +\d+\.\d+", r"CUDA +(none|\d+\.\d+)", r"MPI +\S+", r"compiler +(GCC|Clang) \d+.*, \w+"):
             self.assertRegex(text, rf"(?m)^{made_of}")
 
     def test_help_is_a_command_too(self):
@@ -162,10 +162,9 @@ class CommandLine(Case):
         self.dtrain("schema", stdout=write)
         os.close(write)
 
-    def test_one_of_several_mpi_tasks_is_an_error(self):
-        for variables in ({"OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_SIZE": "3"}, {"WORLD_SIZE": "2", "RANK": "1"},
-                          {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"},
-                          {"SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}):
+    def test_one_of_several_tasks_of_an_unsupported_launcher_is_an_error(self):
+        """The other launchers: test_processes.py."""
+        for variables in ({"WORLD_SIZE": "2", "RANK": "1"}, {"MV2_COMM_WORLD_SIZE": "3"}):
             with self.subTest(variables):
                 message = self.fit(env=variables, expect=2).err
                 name, tasks = next(iter(variables.items()))

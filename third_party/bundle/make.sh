@@ -13,6 +13,14 @@ for program in "$build"/app/dtrain "$build"/tests/test_* "$build"/bench/*; do
   [[ -f $program && -x $program ]] && strip -o "$bundle/bin/${program##*/}" "$program"
 done
 
+# The shims for MPI; the program looks for them in ../lib/dtrain.
+if compgen -G "$build/lib/dtrain/*.so" >/dev/null; then
+  mkdir "$bundle/lib/dtrain"
+  for shim in "$build"/lib/dtrain/*.so; do
+    strip -o "$bundle/lib/dtrain/${shim##*/}" "$shim"
+  done
+fi
+
 # The C library and NVIDIA's libraries are not bundled: the target machine's are used.
 of_the_machine='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl)|libcuda|libnvidia.*|libcu(dart|blas|blasLt|dnn).*|libnccl)\.so'
 ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r library; do

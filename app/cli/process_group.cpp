@@ -1,0 +1,128 @@
+#include "cli/process_group.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/exit_deadline.h"
+#include "cli/console.h"
+#include "device/device.h"
+#include "processes/agreement.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What all processes must have in common before they read anything.
+Json program_facts(const Processes& processes) {
+  return Json::object()
+      .set("dtrain", DTRAIN_VERSION)
+      .set("build", build_id())
+      .set("MPI", processes.mpi_version())
+      .set("oneDNN", onednn_version())
+      .set("CUDA", cuda_build_version())
+      .set("CPU instruction set", cpu_info().instruction_set);
+}
+
+/// Waits until process 0 has ended or is gone, so that the launcher, which ends all processes after the first
+/// one, lets it save and print.
+[[noreturn]] void end_after_process_0(ControlChannel& control, int exit_code) {
+  while (!control.wait_for_others(std::chrono::seconds(1))) continue;
+  std::fflush(nullptr);
+  ::_exit(exit_code);
+}
+
+/// If process 0 is gone, the first process of another machine prints the message; on one machine process 1
+/// does.
+bool speaks_for_process_0(const Processes& processes) {
+  const auto& hosts = processes.hosts();
+  const auto other =
+      std::find_if(hosts.begin() + 1, hosts.end(), [&](const auto& host) { return host != hosts[0]; });
+  return processes.rank() == (other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin()));
+}
+
+void handle_failure_in_process_0(Processes& processes, const std::string& message) {
+  static ExitDeadline deadline;
+  print_error(message);
+  processes.transport().abort();
+  deadline.arm(message);
+}
+
+void handle_failure(Processes& processes) {
+  const auto failure = processes.control().failure();
+  // The console is muted.
+  if (failure->noticed_here && speaks_for_process_0(processes))
+    fmt::print(stderr, "error: {}\n", failure->message);
+  processes.transport().abort();
+  std::thread([&processes, code = failure->exit_code] {
+    end_after_process_0(processes.control(), code);
+  }).detach();
+}
+
+/// Prints a warning of another process, unless the same one was printed already.
+void print_warning_of(const Processes& processes, int rank, const std::string& warning) {
+  static std::set<std::string> others;  // on the control channel's thread only
+  if (was_printed(warning) || !others.insert(warning).second) return;
+  const std::string& host = processes.hosts()[static_cast<size_t>(rank)];
+  print_warning(fmt::format("{}: {}", process_name(host, rank, processes.size()), warning));
+}
+
+}  // namespace
+
+bool runs_together(int argc, const char* const* argv) {
+  constexpr std::array<std::string_view, 3> kCommands = {"fit", "resume", "check"};
+  if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
+  return std::none_of(argv + 2, argv + argc,
+                      [](std::string_view word) { return word == "--help" || word == "-h"; });
+}
+
+void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected) {
+  connected = connect_processes(launch);
+  if (!connected) return;
+  Processes& processes = *connected;
+  ControlChannel& control = processes.control();
+  control.set_progress(0, "starting");
+  if (processes.rank() == 0) {
+    remember_warnings();
+    control.on_log(
+        [&processes](int rank, const std::string& line) { print_warning_of(processes, rank, line); });
+    control.on_failure(
+        [&processes](const std::string& message) { handle_failure_in_process_0(processes, message); });
+  } else {
+    mute_console([&control](std::string_view warning) { control.log(std::string(warning)); });
+    control.on_failure([&processes](const std::string&) { handle_failure(processes); });
+  }
+  processes.agree(program_facts(processes));
+}
+
+int leave_processes(Processes& processes, int exit_code, const std::string& error) {
+  ControlChannel& control = processes.control();
+  if (error.empty() && processes.finish(exit_code)) return exit_code;
+  // A lost connection may be noticed by MPI before the control channel learns which process has failed.
+  const auto failure = control.wait_for_failure(std::chrono::milliseconds(500));
+  if (failure) {
+    exit_code = failure->exit_code;
+  } else {
+    print_error(error);
+    control.report_error(error, exit_code);
+  }
+  if (processes.rank() > 0) end_after_process_0(control, exit_code);
+  processes.close_control();
+  std::fflush(nullptr);
+  ::_exit(exit_code);
+}
+
+void print_error_of(const Launch& launch, const std::string& error) {
+  if (launch.local_rank > 0) return;
+  print_error(launch.rank == 0
+                  ? error
+                  : fmt::format("{}: {}", process_name(host_name(), launch.rank, launch.size), error));
+}
+
+}  // namespace dtrain

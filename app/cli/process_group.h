@@ -1,0 +1,32 @@
+// The program as one of several processes that a launcher (mpirun, srun) started.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "processes/processes.h"
+
+namespace dtrain {
+
+/// Returns whether the processes run this command line together (fit, resume and check). Other commands are
+/// run by process 0 alone.
+bool runs_together(int argc, const char* const* argv);
+
+/// Connects the processes, and checks that all have the same program and libraries. From then on only process
+/// 0 prints; it prints the warnings of the others, too. When another process fails, the transport is aborted,
+/// and this process ends in limited time. `processes` remains null for a single process. Throws as
+/// connect_processes() and Processes::agree() do; if `processes` is set then, leave_processes() must be
+/// called.
+void join_processes(const Launch& launch, std::unique_ptr<Processes>& processes);
+
+/// Ends this process's part of the run, and returns its exit code. `error`: why it failed; empty after
+/// success (also after a stop by a signal). An error is printed by process 0, whichever process it comes
+/// from. After a failure this function ends the process itself, because MPI_Finalize would wait for the
+/// failed process.
+int leave_processes(Processes& processes, int exit_code, const std::string& error);
+
+/// Prints an error that happened before the processes were connected: once on each machine, with its name if
+/// it is not the machine of process 0.
+void print_error_of(const Launch& launch, const std::string& error);
+
+}  // namespace dtrain

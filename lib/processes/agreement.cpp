@@ -1,0 +1,109 @@
+#include "processes/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <elf.h>
+#include <link.h>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+using Fact = std::pair<std::string, std::string>;  // its name and its value
+
+/// Appends the facts of a JSON value; those of nested objects are named "outer.inner".
+void flatten(const Json& json, const std::string& name, std::vector<Fact>& facts) {
+  if (!json.is_object()) {
+    facts.emplace_back(name, json.is_string() ? json.as_string() : json.dump());
+    return;
+  }
+  for (const auto& [key, value] : json.entries())
+    flatten(value, name.empty() ? key : name + "." + key, facts);
+}
+
+/// Returns "node1 (process 0), node2 (processes 1 and 2 more)".
+std::string describe_processes(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+  std::vector<std::pair<std::string, std::vector<int>>> by_host;
+  for (const int rank : ranks) {
+    const std::string& host = hosts[static_cast<size_t>(rank)];
+    if (by_host.empty() || by_host.back().first != host) by_host.push_back({host, {}});
+    by_host.back().second.push_back(rank);
+  }
+  constexpr size_t kMostHosts = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(by_host.size(), kMostHosts); ++i) {
+    const auto& [host, own] = by_host[i];
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host,
+                        own.size() == 1 ? fmt::format("process {}", own[0])
+                                        : fmt::format("processes {} to {}", own.front(), own.back()));
+  }
+  if (by_host.size() > kMostHosts) text += fmt::format(" and {} more machines", by_host.size() - kMostHosts);
+  return text;
+}
+
+/// Copies the build id of the first object, the program itself, to the string `result`.
+int take_build_id(dl_phdr_info* object, size_t, void* result) {
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(object->dlpi_addr + segment.p_vaddr);
+    const unsigned char* const end = bytes + segment.p_memsz;
+    const auto padded = [](size_t size) { return (size + 3) / 4 * 4; };
+    while (bytes + sizeof(ElfW(Nhdr)) <= end) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, bytes, sizeof note);
+      const unsigned char* const name = bytes + sizeof note;
+      const unsigned char* const content = name + padded(note.n_namesz);
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+        for (size_t j = 0; j < note.n_descsz; ++j)
+          *static_cast<std::string*>(result) += fmt::format("{:02x}", content[j]);
+      bytes = content + padded(note.n_descsz);
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string describe_differences(const std::vector<Json>& facts, const std::vector<std::string>& hosts) {
+  std::vector<std::string> names;  // in the order of their first appearance
+  std::map<std::string, std::map<int, std::string>> values;
+  for (size_t rank = 0; rank < facts.size(); ++rank) {
+    std::vector<Fact> own;
+    flatten(facts[rank], "", own);
+    for (auto& [name, value] : own) {
+      if (!values.count(name)) names.push_back(name);
+      values[name][static_cast<int>(rank)] = std::move(value);
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (int rank = 0; rank < static_cast<int>(facts.size()); ++rank) {
+      const auto found = values[name].find(rank);
+      const std::string value = found == values[name].end() ? "missing" : found->second;
+      auto group =
+          std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == value; });
+      if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
+      group->second.push_back(rank);
+    }
+    if (groups.size() == 1) continue;
+    text += fmt::format("{}{}: ", text.empty() ? "" : "\n", name);
+    for (size_t i = 0; i < groups.size(); ++i)
+      text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", groups[i].first,
+                          describe_processes(groups[i].second, hosts));
+  }
+  return text;
+}
+
+std::string build_id() {
+  std::string id;
+  ::dl_iterate_phdr(take_build_id, &id);
+  return id.empty() ? "unknown" : id;
+}
+
+}  // namespace dtrain

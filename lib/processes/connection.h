@@ -1,0 +1,45 @@
+// JSON messages over a socket that never blocks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "processes/socket.h"
+
+namespace dtrain {
+
+/// Messages in both directions, each a length of 4 bytes (big-endian) and a JSON document. One thread at a
+/// time.
+class Connection {
+ public:
+  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+
+  /// Adds a message to the output, which flush() writes. Dropped if too much output is waiting already, as
+  /// the other side does not read.
+  void send(const Json& message);
+  /// Writes as much as the socket takes now.
+  void flush();
+  /// Reads the bytes that have arrived, and appends the complete messages to `messages`. Returns false after
+  /// the last message of a connection that the other side has closed or broken, or that sent no JSON.
+  bool receive(std::vector<Json>& messages);
+  /// Announces that no more messages follow. Messages that still arrive can be received.
+  void finish_sending();
+  void close() { socket_.close(); }
+  /// Returns why an attempt to connect has failed (connection_problem() in socket.h); "" if it is connected.
+  std::string problem() const { return connection_problem(socket_); }
+
+  bool is_open() const { return socket_.is_open(); }
+  int descriptor() const { return socket_.descriptor(); }
+  bool has_output() const { return is_open() && !output_.empty(); }
+
+ private:
+  /// Removes the first complete message from the input. Throws UserError if it is malformed.
+  std::optional<Json> next();
+
+  Socket socket_;
+  std::string input_, output_;
+};
+
+}  // namespace dtrain

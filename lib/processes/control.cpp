@@ -1,0 +1,358 @@
+#include "processes/control.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The longest message that is sent to other processes, in bytes; the rest is cut off.
+constexpr size_t kMostText = size_t{64} << 10;
+
+Json typed(const char* type) {
+  return Json::object().set("type", type);
+}
+
+std::string text_of(const Json& message, const char* key) {
+  const Json* value = message.find(key);
+  return value && value->is_string() ? value->as_string() : "";
+}
+
+int64_t number_of(const Json& message, const char* key, int64_t missing) {
+  const Json* value = message.find(key);
+  return value && value->is_int() ? value->as_int() : missing;
+}
+
+/// Returns "step 1203, reading data".
+std::string describe(int64_t step, const std::string& phase) {
+  if (step <= 0) return phase.empty() ? "before the first step" : phase;
+  return fmt::format("step {}{}{}", step, phase.empty() ? "" : ", ", phase);
+}
+
+}  // namespace
+
+std::string process_name(const std::string& host, int rank, int size) {
+  return fmt::format("{} (process {} of {})", host, rank, size);
+}
+
+ControlChannel::ControlChannel(int rank, std::vector<std::string> hosts, std::vector<Connection> connections,
+                               Timing timing)
+    : rank_(rank), hosts_(std::move(hosts)), last_beat_(Clock::now()), timing_(timing) {
+  for (size_t i = 0; i < connections.size(); ++i)
+    peers_.push_back(
+        {rank == 0 ? static_cast<int>(i) + 1 : 0, std::move(connections[i]), Seconds(0), {}, false});
+  wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake_ < 0) throw Error("the control channel among processes: no file descriptor is left (ulimit -n)");
+  thread_ = start_thread("the control channel among processes", [this] { run(); });
+}
+
+ControlChannel::~ControlChannel() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  post({});
+  thread_.join();
+  ::close(wake_);
+}
+
+void ControlChannel::set_progress(int64_t step, std::string_view phase) {
+  const std::lock_guard lock(mutex_);
+  progress_.step = step;
+  progress_.phase = phase;
+}
+
+void ControlChannel::set_peer_timeout(std::chrono::duration<double> limit) {
+  const std::lock_guard lock(mutex_);
+  timing_.peer_timeout = limit;
+}
+
+void ControlChannel::report_error(const std::string& message, int exit_code) {
+  Json error = typed("error");
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    failed_ = true;
+    error.set("message", message.substr(0, kMostText)).set("exit_code", exit_code);
+    error.set("step", progress_.step).set("phase", progress_.phase);
+  }
+  post(std::move(error));
+}
+
+void ControlChannel::request_stop(int signal) {
+  post(typed("stop").set("signal", signal));
+}
+
+void ControlChannel::log(const std::string& line) {
+  post(typed("log").set("line", line.substr(0, kMostText)));
+}
+
+void ControlChannel::say_goodbye() {
+  post(typed("goodbye"));
+}
+
+std::optional<ControlChannel::Failure> ControlChannel::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::optional<ControlChannel::Failure> ControlChannel::wait_for_failure(
+    std::chrono::duration<double> limit) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return failure_.has_value(); });
+  return failure_;
+}
+
+bool ControlChannel::wait_for_others(std::chrono::duration<double> limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] {
+    return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.ended; });
+  });
+}
+
+void ControlChannel::on_failure(std::function<void(const std::string& message)> handler) {
+  std::string message;
+  {
+    const std::lock_guard lock(mutex_);
+    failure_handler_ = handler;
+    if (!failure_) return;
+    message = failure_->message;
+  }
+  handler(message);
+}
+
+void ControlChannel::on_stop(std::function<void(int signal)> handler) {
+  const std::lock_guard lock(mutex_);
+  stop_handler_ = std::move(handler);
+}
+
+void ControlChannel::on_log(std::function<void(int rank, const std::string& line)> handler) {
+  const std::lock_guard lock(mutex_);
+  log_handler_ = std::move(handler);
+}
+
+/// A null message only wakes the thread.
+void ControlChannel::post(Json message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!message.is_null()) posted_.push_back(std::move(message));
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+}
+
+void ControlChannel::run() {
+  // The silence of others is counted in steps: after a step that took longer than this, this process was
+  // stopped itself (Ctrl-Z, a suspended machine).
+  constexpr Seconds kMostAtOnce(1);
+  Clock::time_point before = Clock::now();
+  for (;;) {
+    wait();
+    const Clock::time_point now = Clock::now();
+    receive();
+    count_silence(std::min<Seconds>(now - before, kMostAtOnce));
+    before = now;
+    send_posted();
+    send_beats();
+    for (Peer& peer : peers_) peer.connection.flush();
+    const std::lock_guard lock(mutex_);
+    if (stopping_ && posted_.empty()) break;
+  }
+  close_connections();
+}
+
+void ControlChannel::wait() {
+  std::vector<pollfd> descriptors = {{wake_, POLLIN, 0}};
+  for (const Peer& peer : peers_) {
+    if (!peer.connection.is_open()) continue;
+    const int events = POLLIN | (peer.connection.has_output() ? POLLOUT : 0);
+    descriptors.push_back({peer.connection.descriptor(), static_cast<short>(events), 0});
+  }
+  Seconds beat;
+  {
+    const std::lock_guard lock(mutex_);
+    beat = timing_.beat;
+  }
+  const Seconds left = std::clamp<Seconds>(last_beat_ + beat - Clock::now(), Seconds(0), Seconds(0.25));
+  ::poll(descriptors.data(), descriptors.size(), static_cast<int>(left.count() * 1000) + 1);
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t n = ::read(wake_, &count, sizeof count);
+}
+
+void ControlChannel::send_beats() {
+  Json beat = typed("beat");
+  {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - last_beat_ < timing_.beat) return;
+    beat.set("step", progress_.step).set("phase", progress_.phase);
+  }
+  last_beat_ = Clock::now();
+  send_to_all(beat);
+}
+
+void ControlChannel::send_posted() {
+  std::vector<Json> messages;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(posted_);
+  }
+  for (Json& message : messages) {
+    if (rank_ == 0 && text_of(message, "type") == "error") message.set("message", complete_error(0, message));
+    send_to_all(message);
+  }
+}
+
+void ControlChannel::send_to_all(const Json& message, int except_rank) {
+  for (Peer& peer : peers_)
+    if (peer.rank != except_rank) peer.connection.send(message);
+}
+
+void ControlChannel::receive() {
+  for (Peer& peer : peers_)
+    if (peer.connection.is_open()) receive_from(peer);
+}
+
+void ControlChannel::receive_from(Peer& peer) {
+  std::vector<Json> messages;
+  const bool open = peer.connection.receive(messages);
+  if (!messages.empty()) peer.silence = Seconds(0);
+  for (const Json& message : messages) handle(peer, message);
+  if (open) return;
+  peer.connection.close();
+  if (!peer.ended)
+    fail(
+        {fmt::format("{}: the process ended without a message (it crashed or was killed); it was last in: {}",
+                     name_of(peer.rank), describe(peer.progress.step, peer.progress.phase)),
+         1, true});
+  mark_ended(peer);
+}
+
+void ControlChannel::handle(Peer& peer, const Json& message) {
+  const std::string type = text_of(message, "type");
+  if (type == "beat") {
+    peer.progress = {number_of(message, "step", 0), text_of(message, "phase")};
+  } else if (type == "error") {
+    handle_error(peer, message);
+  } else if (type == "stop") {
+    const auto signal = static_cast<int>(number_of(message, "signal", 0));
+    if (rank_ == 0) send_to_all(message, peer.rank);
+    std::function<void(int)> handler;
+    {
+      const std::lock_guard lock(mutex_);
+      handler = stop_handler_;
+    }
+    if (handler) handler(signal);
+  } else if (type == "log") {
+    std::function<void(int, const std::string&)> handler;
+    {
+      const std::lock_guard lock(mutex_);
+      handler = log_handler_;
+    }
+    if (handler) handler(peer.rank, text_of(message, "line"));
+  } else if (type == "goodbye") {
+    mark_ended(peer);
+  }
+}
+
+void ControlChannel::handle_error(Peer& peer, const Json& message) {
+  // Process 0 has completed the message already when it passes it on.
+  fail({rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
+        static_cast<int>(number_of(message, "exit_code", 1)), rank_ == 0});
+  // The process ends without a goodbye.
+  if (rank_ == 0) mark_ended(peer);
+}
+
+std::string ControlChannel::complete_error(int rank, const Json& message) const {
+  constexpr int kUserError = 2;  // does not depend on the step
+  const std::string text = name_of(rank) + ": " + text_of(message, "message");
+  if (number_of(message, "exit_code", 1) == kUserError) return text;
+  return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
+}
+
+void ControlChannel::fail(Failure failure) {
+  std::function<void(const std::string&)> handler;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    failed_ = true;
+    failure_ = failure;
+    handler = failure_handler_;
+  }
+  changed_.notify_all();
+  if (rank_ == 0) {
+    send_to_all(typed("error").set("message", failure.message).set("exit_code", failure.exit_code));
+    for (Peer& peer : peers_) peer.connection.flush();
+  }
+  if (handler) handler(failure.message);
+}
+
+void ControlChannel::count_silence(Seconds elapsed) {
+  Seconds limit;
+  {
+    const std::lock_guard lock(mutex_);
+    limit = timing_.peer_timeout;
+  }
+  for (Peer& peer : peers_) {
+    if (peer.ended || !peer.connection.is_open()) continue;
+    peer.silence += elapsed;
+    if (peer.silence < limit) continue;
+    fail({fmt::format(
+              "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the "
+              "process is stopped; it was last in: {}",
+              name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
+          1, true});
+    mark_ended(peer);
+  }
+}
+
+void ControlChannel::mark_ended(Peer& peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    peer.ended = true;
+  }
+  changed_.notify_all();
+}
+
+/// A connection that is closed before all its input is read is reset, and then the other side loses what it
+/// has not read itself.
+void ControlChannel::close_connections() {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(500);
+  bool announced = false;
+  for (;;) {
+    bool sent = true, open = false;
+    std::vector<pollfd> descriptors;
+    for (Peer& peer : peers_) {
+      if (!peer.connection.is_open()) continue;
+      peer.connection.flush();
+      std::vector<Json> ignored;
+      if (!peer.connection.receive(ignored)) {
+        peer.connection.close();
+        continue;
+      }
+      open = true;
+      sent = sent && !peer.connection.has_output();
+      descriptors.push_back({peer.connection.descriptor(), POLLIN, 0});
+    }
+    if (sent && !announced) {
+      for (Peer& peer : peers_) peer.connection.finish_sending();
+      announced = true;
+    }
+    if (!open || Clock::now() >= end) return;
+    ::poll(descriptors.data(), descriptors.size(), 10);
+  }
+}
+
+std::string ControlChannel::name_of(int rank) const {
+  return process_name(hosts_[static_cast<size_t>(rank)], rank, static_cast<int>(hosts_.size()));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,143 @@
+// The control channel: how the processes of a run learn about failures and requests while they wait for each
+// other's data. It does not use MPI, whose calls may block for ever when a process is gone.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "processes/connection.h"
+
+namespace dtrain {
+
+/// Returns "node2 (process 1 of 4)".
+std::string process_name(const std::string& host, int rank, int size);
+
+/// A thread of each process sends heartbeats with the process's progress, and watches the connections:
+/// between process 0 and each other process. Process 0 tells the others about a failure. All functions may be
+/// called from any thread, return at once unless stated otherwise, and must not be called by a handler for
+/// waiting or destruction.
+class ControlChannel {
+ public:
+  struct Timing {
+    std::chrono::duration<double> beat{1};           // between heartbeats
+    std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
+  };
+
+  /// `hosts`: the name of each process's machine. `connections`: in process 0 one to each other process, in
+  /// the order of ranks; otherwise one to process 0 (processes/rendezvous.h).
+  ControlChannel(int rank, std::vector<std::string> hosts, std::vector<Connection> connections,
+                 Timing timing);
+  /// Sends the messages that are waiting, and ends the thread, within a second. Without say_goodbye() or an
+  /// earlier failure, the other processes take this for a death of the process.
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  /// Sets what the messages about this process say: the step, and what the process does, such as "reading
+  /// data".
+  void set_progress(int64_t step, std::string_view phase);
+  /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
+  /// itself stopped does not count.
+  void set_peer_timeout(std::chrono::duration<double> limit);
+
+  /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
+  /// first call of a process counts, and none after a failure of another process.
+  void report_error(const std::string& message, int exit_code = 1);
+  /// Passes a signal (SIGTERM to stop, SIGUSR1 to save) to the others.
+  void request_stop(int signal);
+  /// Sends a line to process 0, which passes it to its handler on_log().
+  void log(const std::string& line);
+  /// Announces the normal end of this process.
+  void say_goodbye();
+
+  /// A failure of another process.
+  struct Failure {
+    std::string message;  // for users, with host, rank, step and phase
+    int exit_code = 1;
+    bool noticed_here = false;  // by this process itself; otherwise process 0 has reported it
+  };
+  /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
+  std::optional<Failure> failure() const;
+  /// Does the same after waiting for a failure, at most this long.
+  std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
+  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns whether this
+  /// is so.
+  bool wait_for_others(std::chrono::duration<double> limit);
+
+  // Handlers run on the channel's thread, and must not throw.
+  /// `handler` is called once, at the first failure of another process; at once if it has happened already.
+  void on_failure(std::function<void(const std::string& message)> handler);
+  void on_stop(std::function<void(int signal)> handler);
+  /// In process 0 only.
+  void on_log(std::function<void(int rank, const std::string& line)> handler);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+
+  struct Progress {
+    int64_t step = 0;
+    std::string phase;
+  };
+  /// What this process knows about another one. Belongs to the thread, except for `ended`.
+  struct Peer {
+    int rank;
+    Connection connection;
+    Seconds silence{0};  // since the last message
+    Progress progress;   // of its last heartbeat
+    bool ended = false;  // said goodbye, or is gone
+  };
+
+  void run();
+  /// Waits for messages, at most until the next heartbeat is due.
+  void wait();
+  void send_beats();
+  void send_posted();
+  void receive();
+  void receive_from(Peer& peer);
+  void handle(Peer& peer, const Json& message);
+  void handle_error(Peer& peer, const Json& message);
+  /// Returns the message of a process's error with its name, step and phase.
+  std::string complete_error(int rank, const Json& message) const;
+  void count_silence(Seconds elapsed);
+  /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
+  void close_connections();
+  /// Reports the first failure: in process 0 to all, always to the handler.
+  void fail(Failure failure);
+  void send_to_all(const Json& message, int except_rank = -1);
+  void post(Json message);
+  void mark_ended(Peer& peer);
+  std::string name_of(int rank) const;
+
+  const int rank_;
+  const std::vector<std::string> hosts_;
+  std::vector<Peer> peers_;
+  int wake_ = -1;  // an eventfd that ends wait()
+  Clock::time_point last_beat_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  Timing timing_;
+  Progress progress_;
+  std::vector<Json> posted_;  // for send_posted()
+  std::optional<Failure> failure_;
+  bool failed_ = false;  // this process or another one
+  bool stopping_ = false;
+  std::function<void(const std::string&)> failure_handler_;
+  std::function<void(int)> stop_handler_;
+  std::function<void(int, const std::string&)> log_handler_;
+
+  std::thread thread_;
+};
+
+}  // namespace dtrain

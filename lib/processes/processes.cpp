@@ -1,0 +1,185 @@
+#include "processes/processes.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <span>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "processes/agreement.h"
+#include "processes/mpi_library.h"
+#include "processes/rendezvous.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag + 1;
+
+/// How long processes try to connect the control channel.
+constexpr std::chrono::seconds kConnectLimit(30);
+
+/// Throws the same error everywhere; process 0 reports it.
+[[noreturn]] void fail_together(int rank, const std::string& message) {
+  if (rank == 0) throw Error(message);
+  throw ReportedByProcess0(message);
+}
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+void wait_for(Transport& transport, Transport::Request request) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  while (!transport.test(request)) {
+    const auto waited = Clock::now() - start;
+    if (waited > std::chrono::milliseconds(1)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } else if (waited > std::chrono::microseconds(50)) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+Processes::Processes(const MpiTable& mpi, std::string mpi_version)
+    : mpi_(mpi), mpi_version_(std::move(mpi_version)), transport_(mpi) {
+  check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
+  Json names = Json::array();
+  for (const std::string& name : gather(host_name())) names.push(name);
+  names = Json::parse(broadcast(names.dump()));
+  for (const Json& name : names.items()) hosts_.push_back(name.as_string());
+  connect_control();
+}
+
+/// A failure on any side is reported to all by MPI, so that no process waits for one that has given up.
+void Processes::connect_control() {
+  std::vector<Connection> connections;
+  std::string problem;
+  if (rank() == 0) {
+    try {
+      ControlListener listener;
+      broadcast(listener.invitation());
+      connections = listener.accept(size(), kConnectLimit);
+    } catch (const Error& error) {
+      problem = error.what();
+      broadcast("");
+    }
+  } else if (const std::string invitation = broadcast(""); !invitation.empty()) {
+    connections.push_back(connect_to_listener(invitation, rank(), kConnectLimit, problem));
+  }
+  std::string problems = problem;
+  const std::vector<std::string> others = gather(problem);
+  for (size_t other = 1; other < others.size(); ++other)
+    if (!others[other].empty())
+      problems += fmt::format(
+          "{}{} cannot reach process 0 on {} by TCP, which carries heartbeats and errors; it tried: "
+          "{}. A firewall may block these ports",
+          problems.empty() ? "" : "\n", process_name(hosts_[other], static_cast<int>(other), size()),
+          hosts_[0], others[other]);
+  problems = broadcast(problems);
+  if (!problems.empty()) fail_together(rank(), problems);
+  control_ =
+      std::make_unique<ControlChannel>(rank(), hosts_, std::move(connections), ControlChannel::Timing{});
+}
+
+void Processes::send(int to, const std::string& bytes) {
+  const uint64_t size = bytes.size();
+  const Transport::Request first = transport_.send(to, kSizeTag, std::as_bytes(std::span(&size, 1)));
+  const Transport::Request second = transport_.send(to, kBytesTag, std::as_bytes(std::span(bytes)));
+  wait_for(transport_, first);
+  wait_for(transport_, second);
+}
+
+std::string Processes::receive(int from) {
+  uint64_t size = 0;
+  wait_for(transport_, transport_.receive(from, kSizeTag, std::as_writable_bytes(std::span(&size, 1))));
+  std::string bytes(size, '\0');
+  wait_for(transport_, transport_.receive(from, kBytesTag, std::as_writable_bytes(std::span(bytes))));
+  return bytes;
+}
+
+/// A binomial tree: process r receives from r without its lowest bit, and sends to r + each lower power of
+/// two.
+std::string Processes::broadcast(const std::string& mine) {
+  int step = 1;
+  while (step < size() && !(rank() & step)) step *= 2;
+  std::string bytes = rank() == 0 ? mine : receive(rank() - step);
+  for (step /= 2; step > 0; step /= 2)
+    if (rank() + step < size()) send(rank() + step, bytes);
+  return bytes;
+}
+
+std::vector<std::string> Processes::gather(const std::string& mine) {
+  if (rank() != 0) {
+    send(0, mine);
+    return {};
+  }
+  std::vector<std::string> all = {mine};
+  for (int other = 1; other < size(); ++other) all.push_back(receive(other));
+  return all;
+}
+
+void Processes::barrier() {
+  gather("");
+  broadcast("");
+}
+
+void Processes::agree(const Json& facts) {
+  std::vector<Json> all;
+  for (const std::string& text : gather(facts.dump())) all.push_back(Json::parse(text));
+  const std::string differences = broadcast(describe_differences(all, hosts_));
+  if (differences.empty()) return;
+  const std::string message = fmt::format("the processes of this run differ:\n{}", differences);
+  if (rank() == 0) throw UserError(message);
+  throw ReportedByProcess0(message);
+}
+
+bool Processes::finish(int exit_code) {
+  control_->say_goodbye();
+  while (!control_->wait_for_others(std::chrono::seconds(1)))
+    if (control_->failure()) break;
+  if (control_->failure()) return false;
+  std::thread([exit_code] {
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    ::_exit(exit_code);
+  }).detach();
+  mpi_.finalize();
+  return true;
+}
+
+std::unique_ptr<Processes> connect_processes(const Launch& launch) {
+  if (launch.launcher == Launch::Launcher::none) return nullptr;
+  MpiLibrary library;
+  const MpiTable& mpi = open_mpi_for(launch, library);
+  bool enough_threads = false;
+  check_mpi(mpi, mpi.initialize(&enough_threads), "MPI_Init_thread");
+  int rank = 0, size = 1;
+  check_mpi(mpi, mpi.world(&rank, &size), "MPI_Comm_size");
+  if (size == 1) {
+    if (launch.size == 0) {
+      mpi.finalize();
+      return nullptr;
+    }
+    const std::string message = fmt::format(
+        "{} started {} processes, but they do not see each other: {} ({}) counts one process in each. {}",
+        launch.name(), launch.size, library.version, library.path, launch.cure());
+    if (launch.rank > 0) throw ReportedByProcess0(message);
+    throw UserError(message);
+  }
+  if (!enough_threads)
+    throw UserError(
+        fmt::format("{} ({}) does not support MPI_THREAD_SERIALIZED, which dtrain needs; use a library that "
+                    "was built with support for threads",
+                    library.version, library.path));
+  return std::make_unique<Processes>(mpi, library.version);
+}
+
+}  // namespace dtrain

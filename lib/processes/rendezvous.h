@@ -1,0 +1,43 @@
+// The connections of the control channel: from each process to process 0.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "processes/connection.h"
+
+namespace dtrain {
+
+/// Process 0's side. It listens on all addresses of the machine, since it cannot know which one the others
+/// reach.
+class ControlListener {
+ public:
+  /// Throws Error if the process cannot listen.
+  ControlListener();
+
+  /// Returns JSON for the other processes: the addresses, and a random token that shows that a connection
+  /// comes from this run.
+  std::string invitation() const;
+  /// Waits for a connection from each of the processes 1 to size - 1, and returns them in this order; those
+  /// that did not connect within the time are closed ones.
+  std::vector<Connection> accept(int size, std::chrono::duration<double> limit);
+
+ private:
+  struct Open {
+    Socket socket;
+    bool ipv6 = false;
+    uint16_t port = 0;
+  };
+  std::vector<Open> listeners_;
+  std::string token_;
+};
+
+/// The side of the other processes: tries all addresses of the invitation at once, and returns the first
+/// connection that process 0 answers. If there is none within the time, returns a closed one, and `problem`
+/// lists the addresses and why each failed.
+Connection connect_to_listener(const std::string& invitation, int rank, std::chrono::duration<double> limit,
+                               std::string& problem);
+
+}  // namespace dtrain

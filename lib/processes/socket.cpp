@@ -1,0 +1,158 @@
+#include "processes/socket.h"
+
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int kKind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+/// An address in the form of the system's calls.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  sockaddr* data() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+/// `text`: an IP address, or nullptr for all addresses.
+Address make_address(bool ipv6, const char* text, uint16_t port) {
+  Address address;
+  if (ipv6) {
+    auto& in = reinterpret_cast<sockaddr_in6&>(address.storage);
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(port);
+    in.sin6_addr = in6addr_any;
+    if (text) ::inet_pton(AF_INET6, text, &in.sin6_addr);
+    address.size = sizeof in;
+  } else {
+    auto& in = reinterpret_cast<sockaddr_in&>(address.storage);
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    in.sin_addr.s_addr = INADDR_ANY;
+    if (text) ::inet_pton(AF_INET, text, &in.sin_addr);
+    address.size = sizeof in;
+  }
+  return address;
+}
+
+bool is_ipv6(const std::string& address) {
+  return address.find(':') != address.npos;
+}
+
+/// Messages are short and must arrive at once.
+void send_at_once(const Socket& socket) {
+  const int on = 1;
+  ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+void Socket::close() {
+  if (is_open()) ::close(std::exchange(descriptor_, -1));
+}
+
+std::string Endpoint::text() const {
+  return is_ipv6(address) ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+Socket listen_on_all(bool ipv6, uint16_t& port) {
+  Socket socket(::socket(ipv6 ? AF_INET6 : AF_INET, kKind, 0));
+  if (!socket.is_open() && errno == EAFNOSUPPORT) return socket;
+  const auto refuse = [&] {
+    throw Error(fmt::format("cannot listen for other processes: {}", reason(errno)));
+  };
+  if (!socket.is_open()) refuse();
+  const int on = 1;
+  if (ipv6) ::setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  Address address = make_address(ipv6, nullptr, 0);
+  if (::bind(socket.descriptor(), address.data(), address.size) != 0) {
+    if (ipv6 && errno == EADDRNOTAVAIL) return Socket();
+    refuse();
+  }
+  if (::listen(socket.descriptor(), SOMAXCONN) != 0) refuse();
+  if (::getsockname(socket.descriptor(), address.data(), &address.size) != 0) refuse();
+  port = ntohs(ipv6 ? reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port
+                    : reinterpret_cast<sockaddr_in&>(address.storage).sin_port);
+  return socket;
+}
+
+Socket accept_from(const Socket& listener) {
+  Socket socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket.is_open()) send_at_once(socket);
+  return socket;
+}
+
+Socket start_to_connect(const Endpoint& endpoint, std::string& problem) {
+  const bool ipv6 = is_ipv6(endpoint.address);
+  Socket socket(::socket(ipv6 ? AF_INET6 : AF_INET, kKind, 0));
+  if (!socket.is_open()) {
+    problem = reason(errno);
+    return socket;
+  }
+  send_at_once(socket);
+  Address address = make_address(ipv6, endpoint.address.c_str(), endpoint.port);
+  if (::connect(socket.descriptor(), address.data(), address.size) != 0 && errno != EINPROGRESS) {
+    problem = reason(errno);
+    socket.close();
+  }
+  return socket;
+}
+
+std::string connection_problem(const Socket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return error == 0 ? "" : reason(error);
+}
+
+std::vector<std::string> own_addresses(bool ipv6) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  std::vector<std::string> addresses;
+  for (const ifaddrs* one = first; one; one = one->ifa_next) {
+    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK)) continue;
+    if (one->ifa_addr->sa_family != (ipv6 ? AF_INET6 : AF_INET)) continue;
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (ipv6) {
+      const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+      if (IN6_IS_ADDR_LINKLOCAL(&address)) continue;
+      ::inet_ntop(AF_INET6, &address, text.data(), text.size());
+    } else {
+      const in_addr& address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
+      ::inet_ntop(AF_INET, &address, text.data(), text.size());
+    }
+    addresses.emplace_back(text.data());
+  }
+  ::freeifaddrs(first);
+  return addresses;
+}
+
+std::string network_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code unknown;
+  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,59 @@
+// TCP sockets that never block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtrain {
+
+/// A file descriptor that is closed with this object.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() { close(); }
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  int descriptor() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  void close();
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// An IP address, as text, and a TCP port.
+struct Endpoint {
+  std::string address;  // "10.77.0.1", "fd00::2"
+  uint16_t port = 0;
+  /// Returns "10.77.0.1:4711" or "[fd00::2]:4711".
+  std::string text() const;
+};
+
+/// Listens on all IPv4 or all IPv6 addresses, at a port that the system chooses, which `port` receives.
+/// Returns a closed socket if this machine does not have this kind of address. Throws Error for other
+/// failures.
+Socket listen_on_all(bool ipv6, uint16_t& port);
+/// Accepts a waiting connection. Returns a closed socket if there is none.
+Socket accept_from(const Socket& listener);
+/// Starts to connect. Returns a closed socket, and the reason in `problem`, if that fails at once.
+Socket start_to_connect(const Endpoint& endpoint, std::string& problem);
+/// Returns why a connection that was started has failed; "" if it is connected. Call it when the socket is
+/// ready for writing.
+std::string connection_problem(const Socket& socket);
+
+/// Returns the addresses of this machine's network interfaces that are up, without loopback and link-local
+/// ones.
+std::vector<std::string> own_addresses(bool ipv6);
+
+/// Returns a text that is equal for two processes if they reach each other by loopback addresses: the same
+/// running system, and the same network namespace.
+std::string network_identity();
+
+}  // namespace dtrain

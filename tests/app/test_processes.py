@@ -1,0 +1,137 @@
+"""Several processes, started by the mpirun of each MPI that is installed: Debian's mpirun.openmpi and mpirun.mpich, or
+those that DTRAIN_MPIRUN names (paths, separated by colons). Without one these tests are skipped.
+
+The program tests/process_messages sends messages and fails on demand. DTRAIN_LARGE_MESSAGES=1 also sends 2.2 GiB.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+import unittest
+
+import support
+from support import Case
+
+# Open MPI refuses to run as root, and to start more processes than cores, unless it is told so.
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+NO_LAUNCHER = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
+
+
+def launchers():
+    """Maps the name of each MPI to its mpirun."""
+    paths = list(filter(None, os.environ.get("DTRAIN_MPIRUN", "").split(":")))
+    paths = paths or list(filter(None, map(shutil.which, ("mpirun.openmpi", "mpirun.mpich"))))
+    found = {}
+    for path in paths:
+        text = subprocess.run([path, "--version"], env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True).stdout
+        found["Open MPI" if "Open MPI" in text or "OpenRTE" in text else "MPICH"] = path
+    return found
+
+
+LAUNCHERS = launchers()
+
+
+def environment(**more):
+    own = {key: value for key, value in os.environ.items() if not key.startswith(NO_LAUNCHER)}
+    return {**own, **ENVIRONMENT, **more}
+
+
+class Processes(Case):
+    def setUp(self):
+        super().setUp()
+        self.messages = pathlib.Path(support.BINARY).parent.parent / "tests/process_messages"
+        self.libraries = self.dtrain("--version").out
+
+    def launch(self, launcher, count, *command, **variables):
+        return subprocess.run([launcher, "-n", str(count), *map(str, command)], cwd=self.dir, env=environment(**variables),
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+
+    def each(self):
+        """Yields each MPI for which there is a launcher, a library and a shim."""
+        usable = {name: path for name, path in LAUNCHERS.items() if f"{name} " in self.libraries and "without its headers" not in
+                  re.search(rf"{name} [^,\n]*", self.libraries)[0]}
+        if not usable or not self.messages.exists():
+            self.skipTest("no mpirun with a library and a shim, or no tests/process_messages")
+        for name, path in usable.items():
+            with self.subTest(name):
+                yield name, path
+
+    def test_messages_go_around_a_ring(self):
+        for name, launcher in self.each():
+            for count in (2, 5):
+                done = self.launch(launcher, count, self.messages, "ring")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stdout, rf"^{count} processes, {count} on this machine, {name} \d")
+
+    def test_a_single_process_needs_no_mpi(self):
+        self.assertEqual(subprocess.run([self.messages], env=environment(), capture_output=True, text=True).stdout, "a single process\n")
+        for _, launcher in self.each():
+            self.assertEqual(self.launch(launcher, 1, self.messages).stdout, "a single process\n")
+
+    def test_differences_are_reported_once(self):
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, self.messages, "facts")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("the processes of this run differ:\nbuild: 0 on "), 1, done.stderr)
+            self.assertNotIn("oneDNN:", done.stderr)
+
+    def test_failures_end_all_processes_with_one_message(self):
+        for _, launcher in self.each():
+            for how, expected, seconds in (("error", "the disk is on fire (in: step 12, reading data)", 10),
+                                           ("exit", "the process ended without a message", 10),
+                                           ("stop", "no sign of life for 3 seconds", 20)):
+                with self.subTest(how):
+                    start = time.monotonic()
+                    done = self.launch(launcher, 3, self.messages, how)
+                    self.assertLess(time.monotonic() - start, seconds)
+                    # mpirun ends the others at once when a process dies, possibly before process 0 can print.
+                    if how != "exit" or "error:" in done.stderr:
+                        self.assertEqual(len(re.findall(rf"error: \S+ \(process 1 of 3\): {re.escape(expected)}", done.stderr)), 1, done.stderr)
+                        self.assertIn("step 12, reading data", done.stderr)
+                    self.assertNotEqual(done.returncode, 0)
+                    left = subprocess.run(["pgrep", "-f", f"{self.messages} {how}"], capture_output=True, text=True).stdout
+                    self.assertEqual(left, "")
+
+    def test_commands_that_do_not_train_run_once(self):
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, support.BINARY, "gpus", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count('"cpu"'), 1)
+
+    def test_processes_that_do_not_see_each_other_are_an_error(self):
+        """srun without --mpi, a launcher without MPI support, and a library that does not belong to the launcher."""
+        self.write("config.yaml", support.CONFIG)
+        for variables, expected in (
+                ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun started "),
+                ({"PMI_SIZE": "two"}, "the environment variable PMI_SIZE is 'two'"),
+                ({"PMI_SIZE": "2", "PMI_RANK": "0", "DTRAIN_MPI_LIBRARY": "/nowhere/libmpi.so.12"}, "DTRAIN_MPI_LIBRARY is '/nowhere/")):
+            with self.subTest(expected):
+                done = subprocess.run([support.BINARY, "fit", "config.yaml", "--output", "run"], cwd=self.dir, env=environment(**variables),
+                                      capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(expected, done.stderr)
+                self.assertFalse((self.dir / "run").exists())
+
+    def test_a_launcher_of_one_mpi_with_the_library_of_another_is_an_error(self):
+        paths = {name: re.search(rf"{name} \S+ \((\S+?)[;)]", self.libraries) for name in ("Open MPI", "MPICH")}
+        self.write("config.yaml", support.CONFIG)
+        pairs = [(LAUNCHERS[name], name, other) for name, other in (("Open MPI", "MPICH"), ("MPICH", "Open MPI"))
+                 if name in LAUNCHERS and paths[other]]
+        if not pairs:
+            self.skipTest("no two MPIs")
+        for launcher, name, other in pairs:
+            with self.subTest(name):
+                done = self.launch(launcher, 2, support.BINARY, "fit", "config.yaml", "--output", "run", DTRAIN_MPI_LIBRARY=paths[other][1])
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(len(re.findall(rf"of {name} started this process, but no library of {name} was found, only {other} ", done.stderr)), 1,
+                                 done.stderr)
+                self.assertFalse((self.dir / "run").exists())
+
+
+if __name__ == "__main__":
+    if not LAUNCHERS:
+        print("no mpirun.openmpi and no mpirun.mpich: most of these tests are skipped")
+    support.main()

@@ -1,0 +1,193 @@
+#include "processes/control.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "processes/rendezvous.h"
+
+namespace dtrain {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Seconds = std::chrono::duration<double>;
+
+/// Waits until `condition` is true; false after 5 seconds.
+template <class Condition>
+bool soon(Condition condition) {
+  for (int i = 0; i < 500; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+/// Channels of several "processes" in this one, connected over loopback as real ones are.
+struct Group {
+  std::vector<std::unique_ptr<ControlChannel>> channels;
+
+  explicit Group(int size, ControlChannel::Timing timing = {Seconds(0.05), Seconds(20)}) {
+    ControlListener listener;
+    const std::string invitation = listener.invitation();
+    std::vector<std::future<Connection>> others;
+    for (int rank = 1; rank < size; ++rank)
+      others.push_back(std::async(std::launch::async, [&invitation, rank] {
+        std::string problem;
+        return connect_to_listener(invitation, rank, Seconds(5), problem);
+      }));
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < size; ++rank) hosts.push_back("node" + std::to_string(rank + 1));
+    channels.push_back(std::make_unique<ControlChannel>(0, hosts, listener.accept(size, Seconds(5)), timing));
+    for (int rank = 1; rank < size; ++rank) {
+      std::vector<Connection> one;
+      one.push_back(others[static_cast<size_t>(rank - 1)].get());
+      channels.push_back(std::make_unique<ControlChannel>(rank, hosts, std::move(one), timing));
+    }
+  }
+
+  ControlChannel& operator[](size_t rank) { return *channels[rank]; }
+  std::string failure(size_t rank) {
+    if (!soon([&] { return channels[rank]->failure().has_value(); })) return "no failure";
+    return channels[rank]->failure()->message;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("processes that say goodbye end without a failure") {
+  Group group(3);
+  for (auto& channel : group.channels) channel->say_goodbye();
+  for (auto& channel : group.channels) CHECK(channel->wait_for_others(Seconds(5)));
+  for (auto& channel : group.channels) CHECK(!channel->failure());
+}
+
+TEST_CASE("an error of one process reaches all others once, with its step and phase") {
+  Group group(3);
+  std::atomic<int> calls{0};
+  group[2].on_failure([&](const std::string&) { ++calls; });
+  group[1].set_progress(12, "reading data");
+  group[1].report_error("the disk is full");
+  group[1].report_error("a second error");
+  const std::string expected = "node2 (process 1 of 3): the disk is full (in: step 12, reading data)";
+  CHECK(group.failure(0) == expected);
+  CHECK(group.failure(2) == expected);
+  CHECK(soon([&] { return calls == 1; }));
+  CHECK(!group[1].failure());
+  CHECK(group[0].failure()->noticed_here);
+  CHECK(!group[2].failure()->noticed_here);
+  int late = 0;
+  group[0].on_failure([&](const std::string& message) { late += message == expected; });
+  CHECK(late == 1);
+}
+
+TEST_CASE("an error of process 0, and its exit code, reach the others") {
+  Group group(2);
+  group[0].report_error("config.yaml:3:1: error: unknown key", 2);
+  CHECK(group.failure(1) == "node1 (process 0 of 2): config.yaml:3:1: error: unknown key");
+  CHECK(group[1].failure()->exit_code == 2);
+}
+
+TEST_CASE("an error that is reported just before the end of a process is not lost") {
+  for (int round = 0; round < 20; ++round) {
+    Group group(3);
+    group[0].report_error("lost");
+    group.channels[0].reset();
+    CHECK(group.failure(1) == "node1 (process 0 of 3): lost (in: before the first step)");
+    CHECK(group.failure(2) == group.failure(1));
+  }
+}
+
+TEST_CASE("the death of a process is noticed at once") {
+  Group group(3);
+  group[1].set_progress(1203, "summing gradients");
+  std::this_thread::sleep_for(milliseconds(200));  // a heartbeat
+  group.channels[1].reset();
+  const std::string expected =
+      "node2 (process 1 of 3): the process ended without a message (it crashed or was killed); it was last "
+      "in: step "
+      "1203, summing gradients";
+  CHECK(group.failure(0) == expected);
+  CHECK(group.failure(2) == expected);
+}
+
+TEST_CASE("the death of process 0 is noticed by each other process") {
+  Group group(3);
+  group.channels[0].reset();
+  for (const size_t rank : {1u, 2u}) {
+    CHECK(group.failure(rank).find("node1 (process 0 of 3): the process ended without a message") == 0);
+    CHECK(group[rank].failure()->noticed_here);
+    CHECK(group[rank].wait_for_others(Seconds(5)));
+  }
+}
+
+TEST_CASE("a silent process counts as lost after the timeout") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const Socket silent(ends[1]);  // open, but sends nothing
+  std::vector<Connection> one;
+  one.emplace_back(Socket(ends[0]));
+  ControlChannel channel(0, {"node1", "node2"}, std::move(one), {Seconds(0.05), Seconds(20)});
+  channel.set_peer_timeout(Seconds(0.5));
+  const auto failure = channel.wait_for_failure(Seconds(5));
+  REQUIRE(failure);
+  CHECK(failure->message.find("node2 (process 1 of 2): no sign of life for ") == 0);
+  CHECK(channel.wait_for_others(Seconds(5)));
+}
+
+TEST_CASE("stop requests reach all others, and lines of the log process 0") {
+  Group group(3);
+  std::atomic<int> at_0{0}, at_1{0}, at_2{0};
+  group[0].on_stop([&](int signal) { at_0 = signal; });
+  group[1].on_stop([&](int signal) { at_1 = signal; });
+  group[2].on_stop([&](int signal) { at_2 = signal; });
+  std::promise<std::string> line;
+  group[0].on_log(
+      [&](int rank, const std::string& text) { line.set_value(std::to_string(rank) + ": " + text); });
+  group[1].request_stop(15);
+  CHECK(soon([&] { return at_0 == 15 && at_2 == 15; }));
+  CHECK(at_1 == 0);
+  group[0].request_stop(10);
+  CHECK(soon([&] { return at_1 == 10 && at_2 == 10; }));
+  group[2].log("slow");
+  CHECK(line.get_future().get() == "2: slow");
+}
+
+TEST_CASE("a channel ends within a second although the other side reads nothing") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const Socket silent(ends[1]);
+  std::vector<Connection> one;
+  one.emplace_back(Socket(ends[0]));
+  auto channel = std::make_unique<ControlChannel>(0, std::vector<std::string>{"a", "b"}, std::move(one),
+                                                  ControlChannel::Timing{Seconds(0.05), Seconds(20)});
+  for (int i = 0; i < 1000; ++i) channel->log(std::string(10000, 'x'));
+  const auto start = std::chrono::steady_clock::now();
+  channel.reset();
+  CHECK(std::chrono::steady_clock::now() - start < milliseconds(1000));
+}
+
+TEST_CASE("a stranger does not take the place of a process, and a wrong address is not one") {
+  ControlListener listener, other;
+  // The token of another run.
+  const std::string token = Json::parse(other.invitation()).at("token").as_string();
+  Json mixed = Json::parse(listener.invitation());
+  mixed.set("token", token);
+  std::string problem;
+  auto stranger = std::async(std::launch::async,
+                             [&] { return connect_to_listener(mixed.dump(), 1, Seconds(3), problem); });
+  std::vector<Connection> accepted = listener.accept(2, Seconds(1));
+  CHECK(!accepted[0].is_open());
+  CHECK(!stranger.get().is_open());
+  CHECK(problem.find("127.0.0.1:") != std::string::npos);
+  CHECK(problem.find("is not process 0 of this run") != std::string::npos);
+}
+
+}  // namespace dtrain
