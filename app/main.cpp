@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/connected_world.h"
 #include "cli/console.h"
 #include "cli/invocation.h"
 #include "cli/last_resort.h"
@@ -26,13 +27,10 @@ namespace {
 // Exit codes. A run ended by a signal returns 128 + the signal's number.
 constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 
-/// `processes`: null for a single process.
-void run(int argc, char** argv, Processes* processes) {
+void run(int argc, char** argv, World& world) {
   CommandLine line("dtrain", "Trains neural networks described by YAML files.");
   line.set_version(version_text,
                    "Show the version of this program and of the libraries that it was built with");
-  if (processes) throw UserError("dtrain does not train over several processes yet");
-  World& world = single_process();
   add_fit(line, world);
   add_resume(line, world);
   add_evaluate(line, world);
@@ -89,7 +87,12 @@ int run_as_process(int argc, char** argv) {
     }
   });
   if (idle) return kDone;
-  if (outcome.exit_code == kDone) outcome = attempt([&] { run(argc, argv, processes.get()); });
+  if (outcome.exit_code == kDone)
+    outcome = attempt([&] {
+      if (!processes) return run(argc, argv, single_process());
+      ConnectedWorld connected(*processes);
+      run(argc, argv, connected.world());
+    });
   if (processes) return leave_processes(*processes, outcome.exit_code, outcome.error);
   if (!outcome.error.empty()) print_error_of(launch, outcome.error);
   return outcome.exit_code;

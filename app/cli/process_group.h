@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Returns whether the processes run this command line together (fit, resume and check). Other commands are
+/// Returns whether the processes run this command line together (fit and resume). Other commands are
 /// run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 

@@ -9,7 +9,7 @@ namespace {
 
 // Tags of messages. Calls that wait are never made at the same time, so they share one tag. Each background
 // sum has its own tag, because threads of different processes may start sums in different orders.
-constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32768;
+constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32000;  // the rest is for lib/processes
 
 }  // namespace
 
@@ -36,10 +36,12 @@ class ProcessWorld::Sum final : public BackgroundSum<T> {
   SumExchange<T> exchange_;
 };
 
-ProcessWorld::ProcessWorld(Transport& transport, std::function<void(const std::string& why)> on_abort)
+ProcessWorld::ProcessWorld(Transport& transport) : ProcessWorld(transport, Hooks()) {}
+
+ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
     : rank_(transport.rank()),
       size_(transport.size()),
-      on_abort_(std::move(on_abort)),
+      hooks_(std::move(hooks)),
       next_tag_(kFirstSum),
       messenger_(transport) {}
 
@@ -95,7 +97,11 @@ std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(c
 }
 
 void ProcessWorld::abort(const std::string& why) noexcept {
-  if (messenger_.interrupt(why) && on_abort_) on_abort_(why);
+  if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why);
+}
+
+void ProcessWorld::set_peer_timeout(double seconds) {
+  if (hooks_.set_peer_timeout) hooks_.set_peer_timeout(seconds);
 }
 
 }  // namespace dtrain

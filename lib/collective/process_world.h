@@ -17,10 +17,16 @@ namespace dtrain {
 /// Communicates by messages of a transport, which it alone uses from now on.
 class ProcessWorld final : public World {
  public:
-  /// `on_abort`: called once if this process fails, with the reason, to tell the other processes; null if the
-  /// transport does that. It may be called on any thread, and must neither throw nor wait. The transport must
-  /// outlive the World.
-  explicit ProcessWorld(Transport& transport, std::function<void(const std::string& why)> on_abort = nullptr);
+  /// Functions that reach the other processes without the transport; each may be null. They may be called on
+  /// any thread, and must neither throw nor wait.
+  struct Hooks {
+    /// Called once if this process fails, with the reason, to tell the other processes.
+    std::function<void(const std::string& why)> abort = nullptr;
+    std::function<void(double seconds)> set_peer_timeout = nullptr;
+  };
+  /// The transport must outlive the World.
+  explicit ProcessWorld(Transport& transport);
+  ProcessWorld(Transport& transport, Hooks hooks);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -32,6 +38,7 @@ class ProcessWorld final : public World {
   std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                    int64_t n) override;
   void abort(const std::string& why) noexcept override;
+  void set_peer_timeout(double seconds) override;
   std::string failure() const override { return messenger_.failure(); }
 
   /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
@@ -45,7 +52,7 @@ class ProcessWorld final : public World {
   int next_tag();
 
   const int rank_, size_;
-  const std::function<void(const std::string& why)> on_abort_;
+  const Hooks hooks_;
   int next_tag_;
   Messenger messenger_;
 };

@@ -98,6 +98,8 @@ class World {
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. Safe on any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;
+  /// Sets after how many seconds without a sign of life another process counts as failed.
+  virtual void set_peer_timeout(double /*seconds*/) {}
   /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,
   /// whose operations may wait for another process.
   virtual std::string failure() const = 0;

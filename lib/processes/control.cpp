@@ -67,8 +67,17 @@ ControlChannel::~ControlChannel() {
 
 void ControlChannel::set_progress(int64_t step, std::string_view phase) {
   const std::lock_guard lock(mutex_);
-  progress_.step = step;
-  progress_.phase = phase;
+  progress_ = {step, std::string(phase)};
+}
+
+void ControlChannel::set_progress_source(std::function<Progress()> source) {
+  const std::lock_guard lock(mutex_);
+  progress_source_ = std::move(source);
+}
+
+void ControlChannel::add_progress(Json& message) {
+  if (progress_source_) progress_ = progress_source_();
+  message.set("step", progress_.step).set("phase", progress_.phase);
 }
 
 void ControlChannel::set_peer_timeout(std::chrono::duration<double> limit) {
@@ -83,7 +92,7 @@ void ControlChannel::report_error(const std::string& message, int exit_code) {
     if (failed_) return;
     failed_ = true;
     error.set("message", message.substr(0, kMostText)).set("exit_code", exit_code);
-    error.set("step", progress_.step).set("phase", progress_.phase);
+    add_progress(error);
   }
   post(std::move(error));
 }
@@ -193,7 +202,7 @@ void ControlChannel::send_beats() {
   {
     const std::lock_guard lock(mutex_);
     if (Clock::now() - last_beat_ < timing_.beat) return;
-    beat.set("step", progress_.step).set("phase", progress_.phase);
+    add_progress(beat);
   }
   last_beat_ = Clock::now();
   send_to_all(beat);

@@ -43,9 +43,16 @@ class ControlChannel {
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
 
-  /// Sets what the messages about this process say: the step, and what the process does, such as "reading
-  /// data".
+  /// What a process is doing, for messages about it.
+  struct Progress {
+    int64_t step = 0;
+    std::string phase;  // such as "reading data"
+  };
+  /// Sets the progress of this process until it is set again.
   void set_progress(int64_t step, std::string_view phase);
+  /// Asks `source` for the progress of this process, before each heartbeat and error; null: no longer. Once
+  /// this function has returned, the previous source is not called any more.
+  void set_progress_source(std::function<Progress()> source);
   /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
   /// itself stopped does not count.
   void set_peer_timeout(std::chrono::duration<double> limit);
@@ -85,10 +92,6 @@ class ControlChannel {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  struct Progress {
-    int64_t step = 0;
-    std::string phase;
-  };
   /// What this process knows about another one. Belongs to the thread, except for `ended`.
   struct Peer {
     int rank;
@@ -117,6 +120,8 @@ class ControlChannel {
   void send_to_all(const Json& message, int except_rank = -1);
   void post(Json message);
   void mark_ended(Peer& peer);
+  /// Adds this process's progress to a message. The caller holds the mutex.
+  void add_progress(Json& message);
   std::string name_of(int rank) const;
 
   const int rank_;
@@ -129,6 +134,7 @@ class ControlChannel {
   mutable std::condition_variable changed_;
   Timing timing_;
   Progress progress_;
+  std::function<Progress()> progress_source_;
   std::vector<Json> posted_;  // for send_posted()
   std::optional<Failure> failure_;
   bool failed_ = false;  // this process or another one

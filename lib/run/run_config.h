@@ -49,6 +49,7 @@ struct TrainOptions {
   int64_t accumulate = 1;            // number of microbatches that each replica processes per step
   std::optional<TimeSpan> max_time;
   TimeSpan step_timeout{{10, Interval::Unit::minute}};  // for stalled GPUs
+  TimeSpan peer_timeout{{30, Interval::Unit::second}};  // for silent processes
   std::vector<Configured<Callback>> callbacks;
   std::vector<ParameterGroup> groups;
 };

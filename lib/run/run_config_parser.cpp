@@ -134,6 +134,9 @@ const Schema<TrainOptions>& train_schema() {
           .optional("step_timeout", &TrainOptions::step_timeout,
                     "how long GPUs may make no progress in a step before the run ends with an error, such as "
                     "'10 minutes'; reading samples and preparing kernels do not count")
+          .optional("peer_timeout", &TrainOptions::peer_timeout,
+                    "how long another process of a run over several machines may give no sign of life before "
+                    "the run ends with an error, such as '30 seconds'")
           .optional("callbacks", &TrainOptions::callbacks,
                     "hooks that watch the run, in addition to terminate_on_nan, which is active unless it is "
                     "given with 'enabled: false' or the list is empty")

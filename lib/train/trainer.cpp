@@ -19,6 +19,7 @@ namespace dtrain {
 
 Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests)
     : plan_(std::move(plan)), observer_(observer), requests_(requests), clock_(plan_.begin) {
+  world_.set_peer_timeout(config_.train.peer_timeout.seconds());
   world_.set_position("reading the data", 0);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true,
                         own_rows(plan_, Plan::Purpose::training));

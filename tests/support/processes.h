@@ -117,7 +117,9 @@ class Processes {
     for (int rank = 0; rank < size; ++rank) {
       transports_.push_back(std::make_unique<QueueTransport>(queues_, rank));
       worlds_.push_back(std::make_unique<ProcessWorld>(
-          *transports_.back(), [this, rank](const std::string& why) { interrupt_others(rank, why); }));
+          *transports_.back(), ProcessWorld::Hooks{.abort = [this, rank](const std::string& why) {
+            interrupt_others(rank, why);
+          }}));
     }
   }
 

@@ -1,0 +1,33 @@
+#include "cli/connected_world.h"
+
+#include <chrono>
+#include <string>
+
+namespace dtrain {
+
+namespace {
+
+ControlChannel::Progress progress_of(const World& world) {
+  const World::Position position = world.position();
+  std::string phase = position.phase;
+  if (position.waits) phase += ", waiting for other processes";
+  return {position.step, std::move(phase)};
+}
+
+}  // namespace
+
+ConnectedWorld::ConnectedWorld(Processes& processes)
+    : control_(processes.control()),
+      world_(processes.transport(), {.abort = [this](const std::string& why) { control_.report_error(why); },
+                                     .set_peer_timeout =
+                                         [this](double seconds) {
+                                           control_.set_peer_timeout(std::chrono::duration<double>(seconds));
+                                         }}) {
+  control_.set_progress_source([this] { return progress_of(world_); });
+}
+
+ConnectedWorld::~ConnectedWorld() {
+  control_.set_progress_source(nullptr);
+}
+
+}  // namespace dtrain
