@@ -142,8 +142,8 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                                                  .shuffle = shuffle,
                                                                  .seed = static_cast<uint64_t>(config.seed),
                                                                  .prefetch = config.dataset.prefetch,
-                                                                 .lengths = std::move(lengths),
-                                                                 .rows = std::move(rows)});
+                                                                 .rows = std::move(rows),
+                                                                 .lengths = std::move(lengths)});
 }
 
 void Measures::add_numbers_to(Json& record, const std::string& prefix) const {
