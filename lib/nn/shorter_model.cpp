@@ -83,6 +83,8 @@ class Shortening {
                             outputs[k].shape.str(), length_));
       shape = outputs[k].shape;
     }
+    if (its.activity_penalty() && is_shorter({i, 0}))
+      fail(i, "has an activity_regularizer, which counts padding, too");
   }
 
   const Graph& whole_;

@@ -66,6 +66,14 @@ TEST_CASE("dot is a product of matrices") {
         std::vector<float>{35, 44, 44, 56});
   CHECK(answer("dot: {inputs: [x, x], axes: 1}", "[2]", {3, 4}) == std::vector<float>{25});
   CHECK(answer("dot: {inputs: [x, x], axes: 1, normalize: true}", "[2]", {3, 4})[0] == doctest::Approx(1));
+  // The product of a vector and an array with three axes has two axes.
+  const std::string yaml =
+      "{inputs: {x: [2], y: [3, 2, 2]}, layers: [{dot: {axes: [1, 2], inputs: [x, y]}}]}";
+  const TestExport exported(yaml);
+  const OnnxModel model = onnx_model(exported.model, {});
+  CHECK(ops(model) == "Reshape Transpose Reshape Transpose MatMul Reshape");
+  CHECK(run_onnx(model, 1, {{1, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}})[0] ==
+        std::vector<float>{7, 10, 19, 22, 31, 34});
 }
 
 TEST_CASE("recurrent layers are one node, with ONNX's order of gates") {

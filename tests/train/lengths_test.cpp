@@ -236,10 +236,15 @@ TEST_CASE("models whose batches cannot be cut are errors with their place") {
         "4:", "group_normalization 'group_normalization': computes each position from all positions");
   fails(mistake_in("[" + masked + ", prelu, " + end),
         "4:", "prelu 'prelu': has parameters for each position");
+  for (const std::string layer : {"time_distributed: {layer: {dense: {units: 4, activation: tanh}}, ",
+                                  "lstm: {units: 4, return_sequences: true, "})
+    fails(mistake_in("[" + masked + ", " + layer + "activity_regularizer: l2}, " + end),
+          "4:", "has an activity_regularizer, which counts padding, too");
   fails(mistake_in("[" + masked +
                    ", {embedding: {name: plain, inputs: x, input_dim: 9, output_dim: 4}}, {add: "
                    "{inputs: [embedding, plain]}}, " +
                    end),
         "4:", "embedding 'plain': reads 'x', which has no mask of its padding");
   CHECK(mistake_in("[" + masked + ", prelu: {shared_axes: [1]}, " + end) == "");
+  CHECK(mistake_in("[" + masked + ", global_average_pooling1d: {activity_regularizer: l2}, " + end) == "");
 }

@@ -136,10 +136,11 @@ std::string onnx_dot_rows(OnnxLayer& layer, size_t number) {
 void dot_to_onnx(OnnxLayer& layer) {
   const std::string a = onnx_dot_rows(layer, 0), b = onnx_dot_rows(layer, 1);
   const std::string other = layer.add("Transpose", {b}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  const std::string product = layer.add("MatMul", {a, other});
   std::vector<int64_t> shape = {0};
   for (const int64_t extent : layer.output_spec().shape) shape.push_back(extent);
-  const std::string product = layer.add("MatMul", {a, other});
-  layer.set_output(shape.size() == 3 ? product : layer.add("Reshape", {product, layer.integers(shape)}),
+  const bool are_matrices = layer.input_spec(0).shape.rank() == 2 && layer.input_spec(1).shape.rank() == 2;
+  layer.set_output(are_matrices ? product : layer.add("Reshape", {product, layer.integers(shape)}),
                    ExportLayout::channels_last);
 }
 
