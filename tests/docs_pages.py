@@ -85,6 +85,8 @@ def commands_of(line):
             continue
         while segment and (re.match(r"\w+=", segment[0]) or segment[0] in ("timeout", "time") or segment[0].isdigit()):
             segment = segment[1:]
+        if segment and segment[0] in ("mpirun", "mpiexec", "srun") and "dtrain" in segment:
+            segment = segment[segment.index("dtrain"):]
         if segment[:2] == ["./dev", "run"]:
             commands.append(segment[2:])
         elif segment and segment[0].rsplit("/", 1)[-1] == "dtrain":

@@ -12,6 +12,7 @@
 
 #include "base/exit_deadline.h"
 #include "cli/console.h"
+#include "cli/core_share.h"
 #include "device/device.h"
 #include "processes/agreement.h"
 
@@ -99,6 +100,7 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
   processes.agree(program_facts(processes));
+  share_cores(processes);
 }
 
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {

@@ -16,7 +16,9 @@ from support import Case
 
 # Open MPI refuses to run as root, and to start more processes than cores, unless it is told so.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+               # MPI libraries are not instrumented, and free little at the end.
+               "ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0"}
 NO_LAUNCHER = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 
 
