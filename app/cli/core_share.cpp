@@ -51,7 +51,8 @@ void share_cores(Processes& processes) {
         "them, start with mpirun --bind-to none (Open MPI), mpiexec -bind-to none (MPICH) or srun "
         "--cpus-per-task",
         host_name(), cores.size(), present));
-  if (sharing < 2 || cores.size() < sharing) return;
+  if (sharing < 2) return;
+  if (cores.size() < sharing) return cpu::bind_thread({cores[index % cores.size()]});
   const auto first = [&](size_t part) {
     return cores.begin() + static_cast<int64_t>(part * cores.size() / sharing);
   };
