@@ -24,6 +24,9 @@ Workload workload_of(const RunConfig& config);
 /// one that needs a whole weight, of which each replica stores only a part.
 void check_constraints(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics);
 
+/// Reports penalties on outputs of layers in runs whose rows have weights: the scale of their gradients would
+/// depend on the weights of the whole batch, which are known only after backward.
+void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics);
 /// Reports an error if there is no training split.
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics);
 

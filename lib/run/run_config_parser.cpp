@@ -234,22 +234,6 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   check_mask_classes(config, diagnostics);
 }
 
-/// Reports penalties on outputs of layers in runs whose rows have weights: the scale of their gradients would
-/// depend on the weights of the whole batch, which are known only after backward.
-void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics) {
-  const auto weighted = std::find_if(config.heads.begin(), config.heads.end(),
-                                     [](const Head& head) { return head.loss && head.is_weighted(); });
-  if (weighted == config.heads.end()) return;
-  for (size_t i = 0; i < config.graph.nodes.size(); ++i)
-    if (const GraphNode& node = config.graph.nodes[i]; node.activity_penalty())
-      diagnostics.error(
-          node.mark,
-          fmt::format("{} '{}': activity_regularizer: is not possible together with {}; remove one of them",
-                      config.graph.nodes[node.is_activation_of_previous ? i - 1 : i].kind,
-                      config.graph.layer_name(static_cast<int>(i)),
-                      weighted->weights ? "weights of samples or classes" : "a mask of the model's output"));
-}
-
 /// Reports splits with text that has more tokens than a layer of the model has vectors.
 void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
   for (const char* name : kSplitNames) {

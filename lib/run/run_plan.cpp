@@ -106,6 +106,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics);
   check_constraints(config, placement, diagnostics);
+  check_activity_regularizers(config, diagnostics);
   check_train_split(config, diagnostics);
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
