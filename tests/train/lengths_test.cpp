@@ -241,5 +241,15 @@ TEST_CASE("models whose batches cannot be cut are errors with their place") {
                    "{inputs: [embedding, plain]}}, " +
                    end),
         "4:", "embedding 'plain': reads 'x', which has no mask of its padding");
+  const std::string counts = "has an activity_regularizer, which counts padding";
+  fails(mistake_in("[" + masked + ", lstm: {units: 2, return_sequences: true, activity_regularizer: l2}, " +
+                   end),
+        "4:", "lstm 'lstm': " + counts);
+  fails(mistake_in("[" + masked +
+                   ", dense: {name: d, units: 2, activation: tanh, activity_regularizer: l2}, " + end),
+        "4:", "dense 'd': " + counts);
+  CHECK(mistake_in("[" + masked +
+                   ", lstm: {units: 2, activity_regularizer: l2}, dense: {units: 2, activation: "
+                   "softmax}]") == "");
   CHECK(mistake_in("[" + masked + ", prelu: {shared_axes: [1]}, " + end) == "");
 }
