@@ -171,8 +171,9 @@ std::optional<Candidate> pair_in(const std::string& folder) {
       return known.first == small.first && known.second == small.second;
     });
     if (are_images && match(found.folders)) return Candidate{found.folders, Targets::images};
-    const bool is_named = is_among(kImageNames, first) || is_among(kMaskNames, second);
-    if (is_named && match(found.folders)) return found;
+    const bool are_masks = is_among(kMaskNames, second), is_named = are_masks || is_among(kImageNames, first);
+    if (is_named && match(found.folders))
+      return Candidate{found.folders, are_masks ? Targets::masks : Targets::unknown};
     if (look_like_masks(found.folders)) return Candidate{found.folders, Targets::masks};
   }
   return std::nullopt;

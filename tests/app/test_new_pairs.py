@@ -106,12 +106,15 @@ class NewPairs(NewCase):
                       self.dtrain("new", "data", expect=2).err)
 
     def test_masks_as_jpeg_are_an_error(self):
-        self.pairs("data/images", "data/masks", [0, 1], count=2)
-        (self.dir / "data/masks/1.png").unlink()
-        # Only the header of a JPEG of 16 x 16 gray pixels is read.
-        (self.dir / "data/masks/1.jpg").write_bytes(bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
-        self.assertIn("data/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
-                      self.dtrain("new", "data", expect=2).err)
+        for images in ("images", "photos"):
+            with self.subTest(images):
+                self.pairs(f"{images}/{images}", f"{images}/masks", [0, 1], count=2)
+                (self.dir / images / "masks/1.png").unlink()
+                # Only the header of a JPEG of 16 x 16 gray pixels is read.
+                (self.dir / images / "masks/1.jpg").write_bytes(
+                    bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
+                self.assertIn(f"{images}/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
+                              self.dtrain("new", images, expect=2).err)
 
 
 if __name__ == "__main__":
