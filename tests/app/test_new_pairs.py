@@ -77,6 +77,14 @@ class NewPairs(NewCase):
                 path.write_bytes(png(20, 20, (10 * i, 50, 60)))
         self.dtrain("new", "classes")
         self.assertIn("cat (3), dog (3)", (self.dir / "classes.yaml").read_text())
+        # Each image of `ones` has few gray levels, but all of them together have many.
+        for i in range(8):
+            for name, levels in (("ones", 40), ("zeros", 100)):
+                path = self.dir / "digits" / name / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png_of_rows([[30 * i % 150 + (16 * y + x) % levels for x in range(16)] for y in range(16)]))
+        self.dtrain("new", "digits")
+        self.assertIn("ones (8), zeros (8)", (self.dir / "digits.yaml").read_text())
 
     def test_images_as_targets_give_a_regression(self):
         self.pairs("data/noisy", "data/clean", [0, 100, 200])
