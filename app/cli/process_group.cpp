@@ -13,6 +13,7 @@
 #include "base/exit_deadline.h"
 #include "cli/console.h"
 #include "cli/core_share.h"
+#include "cli/signals.h"
 #include "device/device.h"
 #include "processes/agreement.h"
 
@@ -105,7 +106,11 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
 
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {
   ControlChannel& control = processes.control();
-  if (error.empty() && processes.finish(exit_code)) return exit_code;
+  if (error.empty()) {
+    // After a stop by a signal, the launcher sends SIGTERM to all processes when the first one has ended.
+    ignore_stop_signals();
+    if (processes.finish(exit_code)) return exit_code;
+  }
   // A lost connection may be noticed by MPI before the control channel learns which process has failed.
   control.wait_for_failure(std::chrono::milliseconds(500));
   control.report_error(error, exit_code);  // no effect after a failure of another process
