@@ -111,8 +111,8 @@ int leave_processes(Processes& processes, int exit_code, const std::string& erro
     ignore_stop_signals();
     if (processes.finish(exit_code)) return exit_code;
   }
-  // A lost connection may be noticed by MPI before the control channel learns which process has failed.
-  control.wait_for_failure(std::chrono::milliseconds(500));
+  // If several processes find the same error, process 0 reports it.
+  if (processes.rank() > 0) control.wait_for_failure(std::chrono::milliseconds(500));
   control.report_error(error, exit_code);  // no effect after a failure of another process
   if (const auto failure = control.failure()) {
     exit_code = failure->exit_code;
