@@ -94,7 +94,7 @@ int run_as_process(int argc, char** argv) {
       run(argc, argv, connected.world());
     });
   if (processes) return leave_processes(*processes, outcome.exit_code, outcome.error);
-  if (!outcome.error.empty()) print_error_of(launch, outcome.error);
+  if (outcome.exit_code != kDone) print_error_of(launch, outcome.error);
   return outcome.exit_code;
 }
 

@@ -13,6 +13,7 @@
 #include "base/exit_deadline.h"
 #include "cli/console.h"
 #include "cli/core_share.h"
+#include "cli/signals.h"
 #include "device/device.h"
 #include "processes/agreement.h"
 
@@ -105,14 +106,18 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
 
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {
   ControlChannel& control = processes.control();
-  if (error.empty() && processes.finish(exit_code)) return exit_code;
-  // A lost connection may be noticed by MPI before the control channel learns which process has failed.
-  const auto failure = control.wait_for_failure(std::chrono::milliseconds(500));
-  if (failure) {
+  if (error.empty()) {
+    // After a stop by a signal, the launcher sends SIGTERM to all processes when the first one has ended.
+    ignore_stop_signals();
+    if (processes.finish(exit_code)) return exit_code;
+  }
+  // If several processes find the same error, process 0 reports it.
+  if (processes.rank() > 0) control.wait_for_failure(std::chrono::milliseconds(500));
+  control.report_error(error, exit_code);  // no effect after a failure of another process
+  if (const auto failure = control.failure()) {
     exit_code = failure->exit_code;
   } else {
     print_error(error);
-    control.report_error(error, exit_code);
   }
   if (processes.rank() > 0) end_after_process_0(control, exit_code);
   processes.close_control();
@@ -121,10 +126,12 @@ int leave_processes(Processes& processes, int exit_code, const std::string& erro
 }
 
 void print_error_of(const Launch& launch, const std::string& error) {
-  if (launch.local_rank > 0) return;
-  print_error(launch.rank == 0
-                  ? error
-                  : fmt::format("{}: {}", process_name(host_name(), launch.rank, launch.size), error));
+  if (!error.empty() && launch.local_rank == 0)
+    print_error(launch.rank == 0
+                    ? error
+                    : fmt::format("{}: {}", process_name(host_name(), launch.rank, launch.size), error));
+  // The launcher ends all processes after the first one that fails; process 0 may still have to print.
+  if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 }  // namespace dtrain

@@ -26,7 +26,8 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& processes)
 int leave_processes(Processes& processes, int exit_code, const std::string& error);
 
 /// Prints an error that happened before the processes were connected: once on each machine, with its name if
-/// it is not the machine of process 0.
+/// it is not the machine of process 0. `error`: empty if process 0 prints it. To be called before a failed
+/// process ends: processes other than process 0 wait until that has printed its error.
 void print_error_of(const Launch& launch, const std::string& error);
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Requests signal_requests;
-std::atomic<bool> requests_wanted{false};
+std::atomic<bool> requests_wanted{false}, ignored{false};
 
 /// Returns the signals for the signal thread.
 sigset_t handled_signals() {
@@ -61,6 +61,7 @@ void serve(const sigset_t& signals) {
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
+    if (ignored) continue;
     if (!requests_wanted) end_by(number);
     if (number == SIGUSR1) {
       signal_requests.save = true;
@@ -91,6 +92,10 @@ void take_signals() {
 Requests& catch_signals() {
   requests_wanted = true;
   return signal_requests;
+}
+
+void ignore_stop_signals() {
+  ignored = true;
 }
 
 void ignore_write_signals() {

@@ -20,6 +20,9 @@ void take_signals();
 /// once. A second SIGHUP does not end the process, because a closing terminal sends several.
 Requests& catch_signals();
 
+/// After this call SIGINT, SIGTERM, SIGHUP and SIGUSR1 have no effect: the process is about to end.
+void ignore_stop_signals();
+
 /// Makes a closed output pipe and the file size limit appear as write errors instead of signals that kill the
 /// process.
 void ignore_write_signals();

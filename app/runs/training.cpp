@@ -171,9 +171,10 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 }
 
 void train_along(World& world) {
+  Requests& requests = catch_signals();  // also while process 0 prepares the run
   const SharedRun run = receive_run(world);
   Observer silent;
-  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), silent, catch_signals());
+  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), silent, requests);
   if (run.checkpoint) {
     trainer.restore(*run.checkpoint);
   } else {

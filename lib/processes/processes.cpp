@@ -23,9 +23,9 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 /// How long processes try to connect the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
-/// Throws the same error everywhere; process 0 reports it.
+/// Throws an error that all processes have found; process 0 reports it.
 [[noreturn]] void fail_together(int rank, const std::string& message) {
-  if (rank == 0) throw Error(message);
+  if (rank == 0) throw UserError(message);
   throw ReportedByProcess0(message);
 }
 
@@ -137,9 +137,7 @@ void Processes::agree(const Json& facts) {
   for (const std::string& text : gather(facts.dump())) all.push_back(Json::parse(text));
   const std::string differences = broadcast(describe_differences(all, hosts_));
   if (differences.empty()) return;
-  const std::string message = fmt::format("the processes of this run differ:\n{}", differences);
-  if (rank() == 0) throw UserError(message);
-  throw ReportedByProcess0(message);
+  fail_together(rank(), fmt::format("the processes of this run differ:\n{}", differences));
 }
 
 bool Processes::finish(int exit_code) {

@@ -83,8 +83,8 @@ std::string host_name();
 void wait_for(Transport& transport, Transport::Request request);
 
 /// Returns the processes of the launch; null for a single process, which needs no MPI library. Throws
-/// UserError if no MPI library suits the launcher, if MPI supports too few threads, or if the processes do
-/// not see each other; Error if the control channel cannot be connected.
+/// UserError if no MPI library suits the launcher, if MPI supports too few threads, if the processes do not
+/// see each other, or if the control channel cannot be connected.
 std::unique_ptr<Processes> connect_processes(const Launch& launch);
 
 }  // namespace dtrain

@@ -82,7 +82,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    world_.abort(error.what());
+    // The caller reports a UserError, which has another exit code, to the other processes.
+    if (!dynamic_cast<const UserError*>(&error)) world_.abort(error.what());
     save_after_failure(first_step);
     throw;
   }

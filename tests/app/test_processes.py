@@ -117,6 +117,19 @@ class Processes(Case):
                 self.assertIn(expected, done.stderr)
                 self.assertFalse((self.dir / "run").exists())
 
+    def test_an_error_before_the_processes_are_connected_is_printed_once_on_each_machine(self):
+        self.write("config.yaml", support.CONFIG)
+        launch = {"PMI_SIZE": "2", "PMI_RANK": "1", "DTRAIN_MPI_LIBRARY": "/nowhere/libmpi.so.12"}
+        for local_rank, expected in ("0", r"error: \S+ \(process 1 of 2\): .*/nowhere/"), ("1", r"\Z"):
+            start = time.monotonic()
+            done = subprocess.run([support.BINARY, "fit", "config.yaml"], cwd=self.dir,
+                                  env=environment(**launch, MPI_LOCALRANKID=local_rank), capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, timeout=120)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"\A" + expected)
+            # The launcher ends process 0, which may still have to print, after this process.
+            self.assertGreater(time.monotonic() - start, 1)
+
     def test_a_launcher_of_one_mpi_with_the_library_of_another_is_an_error(self):
         paths = {name: re.search(rf"{name} \S+ \((\S+?)[;)]", self.libraries) for name in ("Open MPI", "MPICH")}
         self.write("config.yaml", support.CONFIG)
