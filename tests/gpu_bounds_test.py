@@ -27,8 +27,8 @@ class Bounds(unittest.TestCase):
             bounds.Pass("samples", 0, 2 * 3 * (1 + 2)),
             bounds.Pass("product", 2 * 2 * 3 * 5, 2 * (6 + 15 + 10)),
             bounds.Pass("activation", 0, 2 * (10 + 10)),
+            bounds.Pass("filter gradient", 2 * 2 * 3 * 5, 2 * (6 + 10) + 4 * 15, 20),
             bounds.Pass("gradients of activation and bias", 0, 2 * (10 + 10 + 10)),
-            bounds.Pass("filter gradient", 2 * 2 * 3 * 5, 2 * (6 + 10) + 4 * 15),
             bounds.Pass("update", 0, 20 * (7 * 4 + 2)),
         ])
 
@@ -51,6 +51,18 @@ class Bounds(unittest.TestCase):
         self.assertEqual(images[-1].bytes, (25_636_712 - 53_120) * 20)
         forward = total(images, "convolution", "product")[0]
         self.assertAlmostEqual(forward / 2e9, 3.86, places=2)  # He et al. 2015 count 3.8e9 multiplications
+
+    def test_passes_complete_the_gradients_of_all_parameters(self):
+        for workload, parameters in {"wide-mlp": 41_157_101, "resnet50": 25_583_592, "gpt-small": 875_520}.items():
+            passes = bounds.step(workload, 8, "float32")
+            self.assertEqual(sum(one.parameters for one in passes), parameters)
+            self.assertTrue(all("gradient" in one.name for one in passes if one.parameters))
+
+    def test_a_gpt_has_its_operations(self):
+        # 6 operations per token and parameter of a product, 12 per token, position and width of a block's attention.
+        operations, _ = total(bounds.step("gpt-small", 2, "float32"))
+        parameters = 4 * (4 * 128 * 128 + 2 * 128 * 512) + 128 * 256
+        self.assertEqual(operations, 256 * (6 * parameters + 4 * 12 * 128 * 128))
 
     def test_the_share_of_the_bound_is_a_row(self):
         passes = bounds.step("wide-mlp", 8192, "bf16")

@@ -3,13 +3,14 @@
 A step is a sequence of passes over memory. A pass takes the longer of two times: its operations at the rate of large matrix products, or
 its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The passes assume all fusions that the
 libraries support: bias and relu in a product, addition and relu in a normalization. Caches are ignored, and weights count only where an
-update reads and writes them.
+update reads and writes them. Backward runs the passes that compute gradients in the reverse of the listed order (bench/scaling.py).
 """
 from collections import namedtuple
 
 import report
 
-Pass = namedtuple("Pass", "name operations bytes")
+# `parameters`: number of parameters whose gradients the pass completes
+Pass = namedtuple("Pass", "name operations bytes parameters", defaults=(0,))
 
 SIZE = {"float32": 4, "tf32": 4, "bf16": 2}  # bytes per element of activations and their gradients
 
@@ -37,11 +38,11 @@ def dense_layers(batch, inputs, layers, precision):
         passes.append(Pass("product", operations, x + weights * size + y))
         if activation not in (None, "relu"):  # relu and bias are fused into the product's epilogue
             passes.append(Pass("activation", 0, 2 * y))
-        if activation:
-            passes.append(Pass("gradients of activation and bias", 0, 3 * y))
-        passes.append(Pass("filter gradient", operations, x + y + 4 * weights))
+        passes.append(Pass("filter gradient", operations, x + y + 4 * weights, weights + units))
         if index > 0:
             passes.append(Pass("data gradient", operations, y + weights * size + x))
+        if activation:
+            passes.append(Pass("gradients of activation and bias", 0, 3 * y))
         parameters += weights + units
         inputs = units
     return [*passes, update(parameters, 2, size)]
@@ -64,7 +65,7 @@ class Images:
         weights = kernel * kernel * self.channels * filters
         operations = 2 * self.batch * out * out * weights
         x, y = self.bytes_of(self.side, self.channels), self.bytes_of(out, filters)
-        self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y)]
+        self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y, weights + 3 * filters)]
         if not first:
             self.passes.append(Pass("data gradient", operations, y + x))
         # Forward: statistics, then the output from y (and the other branch). Backward: sums over the gradient and y,
@@ -83,9 +84,10 @@ class Images:
     def classifier(self, classes):
         x = self.bytes_of(self.side, self.channels)
         self.passes += [Pass("global pooling", 0, x), Pass("global pooling's gradient", 0, x)]
+        parameters = (self.channels + 1) * classes
         for name in ("product", "filter gradient", "data gradient"):
-            self.passes.append(Pass(name, 2 * self.batch * self.channels * classes, 0))
-        self.parameters += (self.channels + 1) * classes
+            self.passes.append(Pass(name, 2 * self.batch * self.channels * classes, 0, parameters if name == "filter gradient" else 0))
+        self.parameters += parameters
 
 
 def resnet50(batch, precision):
@@ -107,12 +109,47 @@ def resnet50(batch, precision):
     return [*images.passes, update(images.parameters, 1, images.size)]
 
 
+def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
+    """The passes of a GPT with AdamW, as bench/workloads/gpt-small.yaml has it. Attention computes all scores."""
+    size, rows = SIZE[precision], batch * positions
+    passes = [stored_samples(rows, size)]
+
+    def bytewise(name, reads_and_writes, gradient_reads_and_writes, parameters):
+        passes.append(Pass(name, 0, reads_and_writes * rows * width * size))
+        passes.append(Pass(name + "'s gradient", 0, gradient_reads_and_writes * rows * width * size, parameters))
+
+    def product(inputs, units, parameters, name="product"):
+        operations, moved = 2 * rows * inputs * units, rows * (inputs + units) * size
+        passes.append(Pass(name, operations, moved))
+        passes.append(Pass("filter gradient", operations, moved, parameters))
+        passes.append(Pass("data gradient", operations, moved))
+
+    bytewise("embedding", 1, 1, vocabulary * width)
+    bytewise("position embedding", 2, 1, positions * width)
+    for _ in range(blocks):
+        bytewise("normalisation", 2, 3, 2 * width)
+        product(width, 3 * width, 3 * width * (width + 1))
+        scores = 4 * batch * positions * positions * width
+        passes.append(Pass("attention", scores, 4 * rows * width * size))
+        passes.append(Pass("attention's gradient", 2 * scores, 8 * rows * width * size))
+        product(width, width, width * (width + 1))
+        bytewise("addition and normalisation", 4, 5, 2 * width)
+        product(width, hidden, (width + 1) * hidden)
+        bytewise("activation", 2 * hidden // width, 3 * hidden // width, 0)
+        product(hidden, width, (hidden + 1) * width)
+    bytewise("normalisation", 2, 3, 2 * width)
+    product(width, vocabulary, (width + 1) * vocabulary)
+    return [*passes, update(sum(one.parameters for one in passes), 2, size)]
+
+
 def step(workload, batch, precision):
     """Returns the passes of a step of one of bench/workloads."""
     if workload == "mnist-mlp":
         return dense_layers(batch, 784, [(256, "relu"), (256, "relu"), (10, None)], precision)
     if workload == "wide-mlp":
         return dense_layers(batch, 8000, [(4000, "tanh"), (2000, "relu"), (500, "relu"), (300, "relu"), (1, None)], precision)
+    if workload == "gpt-small":
+        return transformer(batch, 128, 256, 128, 512, 4, precision)
     return resnet50(batch, precision)
 
 
