@@ -5,8 +5,8 @@
 
 namespace dtrain {
 
-/// Returns "dtrain 0.1.0", followed by a line per library and the compiler, without a final line break. The line of
-/// MPI names the libraries of this machine that would be opened.
+/// Returns "dtrain 0.1.0", followed by a line per library and the compiler, without a final line break. The
+/// line of MPI names the libraries of this machine that would be opened.
 std::string version_text();
 
 }  // namespace dtrain

@@ -25,8 +25,8 @@
 #include "ops/positions.h"
 #include "ops/prelu.h"
 #include "ops/recurrence.h"
-#include "ops/specs.h"
 #include "ops/resize.h"
+#include "ops/specs.h"
 
 namespace dtrain {
 
@@ -46,7 +46,8 @@ struct Remarks {
 // scratch_bytes() and keeps nothing between calls. `saved` holds at least saved_bytes(), which the forward
 // call writes and the backward call reads.
 
-/// C = act(op(A) op(B) + bias), C of [m, n], for each product of the batch. `bias` is [n], or null if the spec has none.
+/// C = act(op(A) op(B) + bias), C of [m, n], for each product of the batch. `bias` is [n], or null if the
+/// spec has none.
 class Matmul {
  public:
   virtual ~Matmul() = default;

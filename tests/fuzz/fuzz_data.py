@@ -144,10 +144,10 @@ def with_sums(data):
 
 
 class Format:
-    """Files by name, the mutated one first, and the configuration that reads them. `mend` repairs the mutated file."""
+    """Files by name, the mutated one first, and the configuration that reads them. `fix` repairs the mutated file."""
 
-    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", before="", text=False, mend=bytes):
-        self.name, self.files, self.text, self.mend = name, files, text, mend
+    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", before="", text=False, fix=bytes):
+        self.name, self.files, self.text, self.fix = name, files, text, fix
         self.config = CONFIG.format(shape=shape, units=units, loss=loss, reader=reader, more=more, before=before)
         self.target = next(iter(files))
 
@@ -207,9 +207,9 @@ def formats(program, folder):
                                      **{f"{i}.bmp": bmp(i) for i in range(5)}},
                "images: {csv: {file: a.csv, path: file, target: kind, weight: w}}", text=True, **pictures),
         Format("tar", {"a.tar": tar(tarfile.PAX_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}", **pictures),
-        Format("tar of GNU's", {"a.tar": tar(tarfile.GNU_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}", mend=with_sums, **pictures),
+        Format("tar of GNU's", {"a.tar": tar(tarfile.GNU_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}", fix=with_sums, **pictures),
         Format("tar with right checksums", {"a.tar": tar(tarfile.PAX_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}",
-               mend=with_sums, **pictures),
+               fix=with_sums, **pictures),
         Format("hdf5 in chunks", {"a.h5": unpack(OLD_HDF5)}, "hdf5: {file: a.h5, input: g/x, target: g/x}", **squares),
         Format("hdf5 of pictures", {"a.h5": unpack(VARIABLE_HDF5)},
                "images: {hdf5: {file: a.h5, input: p, target: y}, on_error: skip}", **pictures),
@@ -228,7 +228,7 @@ def formats(program, folder):
 
 def lay_out(form, folder, content):
     for name, data in form.files.items():
-        (folder / name).write_bytes(form.mend(content) if name == form.target else data)
+        (folder / name).write_bytes(form.fix(content) if name == form.target else data)
     (folder / "c.yaml").write_text(form.config)
 
 

@@ -3,11 +3,10 @@
 // between distributions (libmpi.so.12, Debian's libmpich.so.12).
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
-#include DTRAIN_MPI_HEADER  // <mpi.h>, or <mpi_abi.h>
+#include "processes/shim/mpi_shim.h"
 
 #include <cstring>
-
-#include "processes/shim/mpi_shim.h"
+#include DTRAIN_MPI_HEADER  // <mpi.h>, or <mpi_abi.h>
 
 namespace dtrain {
 
