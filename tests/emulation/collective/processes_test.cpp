@@ -13,8 +13,8 @@ using namespace dtrain::test;
 TEST_SUITE("gpu") {
   TEST_CASE("NCCL sums over the GPUs of all processes") {
     constexpr size_t kFloats = 1000;
-    Processes processes(3);
-    std::vector<std::vector<float>> sums(3);
+    Processes processes(2);
+    std::vector<std::vector<float>> sums(2);
     processes.run([&](World& world) {
       const auto context = make_gpu_context({DeviceId::Kind::gpu, world.rank()}, false);
       const std::vector<Context*> contexts{context.get()};
@@ -34,6 +34,6 @@ TEST_SUITE("gpu") {
       world.any(false);  // nor free memory
     });
     for (const std::vector<float>& sum : sums)
-      for (size_t i = 0; i < kFloats; ++i) REQUIRE(sum[i] == 3.0f * static_cast<float>(i) + 3000.0f);
+      for (size_t i = 0; i < kFloats; ++i) REQUIRE(sum[i] == 2.0f * static_cast<float>(i) + 1000.0f);
   }
 }

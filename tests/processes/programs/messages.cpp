@@ -81,6 +81,8 @@ void fail(Processes& processes, std::string_view how) {
 }
 
 [[noreturn]] void end(Processes& processes, const std::exception& error, int exit_code) {
+  // Process 0 reports an error that all have found.
+  if (processes.rank() > 0) processes.control().wait_for_failure(std::chrono::milliseconds(500));
   if (const auto failure = processes.control().failure()) {
     exit_code = failure->exit_code;
   } else {
@@ -88,6 +90,7 @@ void fail(Processes& processes, std::string_view how) {
     processes.control().report_error(error.what(), exit_code);
   }
   if (processes.rank() > 0) processes.control().wait_for_others(std::chrono::seconds(10));
+  processes.close_control();  // ends the thread after it has printed a failure
   std::fflush(nullptr);
   ::_exit(exit_code);
 }
