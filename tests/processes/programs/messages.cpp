@@ -85,12 +85,12 @@ void fail(Processes& processes, std::string_view how) {
   if (processes.rank() > 0) processes.control().wait_for_failure(std::chrono::milliseconds(500));
   if (const auto failure = processes.control().failure()) {
     exit_code = failure->exit_code;
+    if (processes.rank() == 0) processes.close_control();  // ends the thread after it has printed the failure
   } else {
     if (processes.rank() == 0) fmt::print(stderr, "error: {}\n", error.what());
     processes.control().report_error(error.what(), exit_code);
   }
   if (processes.rank() > 0) processes.control().wait_for_others(std::chrono::seconds(10));
-  processes.close_control();  // ends the thread after it has printed a failure
   std::fflush(nullptr);
   ::_exit(exit_code);
 }
