@@ -188,6 +188,12 @@ TEST_CASE("float16 cannot count many masked steps") {
                        UserError);
 }
 
+TEST_CASE("float16 holds causal masks") {
+  const TestExport exported(
+      "inputs: {x: [4, 2]}\nlayers: [multi_head_attention: {num_heads: 1, causal: true}]\n");
+  CHECK_NOTHROW(onnx_model(exported.model, {.float16 = true}));
+}
+
 TEST_CASE("attention does not see masked steps") {
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3", true);
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3, causal: true", true);

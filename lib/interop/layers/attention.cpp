@@ -2,7 +2,6 @@
 // Attention is newer than the operator sets that can be chosen.
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -171,6 +170,9 @@ std::string key_mask(Layer& layer) {
   return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
 }
 
+/// The score of a key that a query does not see: float16 holds it, and its exponential is 0.
+constexpr float kHidden = -6e4f;
+
 void attention_to_onnx(OnnxLayer& layer) {
   const Heads heads = heads_of(layer.node());
   const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
@@ -189,7 +191,6 @@ void attention_to_onnx(OnnxLayer& layer) {
   scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
   std::string visible = key_mask(layer);
   if (!visible.empty()) {
-    constexpr float kHidden = -6e4f;  // float16 holds it; its exponential is 0
     visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, keys})});
     scores = layer.add(
         "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
@@ -197,8 +198,7 @@ void attention_to_onnx(OnnxLayer& layer) {
   if (option_is_set(layer.options(), "causal")) {
     std::vector<float> mask;
     for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j)
-        mask.push_back(j > i ? -std::numeric_limits<float>::infinity() : 0.0f);
+      for (int64_t j = 0; j < keys; ++j) mask.push_back(j > i ? kHidden : 0.0f);
     const std::string array =
         layer.array(fmt::format("causal_mask_{}_{}", queries, keys), {queries, keys}, std::move(mask));
     scores = layer.add("Add", {scores, array});
