@@ -132,7 +132,7 @@ def run(program, folder, *arguments):
 
 
 def fit(program, folder, **options):
-    (folder / "run.yaml").write_text(CONFIG.format(**options))
+    (folder / "run.yaml").write_text(CONFIG.format(**{"layers": DENSE, "shape": [6], "dtype": "float32", **options}))
     run(program, folder, "fit", "run.yaml", "--output", "run", "--overwrite")
     return next((folder / "run").rglob("*.h5"))
 
