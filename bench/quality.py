@@ -30,7 +30,7 @@ seed: {seed}
 model:
   inputs: {{image: [64, 64, 3]}}
   layers:
-    - conv2d: {{name: a1, filters: 16, kernel_size: 3, padding: same, activation: relu, input: image}}
+    - conv2d: {{name: a1, filters: 16, kernel_size: 3, padding: same, activation: relu}}
     - conv2d: {{name: a2, filters: 16, kernel_size: 3, padding: same, activation: relu}}
     - max_pooling2d: {{pool_size: 2}}
     - conv2d: {{name: b1, filters: 32, kernel_size: 3, padding: same, activation: relu}}
@@ -160,11 +160,11 @@ class Forecasting:
         series = co2.load_pandas().data["co2"].dropna()
         lines = [f"{day:%Y-%m-%d},{value}\n" for day, value in series.items()]
         (folder / "co2.csv").write_text("date,co2\n" + "".join(lines))
-        # As in dtrain: the last fifth of the rows is the test split, windows do not cross the border, and the training
-        # rows are standardized.
+        # As in dtrain: the last fifth of the rows is the test split, whose targets are after the border; numbers are
+        # standardized by the training rows.
         values = series.to_numpy()
         border = len(values) - round(len(values) * 0.2)
-        train, test = values[:border], values[border:]
+        train, test = values[:border], values[border - LENGTH:]
         scaled = lambda rows: ((rows - train.mean()) / train.std()).astype("float32")
         self.arrays = {"train": self.windows(scaled(train)), "test": self.windows(scaled(test))}
 
@@ -182,7 +182,7 @@ class Forecasting:
                                 capture_output=True, text=True)
         document = json.loads(result.stdout)
         self.samples = document["samples"]
-        return document["metrics"]["mean_absolute_error"]
+        return document["mean_absolute_error"]
 
     def score(self, predicted):
         targets = self.arrays["test"][1]
@@ -199,7 +199,7 @@ def train(task, program, folder, epochs, seed):
     subprocess.run([program, "fit", "config.yaml", "--epochs", "0", "--output", begun, "--quiet"], check=True, cwd=folder)
     subprocess.run([program, "fit", "config.yaml", "--output", run, "--quiet"], check=True, cwd=folder)
     ours = task.score_of_dtrain(program, run)
-    model = keras.models.load_model(next(pathlib.Path(begun).glob("*.h5")), compile=False)
+    model = keras.models.load_model(next((begun / "checkpoints").glob("*.h5")), compile=False)
     model.compile(keras.optimizers.Adam(0.001), task.loss(keras))
     keras.utils.set_random_seed(seed)
     x, y = task.arrays["train"]
