@@ -22,7 +22,7 @@ std::string boot_id() {
   return id;
 }
 
-/// Returns all processes' texts in all processes.
+/// Returns the texts of all processes, by rank, on every process.
 std::vector<std::string> gather_everywhere(Processes& processes, const std::string& mine) {
   Json all = Json::array();
   for (const std::string& text : processes.gather(mine)) all.push(text);

@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// What all processes must have in common before they read anything.
+/// Returns the facts that must be equal on all processes before they read any file.
 Json program_facts(const Processes& processes) {
   return Json::object()
       .set("dtrain", DTRAIN_VERSION)

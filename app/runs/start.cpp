@@ -29,7 +29,7 @@ std::string describe_devices(const RunPlan& plan) {
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
   if (const int processes = plan.world.size(); processes > 1)
-    text += fmt::format(" of each of {} processes, {} in all", processes,
+    text += fmt::format(" in each of {} processes, {} in total", processes,
                         format_plural(plan.ranks.total(), "replica"));
   if (!any_cpu) return text;
   const CpuInfo cpu = cpu_info();

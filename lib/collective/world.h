@@ -79,7 +79,7 @@ class World {
   std::vector<std::string> all_gather_texts(const std::string& mine);
   /// Replaces each value by its maximum over all processes.
   void all_reduce_max(std::span<int64_t> values);
-  /// Whether `mine` is true in any process.
+  /// Returns whether `mine` is true on any process.
   bool any(bool mine);
 
   /// Returns the ranks of the replicas. `count`: number of replicas of this process, at least 1.

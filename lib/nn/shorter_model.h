@@ -38,7 +38,7 @@ struct PaddedSequences {
 /// positions.
 PaddedSequences padded_sequences(const Graph& graph);
 
-/// The same nodes and parameters, with other shapes.
+/// A model with the nodes and parameters of another one, but with shorter sequences.
 struct ShorterModel {
   Graph graph;
   std::vector<Head> heads;

@@ -1,4 +1,4 @@
-// What the processes of a run must have in common.
+// Checks that the processes of a run have the same program, libraries and data.
 #pragma once
 
 #include <string>

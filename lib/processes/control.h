@@ -43,7 +43,7 @@ class ControlChannel {
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
 
-  /// What a process is doing, for messages about it.
+  /// The step and the activity of a process, for messages about it.
   struct Progress {
     int64_t step = 0;
     std::string phase;  // such as "reading data"

@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// The implementations of MPI that differ in how their processes find each other. MPICH stands for its
-/// relatives, too: Intel MPI, MVAPICH, Cray MPICH.
+/// The implementations of MPI that differ in how their processes find each other. `mpich` includes the
+/// implementations that derive from MPICH: Intel MPI, MVAPICH, Cray MPICH.
 enum class MpiFamily { open_mpi, mpich };
 
 /// Returns "Open MPI" or "MPICH".

@@ -52,8 +52,8 @@ class Processes {
   std::vector<std::string> gather(const std::string& mine);
   /// Waits until all processes have called it.
   void barrier();
-  /// Throws if the facts are not equal in all processes (processes/agreement.h): UserError with all
-  /// differences in process 0, ReportedByProcess0 in the others.
+  /// Checks that all processes pass the same facts (processes/agreement.h). If not, throws UserError with all
+  /// differences on process 0, and ReportedByProcess0 on the others.
   void agree(const Json& facts);
 
   /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another

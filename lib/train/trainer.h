@@ -45,10 +45,10 @@ class Trainer {
 
   /// Initializes the weights, or loads those of model.weights, in process 0, and copies them to all others.
   void start();
-  /// Restores a checkpoint, the same in all processes. Optimizer state of another optimizer is reset, with a
-  /// warning. Throws UserError if a weight is missing or has another shape, or if there is too little memory.
-  /// For a checkpoint within an epoch, also throws if the data, their order, the batch size, losses or
-  /// metrics have changed.
+  /// Restores a checkpoint; all processes must pass the same one. Resets the state of another optimizer, with
+  /// a warning. Throws UserError if a weight is missing or has another shape, or if there is too little
+  /// memory. For a checkpoint within an epoch, also throws if the data, their order, the batch size, losses
+  /// or metrics have changed.
   void restore(const Checkpoint& checkpoint);
   /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }

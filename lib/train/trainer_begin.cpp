@@ -52,7 +52,7 @@ void Trainer::check_data_unchanged(const std::string& path) {
   }
 }
 
-/// Throws UserError in all processes if the samples of one of them are not those of process 0.
+/// Throws UserError, on every process, if any process has other samples than process 0.
 void Trainer::check_data_agree() {
   if (world_.size() == 1) return;
   std::string change;

@@ -15,7 +15,7 @@ inline const TensorSpec kVolume{"x", {5, 4, 3, 2}};
 inline const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 inline const TensorSpec kSequence{"x", {5, 3}};
 inline const std::vector<uint8_t> kMask = {0, 1, 0, 1, 0, 1, 1, 1, 0, 0};
-/// All steps of the second sample are masked.
+/// A mask that hides all steps of the second sample.
 inline const std::vector<uint8_t> kNoStep = {1, 1, 1, 0, 0, 0, 0, 0, 0, 0};
 
 /// Returns every layer that computes something, at least once for each of its code paths.

@@ -187,7 +187,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
 }
 
 /// Every gate reads the state with other dropped elements, as in Keras.
-TEST_CASE("recurrent_dropout drops the same elements of the state in all steps of a sample") {
+TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
   constexpr size_t kBatch = 5, kUnits = 40, kSteps = 3;
   const auto run_of = [](const std::string& options, bool training) {
     LayerRun run(

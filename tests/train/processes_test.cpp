@@ -61,7 +61,7 @@ train:
 
 using Sets = std::vector<std::string>;
 
-/// What a process has after the run, and what it has recorded.
+/// The state and the records of a process at the end of its run.
 struct Result {
   std::vector<double> losses;
   std::vector<float> arrays;         // parameters and optimizer slots

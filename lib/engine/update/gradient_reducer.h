@@ -91,7 +91,7 @@ std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout
                                                    std::span<Worker* const> workers, World& world);
 /// Creates the reducer for replicas on CPUs of several processes: the replicas of a process add their
 /// gradients, and the processes exchange the sums bucket by bucket. `bucket`: floats per bucket. `totals`:
-/// number of totals of a step. `ranks`: of the workers. Must be called in the same order in all processes.
+/// number of totals of a step. `ranks`: of the workers. All processes must call it in the same order.
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
                                                       std::span<Worker* const> workers, int64_t bucket,
                                                       int64_t totals, const ReplicaRanks& ranks,

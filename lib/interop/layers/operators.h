@@ -17,7 +17,7 @@ std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool is_linear);
 
 /// Returns the sums of the squares of the rows of `x`, along its last axis, which remains with extent 1.
-/// ReduceSum, unlike ReduceMean and ReduceL2, has the same form in all supported operator sets.
+/// It uses ReduceSum, because ReduceMean and ReduceL2 take their axes in different ways in different opsets.
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x);
 
 }  // namespace dtrain

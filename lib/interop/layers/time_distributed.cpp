@@ -56,7 +56,7 @@ std::string part_of_layer(const Json& config, const std::string& parameter) {
   return "layer/" + formats->keras_part(layer.at("config"), parameter);
 }
 
-/// Returns the shape of a batch of samples of this shape. -1 stands for the batch size.
+/// Returns the shape of a batch of samples of this shape, with -1 as the batch size.
 std::vector<int64_t> batch_of(const Shape& sample) {
   std::vector<int64_t> extents = {-1};
   extents.insert(extents.end(), sample.begin(), sample.end());
