@@ -22,22 +22,12 @@ std::string boot_id() {
   return id;
 }
 
-/// Returns the texts of all processes, by rank, on every process.
-std::vector<std::string> gather_everywhere(Processes& processes, const std::string& mine) {
-  Json all = Json::array();
-  for (const std::string& text : processes.gather(mine)) all.push(text);
-  all = Json::parse(processes.broadcast(all.dump()));
-  std::vector<std::string> texts;
-  for (const Json& text : all.items()) texts.push_back(text.as_string());
-  return texts;
-}
-
 }  // namespace
 
 void share_cores(Processes& processes) {
   const std::vector<int> cores = cpu::thread_cores();
   const std::string mine = fmt::format("{} {}", boot_id(), fmt::join(cores, ","));
-  const std::vector<std::string> all = gather_everywhere(processes, mine);
+  const std::vector<std::string> all = processes.all_gather(mine);
   size_t index = 0, sharing = 0;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] != mine) continue;

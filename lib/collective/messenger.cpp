@@ -1,39 +1,13 @@
 #include "collective/messenger.h"
 
-#include <chrono>
-#include <sched.h>
 #include <utility>
 
 #include "base/threads.h"
 #include "collective/world.h"
 #include "device/cpu/denormals.h"
+#include "processes/backoff.h"
 
 namespace dtrain {
-
-namespace {
-
-/// Waits between two rounds without progress: spins first, because the answer to a small message takes
-/// microseconds; then yields the core to threads that compute; then sleeps.
-class Backoff {
- public:
-  void reset() { since_ = Clock::now(); }
-  void wait() const {
-    using std::chrono::microseconds;
-    const auto idle = Clock::now() - since_;
-    if (idle < microseconds(50)) return;
-    if (idle < microseconds(1000)) {
-      sched_yield();
-      return;
-    }
-    std::this_thread::sleep_for(microseconds(50));
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point since_ = Clock::now();
-};
-
-}  // namespace
 
 Messenger::Messenger(Transport& transport, std::function<std::string()> explain)
     : transport_(transport),

@@ -97,10 +97,6 @@ void ControlChannel::report_error(const std::string& message, int exit_code) {
   post(std::move(error));
 }
 
-void ControlChannel::request_stop(int signal) {
-  post(typed("stop").set("signal", signal));
-}
-
 void ControlChannel::log(const std::string& line) {
   post(typed("log").set("line", line.substr(0, kMostText)));
 }
@@ -137,11 +133,6 @@ void ControlChannel::on_failure(std::function<void(const std::string& message)> 
     message = failure_->message;
   }
   handler(message);
-}
-
-void ControlChannel::on_stop(std::function<void(int signal)> handler) {
-  const std::lock_guard lock(mutex_);
-  stop_handler_ = std::move(handler);
 }
 
 void ControlChannel::on_log(std::function<void(int rank, const std::string& line)> handler) {
@@ -220,9 +211,8 @@ void ControlChannel::send_posted() {
   }
 }
 
-void ControlChannel::send_to_all(const Json& message, int except_rank) {
-  for (Peer& peer : peers_)
-    if (peer.rank != except_rank) peer.connection.send(message);
+void ControlChannel::send_to_all(const Json& message) {
+  for (Peer& peer : peers_) peer.connection.send(message);
 }
 
 void ControlChannel::receive() {
@@ -251,15 +241,6 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
     peer.progress = {number_of(message, "step", 0), text_of(message, "phase")};
   } else if (type == "error") {
     handle_error(peer, message);
-  } else if (type == "stop") {
-    const auto signal = static_cast<int>(number_of(message, "signal", 0));
-    if (rank_ == 0) send_to_all(message, peer.rank);
-    std::function<void(int)> handler;
-    {
-      const std::lock_guard lock(mutex_);
-      handler = stop_handler_;
-    }
-    if (handler) handler(signal);
   } else if (type == "log") {
     std::function<void(int, const std::string&)> handler;
     {

@@ -1,5 +1,5 @@
-// The control channel: how the processes of a run learn about failures and requests while they wait for each
-// other's data. It does not use MPI, whose calls may block for ever when a process is gone.
+// The control channel tells the processes of a run about failures while they wait for each other's data. It
+// does not use MPI, whose calls may block for ever when a process is gone.
 #pragma once
 
 #include <chrono>
@@ -60,8 +60,6 @@ class ControlChannel {
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
   /// first call of a process counts, and none after a failure of another process.
   void report_error(const std::string& message, int exit_code = 1);
-  /// Passes a signal (SIGTERM to stop, SIGUSR1 to save) to the others.
-  void request_stop(int signal);
   /// Sends a line to process 0, which passes it to its handler on_log().
   void log(const std::string& line);
   /// Announces the normal end of this process.
@@ -84,7 +82,6 @@ class ControlChannel {
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(std::function<void(const std::string& message)> handler);
-  void on_stop(std::function<void(int signal)> handler);
   /// In process 0 only.
   void on_log(std::function<void(int rank, const std::string& line)> handler);
 
@@ -117,7 +114,7 @@ class ControlChannel {
   void close_connections();
   /// Reports the first failure: in process 0 to all, always to the handler.
   void fail(Failure failure);
-  void send_to_all(const Json& message, int except_rank = -1);
+  void send_to_all(const Json& message);
   void post(Json message);
   void mark_ended(Peer& peer);
   /// Adds this process's progress to a message. The caller holds the mutex.
@@ -140,7 +137,6 @@ class ControlChannel {
   bool failed_ = false;  // this process or another one
   bool stopping_ = false;
   std::function<void(const std::string&)> failure_handler_;
-  std::function<void(int)> stop_handler_;
   std::function<void(int, const std::string&)> log_handler_;
 
   std::thread thread_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <thread>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "processes/agreement.h"
+#include "processes/backoff.h"
 #include "processes/mpi_library.h"
 #include "processes/rendezvous.h"
 
@@ -37,25 +39,14 @@ std::string host_name() {
 }
 
 void wait_for(Transport& transport, Transport::Request request) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  while (!transport.test(request)) {
-    const auto waited = Clock::now() - start;
-    if (waited > std::chrono::milliseconds(1)) {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    } else if (waited > std::chrono::microseconds(50)) {
-      std::this_thread::yield();
-    }
-  }
+  const Backoff backoff;
+  while (!transport.test(request)) backoff.wait();
 }
 
 Processes::Processes(const MpiTable& mpi, std::string mpi_version)
     : mpi_(mpi), mpi_version_(std::move(mpi_version)), transport_(mpi) {
   check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
-  Json names = Json::array();
-  for (const std::string& name : gather(host_name())) names.push(name);
-  names = Json::parse(broadcast(names.dump()));
-  for (const Json& name : names.items()) hosts_.push_back(name.as_string());
+  hosts_ = all_gather(host_name());
   connect_control();
 }
 
@@ -64,14 +55,14 @@ void Processes::connect_control() {
   std::vector<Connection> connections;
   std::string problem;
   if (rank() == 0) {
+    std::optional<ControlListener> listener;
     try {
-      ControlListener listener;
-      broadcast(listener.invitation());
-      connections = listener.accept(size(), kConnectLimit);
+      listener.emplace();
     } catch (const Error& error) {
       problem = error.what();
-      broadcast("");
     }
+    broadcast(listener ? listener->invitation() : "");
+    if (listener) connections = listener->accept(size(), kConnectLimit);
   } else if (const std::string invitation = broadcast(""); !invitation.empty()) {
     connections.push_back(connect_to_listener(invitation, rank(), kConnectLimit, problem));
   }
@@ -124,6 +115,15 @@ std::vector<std::string> Processes::gather(const std::string& mine) {
   }
   std::vector<std::string> all = {mine};
   for (int other = 1; other < size(); ++other) all.push_back(receive(other));
+  return all;
+}
+
+std::vector<std::string> Processes::all_gather(const std::string& mine) {
+  Json texts = Json::array();
+  for (const std::string& text : gather(mine)) texts.push(text);
+  texts = Json::parse(broadcast(texts.dump()));
+  std::vector<std::string> all;
+  for (const Json& text : texts.items()) all.push_back(text.as_string());
   return all;
 }
 

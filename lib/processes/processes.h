@@ -50,6 +50,8 @@ class Processes {
   std::string broadcast(const std::string& mine);
   /// Returns the bytes of all processes, by rank, in process 0; an empty list in the others.
   std::vector<std::string> gather(const std::string& mine);
+  /// Returns the texts of all processes, by rank, in every process.
+  std::vector<std::string> all_gather(const std::string& mine);
   /// Waits until all processes have called it.
   void barrier();
   /// Checks that all processes pass the same facts (processes/agreement.h). If not, throws UserError with all

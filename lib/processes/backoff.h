@@ -1,0 +1,31 @@
+// Polling that leaves the core to threads that compute.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace dtrain {
+
+/// Waits between two polls: not at all for 50 us, because the answer to a small message takes microseconds;
+/// then yields the core; after 1 ms without progress, sleeps 50 us.
+class Backoff {
+ public:
+  /// Restarts after progress.
+  void reset() { since_ = Clock::now(); }
+  void wait() const {
+    using std::chrono::microseconds;
+    const auto idle = Clock::now() - since_;
+    if (idle < microseconds(50)) return;
+    if (idle < microseconds(1000)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(microseconds(50));
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace dtrain
