@@ -32,11 +32,6 @@ bool is_one_position(const TensorSpec& step, const TensorSpec& sequence, int64_t
   return step.shape == expected && step.dtype == sequence.dtype;
 }
 
-bool same_shapes(const std::vector<ParameterSpec>& a, const std::vector<ParameterSpec>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const ParameterSpec& x, const ParameterSpec& y) { return x.shape == y.shape; });
-}
-
 /// Changes nodes of a language model, one after the other, to those of its step model.
 class StepGraph {
  public:
@@ -80,8 +75,7 @@ class StepGraph {
       node.layer.value = step;
       node.inputs.push_back({kPosition});
       inputs.push_back(graph_.nodes[kPosition].outputs[0]);
-    } else if (!node.layer->is_by_position() ||
-               !same_shapes(node.layer->parameters(inputs), node.parameters)) {
+    } else if (!node.layer->is_by_position() || !node.keeps_parameters(inputs)) {
       return false;
     }
     std::vector<TensorSpec> outputs = node.layer->infer(inputs, [](const std::string&) {});

@@ -30,6 +30,12 @@ std::string Graph::value_name(ValueRef value) const {
                            : fmt::format("{}:{}", layer_name(value.node), value.output);
 }
 
+bool GraphNode::keeps_parameters(std::span<const TensorSpec> of_inputs) const {
+  const std::vector<ParameterSpec> specs = layer->parameters(of_inputs);
+  return std::equal(specs.begin(), specs.end(), parameters.begin(), parameters.end(),
+                    [](const ParameterSpec& a, const ParameterSpec& b) { return a.shape == b.shape; });
+}
+
 bool GraphNode::has_moving_parameters() const {
   return std::any_of(parameters.begin(), parameters.end(), [&](const ParameterSpec& parameter) {
     return trains(parameter) || (trainable && parameter.moving_average);

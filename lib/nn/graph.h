@@ -69,6 +69,8 @@ struct GraphNode {
   PenaltySpec activity_penalty() const {
     return activity_regularizer && *activity_regularizer ? (*activity_regularizer)->penalty : PenaltySpec{};
   }
+  /// Returns whether the layer has parameters of the same shapes for these inputs.
+  bool keeps_parameters(std::span<const TensorSpec> of_inputs) const;
   /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
   /// Returns whether gradients update this parameter of the node.

@@ -15,11 +15,6 @@ Shape with_positions(Shape shape, int64_t before, int64_t after) {
   return shape;
 }
 
-bool same_shapes(const std::vector<ParameterSpec>& a, const std::vector<ParameterSpec>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const ParameterSpec& x, const ParameterSpec& y) { return x.shape == y.shape; });
-}
-
 /// Changes the nodes of a model, one after the other.
 class Shortening {
  public:
@@ -83,8 +78,7 @@ class Shortening {
     const std::vector<TensorSpec> outputs =
         its.layer->infer(inputs, [&](const std::string& message) { why = message; });
     if (!why.empty()) fail(i, fmt::format("does not accept {} positions ({})", length_, why));
-    if (!same_shapes(its.layer->parameters(inputs), its.parameters))
-      fail(i, "has parameters for each position");
+    if (!its.keeps_parameters(inputs)) fail(i, "has parameters for each position");
     for (size_t k = 0; k < outputs.size(); ++k) {
       Shape& shape = its.outputs[k].shape;
       if (outputs[k].shape != shape && outputs[k].shape != with_positions(shape, positions_, length_))
