@@ -95,8 +95,8 @@ ConfigNode write_layer(const Graph& graph, int number, const Segments& segments)
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
-  if (const auto& regularizer = activity_regularizer_of(graph.nodes, number);
-      regularizer && node.shared_with < 0)
+  const bool has_options = node.shared_with < 0 || graph.is_tied(number);
+  if (const auto& regularizer = activity_regularizer_of(graph.nodes, number); regularizer && has_options)
     options.push_back(ConfigNode::entry("activity_regularizer", regularizer->resolved));
   if (node.ignores_mask) options.push_back(ConfigNode::entry("ignore_mask", Codec<bool>::write(true)));
   if (node.recompute >= 0)
@@ -105,7 +105,6 @@ ConfigNode write_layer(const Graph& graph, int number, const Segments& segments)
   if (node.shared_with >= 0)
     options.push_back(ConfigNode::entry(
         "shared_with", Codec<std::string>::write(graph.nodes[static_cast<size_t>(node.shared_with)].name)));
-  const bool has_options = node.shared_with < 0 || graph.is_tied(number);
   if (has_options && node.layer.resolved.is_mapping())
     for (const ConfigNode::Entry& option : node.layer.resolved.entries().front().second.entries())
       options.push_back(option);

@@ -60,7 +60,7 @@ void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) 
                     nodes_[static_cast<size_t>(given[0].node)].name));
   if (rule == MaskRule::read) {
     node.masks = masks;
-    if (is_masked(masks[0])) {
+    if (is_masked(masks[0]) && !node.layer->creates_mask()) {
       const auto shape_of = [&](ValueRef value) -> const Shape& {
         return nodes_[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)].shape;
       };

@@ -55,8 +55,8 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
       diagnostics_.error(node.mark,
                          fmt::format("{} '{}' has the activity_regularizer of '{}' (shared_with) and "
                                      "cannot have another",
-                                     node.kind, node.name, owner.name));
-    node.activity_regularizer = activity_regularizer_of(nodes_, number);
+                                     node.kind, node.name, named.name));
+    node.activity_regularizer = activity_regularizer_of(nodes_, found->second);
   }
   share(owner, number, node.mark, node);
   node.layer = std::move(itself);

@@ -43,11 +43,12 @@ class Shortening {
   }
 
   [[noreturn]] void fail(int i, const std::string& why) const {
-    const GraphNode& its = whole_.nodes[static_cast<size_t>(i)];
+    const auto at = static_cast<size_t>(i);
+    const GraphNode& its = whole_.nodes[whole_.nodes[at].is_activation_of_previous ? at - 1 : at];
     throw LengthError(
         its.mark, fmt::format("{} '{}': {}, so its batches cannot be cut to fewer than {} positions; change "
                               "the layer, or remove dataset.batches.bucket_by_length",
-                              its.kind, whole_.layer_name(i), why, positions_));
+                              its.kind, its.name, why, positions_));
   }
 
   /// Checks that positions without data have no influence on the layer's valid outputs.
@@ -63,6 +64,14 @@ class Shortening {
         fail(i, fmt::format("reads '{}', which has no mask of its padding", whole_.value_name(input)));
     if (its.layer->mask_rule() == MaskRule::passed && !its.layer->is_by_position())
       fail(i, "computes each position from all positions, including padding");
+  }
+
+  /// Checks that a penalty does not count values that are cut.
+  void check_penalty(int i) const {
+    const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
+    if (!its.activity_penalty()) return;
+    for (int k = 0; k < static_cast<int>(its.readable_outputs()); ++k)
+      if (is_shorter({i, k})) fail(i, "has an activity_regularizer, which counts padding");
   }
 
   void shorten(int i) {
@@ -83,8 +92,7 @@ class Shortening {
                             outputs[k].shape.str(), length_));
       shape = outputs[k].shape;
     }
-    if (its.activity_penalty() && is_shorter({i, 0}))
-      fail(i, "has an activity_regularizer, which counts padding, too");
+    check_penalty(i);
   }
 
   const Graph& whole_;

@@ -45,7 +45,8 @@ struct ShorterModel {
 };
 
 /// Returns the model with `length` positions (at most PaddedSequences::positions) of its padded sequences. If
-/// the remaining positions are padding, it has the same losses, metrics and gradients as the whole model.
+/// the remaining positions are padding, it has the same losses, metrics and gradients as the whole model,
+/// except that dropout and noise may draw other random numbers.
 /// Throws LengthError with the location of a layer for which this cannot be guaranteed: a layer that treats
 /// padding as data, whose parameters or outputs need all positions, or that has a penalty on its output.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);

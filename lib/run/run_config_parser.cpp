@@ -251,7 +251,7 @@ void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
-/// Reports a model whose batches cannot be cut to fewer positions, if they shall be.
+/// Reports a model whose batches cannot be cut to fewer positions, if the run cuts them.
 void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.batches.bucket_by_length) return;
   try {

@@ -358,6 +358,10 @@ class Refusals(Import):
         self.rewrite(config_json=config)
         self.assertEqual(self.json("import", "model.keras", "--output", "regular")["left_out"][-1],
                          "dense: activity_regularizer: MyRegularizer")
+        dense["activity_regularizer"] = {"class_name": "OrthogonalRegularizer", "config": {"factor": 0.01, "mode": "rows"}}
+        self.rewrite(config_json=config)
+        self.assertEqual(self.json("import", "model.keras", "--output", "orthogonal")["left_out"][-1],
+                         "dense: activity_regularizer: OrthogonalRegularizer")
         dense["groups"] = 2
         self.assertIn("dense (Dense): has groups: 2", self.refused(self.rewrite(config_json=config)))
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -60,6 +61,8 @@ void check_round_trip(const Graph& graph) {
     CHECK(a.is_activation_of_previous == b.is_activation_of_previous);
     CHECK(a.parameters.size() == b.parameters.size());
     CHECK(a.shared_with == b.shared_with);
+    CHECK(a.activity_penalty().l1 == b.activity_penalty().l1);
+    CHECK(a.activity_penalty().l2 == b.activity_penalty().l2);
     CHECK(a.device.has_value() == b.device.has_value());
     if (a.device && b.device) CHECK(a.device->id == b.device->id);
     CHECK(a.recompute == b.recompute);
@@ -223,6 +226,29 @@ layers:
     CHECK(node_of(graph, name).layer->elementwise()->kind == Activation::relu);
   CHECK(names_of_nodes(graph).size() == 9);  // `plain` has no activation
   CHECK(graph.count_parameters(true) == 9 * 3 + (9 * 3 + 3));
+  check_round_trip(graph);
+}
+
+TEST_CASE("a layer that shares weights has the activity_regularizer of the layer that it names") {
+  const Graph graph = graph_from(R"(
+inputs: {x: {shape: [4], dtype: int32}}
+layers:
+  - embedding: {input_dim: 9, output_dim: 3, name: token, activity_regularizer: {l1: 1}}
+  - dense: {units: 3, name: narrow, activation: relu, activity_regularizer: {l1: 2}}
+  - dense: {name: narrower, shared_with: narrow}
+  - dense: {name: scores, shared_with: token, activity_regularizer: {l1: 4}}
+  - dense: {units: 3, name: back}
+  - dense: {name: again, shared_with: scores}
+  - dense: {name: plain, shared_with: token, inputs: back}
+  - concatenate: {inputs: [again, plain]}
+)");
+  const std::map<std::string, float> expected = {
+      {"token", 1}, {"narrow/activation", 2}, {"scores", 4}, {"narrower/activation", 2}, {"again", 4}};
+  for (const GraphNode& node : graph.nodes) {
+    CAPTURE(node.name);
+    const auto found = expected.find(node.name);
+    CHECK(node.activity_penalty().l1 == (found == expected.end() ? 0 : found->second));
+  }
   check_round_trip(graph);
 }
 

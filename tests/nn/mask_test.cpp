@@ -100,6 +100,15 @@ TEST_CASE("time_distributed passes a mask on, unless its layer reads masks") {
             .find("cannot handle the mask of its input, which 'm' creates") != std::string::npos);
 }
 
+TEST_CASE("a mask of other axes than a layer's positions is an error, unless the layer creates a new one") {
+  const std::string images = kEmbedding + ", {time_distributed: {layer: {reshape: [2, 2]}}}";
+  CHECK(errors_of_model(model_of(images + ", {batch_normalization: {}}"))
+            .find("the mask of shape 5 does not mark the positions of an input of shape 5x2x2") !=
+        std::string::npos);
+  const Graph graph = graph_from(model_of(images + ", {masking: {}}"));
+  CHECK(graph.spec(graph.mask_of(graph.outputs[0])).shape == Shape{5, 2});
+}
+
 TEST_CASE("a layer may ignore a mask, which ends there") {
   const Graph graph =
       graph_from(model_of(kEmbedding + ", {flatten: {ignore_mask: true}}, {dense: {units: 2}}"));

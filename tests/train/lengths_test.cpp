@@ -236,15 +236,28 @@ TEST_CASE("models whose batches cannot be cut are errors with their place") {
         "4:", "group_normalization 'group_normalization': computes each position from all positions");
   fails(mistake_in("[" + masked + ", prelu, " + end),
         "4:", "prelu 'prelu': has parameters for each position");
-  for (const std::string layer : {"time_distributed: {layer: {dense: {units: 4, activation: tanh}}, ",
-                                  "lstm: {units: 4, return_sequences: true, "})
-    fails(mistake_in("[" + masked + ", " + layer + "activity_regularizer: l2}, " + end),
-          "4:", "has an activity_regularizer, which counts padding, too");
   fails(mistake_in("[" + masked +
                    ", {embedding: {name: plain, inputs: x, input_dim: 9, output_dim: 4}}, {add: "
                    "{inputs: [embedding, plain]}}, " +
                    end),
         "4:", "embedding 'plain': reads 'x', which has no mask of its padding");
+  const std::string counts = "has an activity_regularizer, which counts padding";
+  fails(mistake_in("[" + masked + ", lstm: {units: 2, return_sequences: true, activity_regularizer: l2}, " +
+                   end),
+        "4:", "lstm 'lstm': " + counts);
+  fails(mistake_in(
+            "[" + masked +
+            ", time_distributed: {layer: {dense: {units: 4, activation: tanh}}, activity_regularizer: l2}, " +
+            end),
+        "4:", "time_distributed 'time_distributed': " + counts);
+  fails(mistake_in("[" + masked +
+                   ", dense: {name: d, units: 2, activation: tanh, activity_regularizer: l2}, " + end),
+        "4:", "dense 'd': " + counts);
+  CHECK(mistake_in("[" + masked +
+                   ", lstm: {units: 2, activity_regularizer: l2}, dense: {units: 2, activation: "
+                   "softmax}]") == "");
   CHECK(mistake_in("[" + masked + ", prelu: {shared_axes: [1]}, " + end) == "");
-  CHECK(mistake_in("[" + masked + ", global_average_pooling1d: {activity_regularizer: l2}, " + end) == "");
+  CHECK(mistake_in("[" + masked +
+                   ", global_average_pooling1d: {activity_regularizer: l2}, dense: {units: 2, activation: "
+                   "softmax}]") == "");
 }

@@ -219,7 +219,12 @@ void KerasLayerReader::check_other(const std::string& key, const Json& value) {
 
 ConfigNode KerasLayerReader::activity_regularizer() {
   const Json* const written = find("activity_regularizer");
-  return written ? object_of_weight<Regularizer>("activity_regularizer", *written) : ConfigNode();
+  if (!written) return {};
+  const ConfigNode found = object_of_weight<Regularizer>("activity_regularizer", *written);
+  Diagnostics mistakes;
+  if (found.is_null() || !registry<Regularizer>().parse(found, mistakes)->orthogonal) return found;
+  left_out_.push_back("activity_regularizer: " + read_serialized(*written).name);
+  return {};
 }
 
 ConfigNode KerasLayerReader::option(const std::string& key, const Json& written) {
