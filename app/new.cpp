@@ -78,7 +78,8 @@ void make_new(NewOptions options, const OutputOptions& output) {
                     options.data, kDataOfNew));
   if (type == FileType::directory && !options.target.empty())
     throw UserError(fmt::format(
-        "--target: names a column of a CSV file, but {} is a folder, whose subfolders are the classes",
+        "--target: names a column of a CSV file, but {} is a folder, whose subfolders are classes or images "
+        "and their targets; leave the option out",
         options.data));
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {

@@ -144,12 +144,14 @@ std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most,
 }
 
 /// Returns true if the targets are masks of few classes and the images are not. Reads some of the files.
+/// Small gray images, such as digits, have few values each, but together many.
 bool look_like_masks(const PairedFolders& folders) {
   constexpr int64_t kTries = 20;
   if (!match(folders)) return false;
   const PictureSet set = list_pairs(folders.images, folders.targets);
   int64_t count = 0;
-  return classes_of(*set.targets->pictures, kTries, count) && !classes_of(*set.pictures, kTries, count);
+  return classes_of(*set.targets->pictures, kTries, count) && count <= int64_t{kMostValues} &&
+         !classes_of(*set.pictures, kTries, count);
 }
 
 /// Returns the parallel folders in a folder.
@@ -171,8 +173,9 @@ std::optional<Candidate> pair_in(const std::string& folder) {
       return known.first == small.first && known.second == small.second;
     });
     if (are_images && match(found.folders)) return Candidate{found.folders, Targets::images};
-    const bool is_named = is_among(kImageNames, first) || is_among(kMaskNames, second);
-    if (is_named && match(found.folders)) return found;
+    const bool are_masks = is_among(kMaskNames, second), is_named = are_masks || is_among(kImageNames, first);
+    if (is_named && match(found.folders))
+      return Candidate{found.folders, are_masks ? Targets::masks : Targets::unknown};
     if (look_like_masks(found.folders)) return Candidate{found.folders, Targets::masks};
   }
   return std::nullopt;

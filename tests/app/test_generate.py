@@ -1,5 +1,6 @@
 """Text from language models: greedy and drawn, streamed and as JSON, with stop texts; errors."""
 import os
+import shlex
 import subprocess
 
 import support
@@ -93,7 +94,8 @@ class Generate(Case):
                          [("the ", 0), ("the ", 1), ("the ", 2), ("over ", 0), ("over ", 1), ("over ", 2)])
         self.assertEqual(len({s["text"] for s in all_}), 6)
         for more in (("--no-cache",), ("--no-cache", "--batch-size", "1"), ("--batch-size", "1"), ("--batch-size", "4"), ("--set", "strategy={mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}"),
-                     ("--set", "strategy={pipeline: {devices: [cpu:0, cpu:1]}}")):
+                     ("--set", "strategy={pipeline: {devices: [cpu:0, cpu:1]}}"),
+                     ("--set", "strategy={pipeline: {devices: [cpu:0, cpu:1], replicas: 2, microbatches: 3}}")):
             with self.subTest(more):
                 self.assertEqual(self.samples(*both, "--samples", "3", *draw, *more), all_)
         self.assertEqual(self.samples("--prompt", "the ", *draw), all_[:1])
@@ -106,6 +108,16 @@ class Generate(Case):
         lines = self.dtrain("generate", "run", *both, "--samples", "2", "--top-k", "1", "--max-tokens", "40", "--quiet").out
         self.assertEqual(lines.split("== prompt 1, sample 1 ==\nthe ")[0], "")
         self.assertIn("\n\n== prompt 2, sample 2 ==\nover ", lines)
+
+    def test_a_cache_that_does_not_fit_is_an_error(self):
+        if "sanitizers" in self.dtrain("--version").out:
+            self.skipTest("sanitizers map more than they use")
+        self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
+        command = f"ulimit -v 4000000; exec {shlex.quote(support.BINARY)} generate run --prompt a --samples 1000000 --batch-size 1000000"
+        done = subprocess.run(["bash", "-c", command], cwd=self.dir, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"the keys and values of 1,000,000 texts need 4\.1 GB, but [\d.]+ GB is available \(ulimit -v\); "
+                                      r"use a smaller --batch-size, or --no-cache")
 
     def test_words_and_probabilities(self):
         self.train(WORDS)

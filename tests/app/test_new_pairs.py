@@ -77,6 +77,14 @@ class NewPairs(NewCase):
                 path.write_bytes(png(20, 20, (10 * i, 50, 60)))
         self.dtrain("new", "classes")
         self.assertIn("cat (3), dog (3)", (self.dir / "classes.yaml").read_text())
+        # Each image of `ones` has few gray levels, but all of them together have many.
+        for i in range(8):
+            for name, levels in (("ones", 40), ("zeros", 100)):
+                path = self.dir / "digits" / name / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png_of_rows([[30 * i % 150 + (16 * y + x) % levels for x in range(16)] for y in range(16)]))
+        self.dtrain("new", "digits")
+        self.assertIn("ones (8), zeros (8)", (self.dir / "digits.yaml").read_text())
 
     def test_images_as_targets_give_a_regression(self):
         self.pairs("data/noisy", "data/clean", [0, 100, 200])
@@ -106,12 +114,15 @@ class NewPairs(NewCase):
                       self.dtrain("new", "data", expect=2).err)
 
     def test_masks_as_jpeg_are_an_error(self):
-        self.pairs("data/images", "data/masks", [0, 1], count=2)
-        (self.dir / "data/masks/1.png").unlink()
-        # Only the header of a JPEG of 16 x 16 gray pixels is read.
-        (self.dir / "data/masks/1.jpg").write_bytes(bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
-        self.assertIn("data/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
-                      self.dtrain("new", "data", expect=2).err)
+        for images in ("images", "photos"):
+            with self.subTest(images):
+                self.pairs(f"{images}/{images}", f"{images}/masks", [0, 1], count=2)
+                (self.dir / images / "masks/1.png").unlink()
+                # Only the header of a JPEG of 16 x 16 gray pixels is read.
+                (self.dir / images / "masks/1.jpg").write_bytes(
+                    bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
+                self.assertIn(f"{images}/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
+                              self.dtrain("new", images, expect=2).err)
 
 
 if __name__ == "__main__":

@@ -181,6 +181,13 @@ TEST_CASE("masked steps keep the state of recurrent layers") {
   }
 }
 
+TEST_CASE("float16 cannot count many masked steps") {
+  const TestExport exported("inputs: {x: [2049, 1]}\nlayers: [masking, lstm: {units: 1}]\n");
+  CHECK_THROWS_WITH_AS(onnx_model(exported.model, {.float16 = true}),
+                       doctest::Contains("float16 cannot count its 2049 masked steps, but at most 2048"),
+                       UserError);
+}
+
 TEST_CASE("attention does not see masked steps") {
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3", true);
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3, causal: true", true);

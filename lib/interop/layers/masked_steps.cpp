@@ -4,9 +4,17 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace dtrain {
 
 OnnxSteps add_onnx_steps(OnnxLayer& layer, const std::string& mask, int64_t steps, bool backwards) {
+  constexpr int64_t kMostInFloat16 = 2048;  // larger numbers have gaps
+  if (layer.is_float16() && steps > kMostInFloat16)
+    throw UserError(fmt::format(
+        "{} '{}' cannot be exported to ONNX with --float16: float16 cannot count its {} masked steps, but at "
+        "most {}; export without --float16",
+        layer.node().kind, layer.node().name, steps, kMostInFloat16));
   std::vector<float> sums, numbers;
   for (int64_t s = 0; s < steps; ++s) {
     numbers.push_back(static_cast<float>(s + 1));

@@ -16,7 +16,7 @@ struct OnnxSteps {
 };
 
 /// Adds the matrices for the mask of the layer's input, which has `steps` steps. `backwards`: the recurrence
-/// begins with the last step.
+/// begins with the last step. Throws UserError if float16 cannot count the steps.
 OnnxSteps add_onnx_steps(OnnxLayer& layer, const std::string& mask, int64_t steps, bool backwards);
 
 }  // namespace dtrain

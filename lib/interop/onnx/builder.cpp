@@ -102,6 +102,10 @@ bool OnnxLayer::needs_mask() const {
   return creates_read_mask(*builder_.model_.graph, number_);
 }
 
+bool OnnxLayer::is_float16() const {
+  return builder_.compute_type_ == OnnxType::float16;
+}
+
 void OnnxLayer::set_mask(const std::string& value) {
   builder_.values_[mask_of_creator(*builder_.model_.graph, number_)].last = value;
 }

@@ -51,6 +51,8 @@ class OnnxLayer {
   bool has_read_mask() const { return has_read_mask_; }
   /// Returns whether other layers read the mask that this layer creates.
   bool needs_mask() const;
+  /// Returns whether the model computes in float16.
+  bool is_float16() const;
 
   bool has_parameter(std::string_view name) const;
   /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to

@@ -213,7 +213,7 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
   Configured<Layer> activation() const override { return layer().activation(); }
   bool can_fuse(const ActivationSpec& spec) const override { return layer().can_fuse(spec); }
   std::optional<int64_t> indices() const override { return layer().indices(); }
-  /// Keras gives a layer that reads masks one that has no steps, with which it cannot compute.
+  /// Keras passes a layer that reads masks the mask of one position, which has no steps: the layer fails.
   MaskRule mask_rule() const override {
     return layer().mask_rule() == MaskRule::read ? MaskRule::refused : MaskRule::passed;
   }
