@@ -15,8 +15,9 @@ constexpr size_t kHeader = 4, kMostBytes = size_t{1} << 20, kMostWaiting = size_
 }  // namespace
 
 void Connection::send(const Json& message) {
+  if (!is_open() || output_.size() > kMostWaiting) return;
   const std::string text = message.dump();
-  if (!is_open() || text.size() > kMostBytes || output_.size() > kMostWaiting) return;
+  if (text.size() > kMostBytes) return;
   for (int shift = 24; shift >= 0; shift -= 8) output_ += static_cast<char>(text.size() >> shift & 0xff);
   output_ += text;
 }

@@ -24,8 +24,8 @@ std::string process_name(const std::string& host, int rank, int size);
 
 /// A thread of each process sends heartbeats with the process's progress, and watches the connections:
 /// between process 0 and each other process. Process 0 tells the others about a failure. All functions may be
-/// called from any thread, return at once unless stated otherwise, and must not be called by a handler for
-/// waiting or destruction.
+/// called from any thread, and return at once unless stated otherwise. Handlers must neither wait for others
+/// nor destroy the channel.
 class ControlChannel {
  public:
   struct Timing {

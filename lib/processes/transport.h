@@ -20,8 +20,8 @@ class Transport {
   struct Request {
     int64_t number = 0;
   };
-  /// Starts to send `bytes` to process `to`; they must not change until the request is done. Messages with
-  /// the same tag between the same two processes are received in the order in which they are sent. 0 <= tag <
+  /// Starts to send `bytes` to process `to`; they must not change until the request is done. Messages with the
+  /// same tag between the same two processes are received in the order in which they are sent. 0 <= tag <
   /// 32768 (the least upper bound that MPI guarantees).
   virtual Request send(int to, int tag, std::span<const std::byte> bytes) = 0;
   /// Starts to receive a message of exactly this size from process `from` with this tag.
