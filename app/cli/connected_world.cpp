@@ -14,15 +14,23 @@ ControlChannel::Progress progress_of(const World& world) {
   return {position.step, std::move(phase)};
 }
 
+/// A lost connection may be noticed by MPI before the control channel learns which process has failed.
+std::string failure_of_other(const ControlChannel& control, bool transport_failed) {
+  const auto failure =
+      transport_failed ? control.wait_for_failure(std::chrono::milliseconds(500)) : control.failure();
+  return failure ? failure->message : "";
+}
+
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(Processes& processes)
     : control_(processes.control()),
-      world_(processes.transport(), {.abort = [this](const std::string& why) { control_.report_error(why); },
-                                     .set_peer_timeout =
-                                         [this](double seconds) {
-                                           control_.set_peer_timeout(std::chrono::duration<double>(seconds));
-                                         }}) {
+      world_(
+          processes.transport(),
+          {.abort = [this](const std::string& why) { control_.report_error(why); },
+           .set_peer_timeout =
+               [this](double seconds) { control_.set_peer_timeout(std::chrono::duration<double>(seconds)); },
+           .failure_of_other = [this](bool failed) { return failure_of_other(control_, failed); }}) {
   control_.set_progress_source([this] { return progress_of(world_); });
 }
 

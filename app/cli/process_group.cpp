@@ -99,8 +99,8 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
     mute_console([&control](std::string_view warning) { control.log(std::string(warning)); });
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
+  share_cores(processes);  // first, because the facts look at the cores that this process may use
   processes.agree(program_facts(processes));
-  share_cores(processes);
 }
 
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {

@@ -35,8 +35,10 @@ class Backoff {
 
 }  // namespace
 
-Messenger::Messenger(Transport& transport)
-    : transport_(transport), thread_(start_thread("exchanging messages", [this] { serve(); })) {}
+Messenger::Messenger(Transport& transport, std::function<std::string()> explain)
+    : transport_(transport),
+      explain_(std::move(explain)),
+      thread_(start_thread("exchanging messages", [this] { serve(); })) {}
 
 Messenger::~Messenger() {
   {
@@ -122,10 +124,17 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
       else
         ++i;
     } catch (const std::exception& error) {
-      interrupt(error.what());
+      note_error(error.what());
       return true;
     }
   return running.size() < before;
+}
+
+/// After interrupt(), the transport's errors are a consequence.
+void Messenger::note_error(const std::string& error) {
+  if (!failure().empty()) return;
+  const std::string why = explain_();
+  interrupt(why.empty() ? error : why);
 }
 
 void Messenger::finish(std::vector<Exchange*>& running, size_t index, Exchange::State state) {

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -47,8 +48,9 @@ class Transfers {
 /// Transport::abort().
 class Messenger {
  public:
-  /// The transport must outlive the messenger. Throws Error if the system cannot start a thread.
-  explicit Messenger(Transport& transport);
+  /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns why;
+  /// "" if the transport's own message says it best. Throws Error if the system cannot start a thread.
+  Messenger(Transport& transport, std::function<std::string()> explain);
   /// Exchanges that are running fail.
   ~Messenger();
   Messenger(const Messenger&) = delete;
@@ -57,7 +59,7 @@ class Messenger {
   /// Starts an exchange. Safe on any thread.
   void start(Exchange& exchange);
   /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed if the
-  /// exchange was interrupted, or if the transport has failed, with its message.
+  /// exchange was interrupted, or if the transport has failed.
   void wait(Exchange& exchange);
   /// Waits until the exchange is not running, so that it may be destroyed.
   void release(Exchange& exchange) noexcept;
@@ -72,8 +74,10 @@ class Messenger {
   bool take_new(std::vector<Exchange*>& running);
   bool advance(std::vector<Exchange*>& running);
   void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
+  void note_error(const std::string& error);
 
   Transport& transport_;
+  const std::function<std::string()> explain_;
   mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;

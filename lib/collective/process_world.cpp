@@ -43,7 +43,9 @@ ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
       size_(transport.size()),
       hooks_(std::move(hooks)),
       next_tag_(kFirstSum),
-      messenger_(transport) {}
+      messenger_(transport,
+                 [this] { return hooks_.failure_of_other ? hooks_.failure_of_other(true) : std::string(); }) {
+}
 
 void ProcessWorld::run(Exchange& exchange) {
   const Waiting waiting(*this);
@@ -98,6 +100,13 @@ std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(c
 
 void ProcessWorld::abort(const std::string& why) noexcept {
   if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why);
+}
+
+/// The messenger notices the failure of another process only while messages are under way.
+std::string ProcessWorld::failure() const {
+  std::string why = messenger_.failure();
+  if (why.empty() && hooks_.failure_of_other) why = hooks_.failure_of_other(false);
+  return why;
 }
 
 void ProcessWorld::set_peer_timeout(double seconds) {

@@ -18,11 +18,14 @@ namespace dtrain {
 class ProcessWorld final : public World {
  public:
   /// Functions that reach the other processes without the transport; each may be null. They may be called on
-  /// any thread, and must neither throw nor wait.
+  /// any thread, and must not throw.
   struct Hooks {
     /// Called once if this process fails, with the reason, to tell the other processes.
     std::function<void(const std::string& why)> abort = nullptr;
     std::function<void(double seconds)> set_peer_timeout = nullptr;
+    /// Returns why another process has failed; "" if none has. `transport_failed`: the transport has reported
+    /// an error, so that the reason may be on its way, and is worth waiting for, for up to a second.
+    std::function<std::string(bool transport_failed)> failure_of_other = nullptr;
   };
   /// The transport must outlive the World.
   explicit ProcessWorld(Transport& transport);
@@ -39,7 +42,7 @@ class ProcessWorld final : public World {
                                                                    int64_t n) override;
   void abort(const std::string& why) noexcept override;
   void set_peer_timeout(double seconds) override;
-  std::string failure() const override { return messenger_.failure(); }
+  std::string failure() const override;
 
   /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
   /// after abort(). Safe on any thread; returns at once.

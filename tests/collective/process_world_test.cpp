@@ -247,3 +247,22 @@ TEST_CASE("an error of the transport is the error of the calls that wait") {
   CHECK_THROWS_WITH_AS(world.any(true), "the transport was aborted", ProcessFailed);
   fails.join();
 }
+
+TEST_CASE("an error of the transport is explained by the failure of another process") {
+  Queues queues(2);
+  QueueTransport transport(queues, 0);
+  ProcessWorld world(transport, {.failure_of_other = [](bool transport_failed) -> std::string {
+                       return transport_failed ? "another process: it broke" : "";
+                     }});
+  CHECK(world.failure().empty());
+  transport.abort();
+  CHECK_THROWS_WITH_AS(world.any(true), "another process: it broke", ProcessFailed);
+  CHECK(world.failure() == "another process: it broke");
+}
+
+TEST_CASE("the failure of another process is known without messages under way") {
+  Queues queues(2);
+  QueueTransport transport(queues, 0);
+  ProcessWorld world(transport, {.failure_of_other = [](bool) { return "another process: it broke"; }});
+  CHECK(world.failure() == "another process: it broke");
+}
