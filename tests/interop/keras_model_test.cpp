@@ -437,7 +437,7 @@ TEST_CASE("layers have Keras's form") {
   CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
   CHECK(config("maximum") == "Maximum {}");
   CHECK(
-      config("time_distributed: {layer: {max_pooling2d: 3}}") ==
+      config("time_distributed: {layer: {max_pooling2d: {pool_size: 3}}}") ==
       R"(TimeDistributed {"layer": {"module": "keras.layers", "class_name": "MaxPooling2D", "config": {"pool_size": 3, "strides": null, "padding": "valid", "data_format": "channels_last"}, "registered_name": null}})");
   CHECK(config("upsampling2d: {interpolation: bilinear}") ==
         R"(UpSampling2D {"size": 2, "interpolation": "bilinear", "data_format": "channels_last"})");

@@ -199,7 +199,9 @@ void attention_to_onnx(OnnxLayer& layer) {
     for (int64_t i = 0; i < queries; ++i)
       for (int64_t j = 0; j < keys; ++j)
         mask.push_back(j > i ? -std::numeric_limits<float>::infinity() : 0.0f);
-    scores = layer.add("Add", {scores, layer.array("causal_mask", {queries, keys}, std::move(mask))});
+    const std::string array =
+        layer.array(fmt::format("causal_mask_{}_{}", queries, keys), {queries, keys}, std::move(mask));
+    scores = layer.add("Add", {scores, array});
   }
   std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
   // A query that sees no key gets zeros.
@@ -312,7 +314,8 @@ std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::str
 
 void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
   layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
-                                     layer.array("positions", layer.output_spec().shape, std::move(values))}),
+                                     layer.array(fmt::format("positions_{}", layer.output_spec().shape[0]),
+                                                 layer.output_spec().shape, std::move(values))}),
                    ExportLayout::channels_last);
 }
 
