@@ -13,6 +13,7 @@
 #include "print/progress.h"
 #include "report/run_files.h"
 #include "run/record/outcome.h"
+#include "runs/histograms.h"
 #include "runs/run_recorder.h"
 #include "runs/start.h"
 #include "runs/step_log.h"
@@ -172,13 +173,14 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 
 void train_along(World& world) {
   const SharedRun run = receive_run(world);
-  Observer silent;
-  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), silent, catch_signals());
+  HistogramSender sender;
+  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), sender, catch_signals());
   if (run.checkpoint) {
     trainer.restore(*run.checkpoint);
   } else {
     trainer.start();
   }
+  sender.begin(trainer);
   trainer.run();
 }
 

@@ -106,10 +106,19 @@ bool Trainer::train() {
   return true;
 }
 
-/// Saves the last finished step. If that is unusable (a device failed, or the loss or the weights were
-/// rejected) or no step was finished, only writes a best epoch that was not saved yet.
+/// Saves the last finished step. If that is unusable (a device failed, the loss or the weights were rejected,
+/// or other processes have parts of the state) or no step was finished, only writes a best epoch that was not
+/// saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
+    if (engine_->state().is_spread()) {
+      if (is_valid_ && state_.step > first_step)
+        observer_.on_warning(fmt::format(
+            "step {} is not saved, because other processes have parts of the optimizer state or of "
+            "the weights; the run continues from the last checkpoint",
+            state_.step));
+      return checkpointing_->save_held();
+    }
     if (!is_valid_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
     finish_steps(0);
     checkpointing_->end();
