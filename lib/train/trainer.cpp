@@ -13,6 +13,7 @@
 #include "run/learning_rate.h"
 #include "run/monitors.h"
 #include "run/row_weights.h"
+#include "train/data_agreement.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -29,7 +30,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     validation_ = open_loader(config_, *config_.dataset.validation, false, false,
                               own_rows(plan_, Plan::Purpose::evaluation));
   if (validation_) data_["validation"] = validation_->dataset().identity();
-  check_data_agree();
+  check_data_agree(world_, data_);
   // Must be created before the engine binds this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
   engine_ = std::make_unique<Engine>(plan_);

@@ -70,7 +70,6 @@ class Trainer {
 
  private:
   void take_pretrained();
-  void check_data_agree();
   void check_data_unchanged(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;

@@ -55,26 +55,6 @@ void Trainer::check_data_unchanged(const std::string& path) {
   }
 }
 
-/// Throws UserError in all processes if the samples of one of them are not those of process 0.
-void Trainer::check_data_agree() {
-  if (world_.size() == 1) return;
-  std::string change;
-  for (const auto& [split, mine] : data_) {
-    const Json first = Json::parse(world_.broadcast_text(mine.to_json().dump()));
-    const std::string its = describe_change(DataIdentity::from_json(first), mine);
-    if (!its.empty()) change += fmt::format("{}'{}': {}", change.empty() ? "" : "; ", split, its);
-  }
-  const std::vector<std::string> changes = world_.all_gather_texts(change);
-  std::string message;
-  for (size_t process = 0; process < changes.size(); ++process)
-    if (!changes[process].empty()) message += fmt::format("\nprocess {}: {}", process, changes[process]);
-  if (!message.empty())
-    throw UserError(fmt::format(
-        "the data of the processes differ from those of process 0; copy the same files to all "
-        "machines (dataset.root, or the environment variable DTRAIN_DATA, says where they are):{}",
-        message));
-}
-
 /// Assigns the saved states of callbacks to the callbacks of the same type, in order. New callbacks start
 /// with a null state.
 void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
