@@ -102,6 +102,7 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
   share_cores(processes);  // first, because the facts look at the cores that this process may use
+  share_gpus(processes);
   processes.agree(program_facts(processes));
 }
 

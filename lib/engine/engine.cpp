@@ -57,10 +57,11 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .world = plan.world};
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
-      request.replicas.push_back(&threads.replicas_of(rank, slot));
-      request.everyone.push_back(plan.placement.sharded == ShardLevel::none
-                                     ? &threads.everyone(rank, slot)
-                                     : &threads.everyone_of_all(rank, slot));
+      const bool is_sharded = plan.placement.sharded != ShardLevel::none;
+      request.replicas.push_back(is_sharded && has_gpu(plan.placement) ? &threads.replicas_of_all(rank, slot)
+                                                                       : &threads.replicas_of(rank, slot));
+      request.everyone.push_back(is_sharded ? &threads.everyone_of_all(rank, slot)
+                                            : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
   }

@@ -45,19 +45,16 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
                      Diagnostics& diagnostics) {
   if (world.size() == 1 || placement.replicas.empty()) return;
   const auto reject = [&](const std::string& what) {
-    diagnostics.error(
-        config.place({"strategy"}),
-        fmt::format(
-            "{} over several processes ({} were started): {}", what, world.size(),
-            "use strategy 'mirrored' with CPUs only, or with a GPU for each replica, strategy 'sharded' with "
-            "CPUs only, or start one process"));
+    diagnostics.error(config.place({"strategy"}),
+                      fmt::format("{} over several processes ({} were started): {}", what, world.size(),
+                                  "use strategy 'mirrored' or 'sharded' with CPUs only, or with a GPU for "
+                                  "each replica, or start one "
+                                  "process"));
   };
   if (placement.replicas[0].size() > 1)
     return reject(fmt::format("strategy '{}' does not divide a model over devices", config.strategy.name));
   const std::vector<DeviceId> devices = placement.devices();
   const auto gpus = std::count_if(devices.begin(), devices.end(), is_gpu);
-  if (gpus != 0 && placement.sharded != ShardLevel::none)
-    return reject(fmt::format("strategy '{}' does not train on GPUs", config.strategy.name));
   if (gpus != 0 && gpus != static_cast<int64_t>(devices.size())) reject("CPUs and GPUs cannot be mixed");
   for (size_t i = 0; i < devices.size(); ++i)
     if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)

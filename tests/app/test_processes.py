@@ -104,6 +104,42 @@ class Processes(Case):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count('"cpu"'), 1)
 
+    def test_two_processes_give_the_bits_of_one(self):
+        """With one core for each replica, or equally many."""
+        self.write("config.yaml", support.CONFIG)
+
+        def strategies(replicas):
+            devices = ", ".join(f"cpu:{i}" for i in range(replicas))
+            yield f"{{mirrored: {{devices: [cpu:0], replicas: {replicas}}}}}"
+            for level in ("optimizer", "gradients", "parameters"):
+                yield f"{{sharded: {{devices: [{devices}], level: {level}}}}}"
+
+        for _, launcher in self.each():
+            for whole, divided in zip(strategies(2), strategies(1)):
+                with self.subTest(whole):
+                    self.dtrain("fit", "config.yaml", "--output", "one", "--overwrite", "--set", f"strategy={whole}")
+                    done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite",
+                                       "--set", f"strategy={divided}")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assert_same_run("one", "two")
+
+    def test_stop_ends_all_processes(self):
+        self.write("config.yaml", support.CONFIG)
+        for _, launcher in self.each():
+            shutil.rmtree(self.dir / "run", ignore_errors=True)
+            process = subprocess.Popen([launcher, "-n", "2", "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "run", "--epochs",
+                                        "1000000"], cwd=self.dir, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            metrics = self.dir / "run/metrics.jsonl"
+            while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+                time.sleep(0.01)
+            self.dtrain("stop", "run")
+            err = process.communicate(timeout=60)[1]
+            self.assertNotEqual(process.returncode, 0)
+            self.assertIn("dtrain stop: saving and ending", err)
+            self.assertRegex(err, r"stopped at step \d+; saved run/checkpoints/ckpt-")
+
     def test_check_shows_the_plan_of_all_processes(self):
         self.write("config.yaml", support.CONFIG)
         for _, launcher in self.each():

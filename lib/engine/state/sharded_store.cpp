@@ -14,15 +14,12 @@ ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Opti
       ranks_(ranks),
       world_(world),
       has_sharded_parameters_(level == ShardLevel::parameters) {
-  const int count = ranks.total();
-  const int64_t frozen = layout.size() - layout.with_gradient();
   for (Worker* worker : workers) {
     const int rank = ranks.first() + worker->rank();
     Shard shard;
     shard.worker = worker;
-    shard.trained = part_of(layout.with_gradient(), rank, count, kShardGrain);
-    const Range part = part_of(frozen, rank, count, kShardGrain);
-    shard.frozen = {layout.with_gradient() + part.begin, layout.with_gradient() + part.end};
+    shard.trained = trained_of_replica(rank);
+    shard.frozen = frozen_of_replica(rank);
     const HeldRanges held{has_sharded_parameters_ ? shard.trained : Range{0, layout.size()},
                           overlap(shard.trained, {0, layout.trained()})};
     shard.memory = std::make_unique<ParameterMemory>(shard.worker->ops().compute_type(), held);
@@ -30,22 +27,26 @@ ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Opti
   }
 }
 
-Range ShardedStore::part_of_process(int64_t n, int process) const {
-  const Range its = ranks_.of(process);
-  const auto part = [&](int64_t rank) {
-    return part_of(n, static_cast<int>(rank), ranks_.total(), kShardGrain);
-  };
-  return {part(its.begin).begin, part(its.end - 1).end};
+Range ShardedStore::trained_of_replica(int rank) const {
+  return part_of(layout_.with_gradient(), rank, ranks_.total(), kShardGrain);
+}
+
+Range ShardedStore::frozen_of_replica(int rank) const {
+  const int64_t begin = layout_.with_gradient();
+  const Range part = part_of(layout_.size() - begin, rank, ranks_.total(), kShardGrain);
+  return {begin + part.begin, begin + part.end};
 }
 
 Range ShardedStore::trained_of(int process) const {
-  return part_of_process(layout_.with_gradient(), process);
+  const Range its = ranks_.of(process);
+  return {trained_of_replica(static_cast<int>(its.begin)).begin,
+          trained_of_replica(static_cast<int>(its.end) - 1).end};
 }
 
 Range ShardedStore::frozen_of(int process) const {
-  const int64_t begin = layout_.with_gradient();
-  const Range part = part_of_process(layout_.size() - begin, process);
-  return {begin + part.begin, begin + part.end};
+  const Range its = ranks_.of(process);
+  return {frozen_of_replica(static_cast<int>(its.begin)).begin,
+          frozen_of_replica(static_cast<int>(its.end) - 1).end};
 }
 
 PartsOfProcesses ShardedStore::parts_of(std::string_view array) const {

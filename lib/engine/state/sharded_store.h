@@ -48,8 +48,11 @@ class ShardedStore final : public ParameterStore {
   std::span<const Shard> shards() const { return shards_; }  // by replica of this process
   const ReplicaRanks& ranks() const { return ranks_; }
   World& world() const { return world_; }
-  /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that the replicas of
-  /// a process have.
+  /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that a replica has.
+  /// `rank`: among the replicas of all processes.
+  Range trained_of_replica(int rank) const;
+  Range frozen_of_replica(int rank) const;
+  /// Returns the parts that the replicas of a process have.
   Range trained_of(int process) const;
   Range frozen_of(int process) const;
   /// Completes the whole copies of the parameters, which the replicas have, after each has updated its part
@@ -74,8 +77,6 @@ class ShardedStore final : public ParameterStore {
   void finish_writing(Worker& worker) override;
 
  private:
-  /// Returns the part of `n` floats that the replicas of a process have.
-  Range part_of_process(int64_t n, int process) const;
   size_t frozen_bytes(const Shard& shard) const;
   size_t index_of(std::string_view array) const;
   /// Calls work(worker, place, part) for each part of `range` of an array where it is stored. If the array is

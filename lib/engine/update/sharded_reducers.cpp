@@ -70,21 +70,20 @@ class NcclShardedReducer final : public ShardedReducer {
   void reduce_scatter(Worker& worker, Collective& replicas) override {
     float* const gradients = worker.gradients();
     together(worker, replicas, [&] {
-      for (const Shard& other : shards())
-        nccl(worker).reduce(gradients + other.trained.begin, gradients + other.trained.begin,
-                            other.trained.size(), other.worker->rank());
+      each_owner({0, layout_.with_gradient()}, [&](int root, Range part) {
+        nccl(worker).reduce(gradients + part.begin, gradients + part.begin, part.size(), root);
+      });
       nccl(worker).join();
     });
   }
 
   void gather_updated(Worker& worker, Collective& replicas) override {
-    const ParameterMemory& memory = *shards()[static_cast<size_t>(worker.rank())].memory;
+    const ParameterMemory& memory = *store_.shard_of(worker).memory;
     together(worker, replicas, [&] {
-      for (const Shard& other : shards()) {
-        if (other.trained.size() == 0) continue;
-        float* const values = memory.values(other.trained.begin);
-        nccl(worker).broadcast(values, values, other.trained.size(), other.worker->rank());
-      }
+      each_owner({0, layout_.with_gradient()}, [&](int root, Range part) {
+        float* const values = memory.values(part.begin);
+        nccl(worker).broadcast(values, values, part.size(), root);
+      });
       nccl(worker).join();
     });
     memory.refresh_copy(worker.ops());
@@ -92,6 +91,14 @@ class NcclShardedReducer final : public ShardedReducer {
 
  private:
   float* staging(const Worker& worker) const { return staging_[static_cast<size_t>(worker.rank())].f32(); }
+
+  /// Calls work(root, part) for the part of `range` of each replica of all processes.
+  template <class Work>
+  void each_owner(Range range, const Work& work) const {
+    for (int root = 0; root < store_.ranks().total(); ++root)
+      for (const Range its : {store_.trained_of_replica(root), store_.frozen_of_replica(root)})
+        if (const Range part = overlap(range, its); part.size() > 0) work(root, part);
+  }
 
   /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after it,
   /// because no rank may allocate memory while another rank's GPU waits for it.
@@ -110,11 +117,13 @@ class NcclShardedReducer final : public ShardedReducer {
     Worker& worker = *shard.worker;
     float* const target = to ? to : staging(worker);
     together(worker, replicas, [&] {
-      for (const Shard& other : shards())
-        other.each_part(range, [&](Range part, const float* place) {
-          nccl(worker).broadcast(place, target + (part.begin - range.begin), part.size(),
-                                 other.worker->rank());
-        });
+      each_owner(range, [&](int root, Range part) {
+        float* const gathered = target + (part.begin - range.begin);
+        const float* place = gathered;  // not read, except in the owner
+        if (root == store_.ranks().first() + worker.rank())
+          shard.each_part(part, [&](Range, const float* values) { place = values; });
+        nccl(worker).broadcast(place, gathered, part.size(), root);
+      });
       if (!to) nccl(worker).join();
     });
   }
@@ -127,11 +136,10 @@ class NcclShardedReducer final : public ShardedReducer {
     if (!gradient) worker.ops().fill(spare, 0.0f, range.size());
     const float* const source = gradient ? gradient : spare;
     together(worker, replicas, [&] {
-      for (const Shard& other : shards()) {
-        const Range part = overlap(range, other.trained);
+      each_owner(range, [&](int root, Range part) {
         nccl(worker).reduce(source + (part.begin - range.begin), spare + (part.begin - range.begin),
-                            part.size(), other.worker->rank());
-      }
+                            part.size(), root);
+      });
       nccl(worker).join();
     });
     if (const Range mine = overlap(range, shard.trained); mine.size() > 0)

@@ -75,7 +75,7 @@ void SlotState::make_parts() {
   if (exchange_ == Exchange::sharded) {
     auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.ranks, request_.sharded,
                                                 request_.world);
-    if (request_.world.size() == 1)
+    if (request_.world.size() == 1 || workers[0]->on_gpu())
       reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded);
     else if (request_.sharded == ShardLevel::optimizer)
       reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
