@@ -113,6 +113,8 @@ UpdateRequest SlotState::update_request(int rank) const {
   const Update& update = request_.update;
   return {.slot = request_.slot,
           .reduction = reducer_->reduction(),
+          .joins_backward = reducer_->reduction() == GradientReduction::in_backward &&
+                            request_.world.size() > 1 && !request_.workers[0]->on_gpu(),
           .has_other_slots = request_.has_other_slots(),
           .gradients = layout.with_gradient(),
           .trained = layout.trained(),
