@@ -1,6 +1,7 @@
 // dtrain check: validates everything that fit needs, then shows the plan of the run.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,13 +24,17 @@
 #include "print/model_table.h"
 #include "print/plan_table.h"
 #include "print/schedule_view.h"
+#include "processes/processes.h"
 #include "run/learning_rate.h"
 #include "run/record/epoch_tables.h"
 #include "run/run_config_parser.h"
 #include "run/run_plan.h"
+#include "runs/training.h"
 #include "train/checked_splits.h"
+#include "train/data_agreement.h"
 #include "train/evaluation.h"
 #include "train/pretrained_loading.h"
+#include "train/shared_run.h"
 
 namespace dtrain {
 
@@ -87,6 +92,10 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
   CheckedData data = check_splits(config, cache, print_warning);
   plan.config.dataset.facts = std::move(data.facts);
   run.splits = std::move(data.splits);
+  std::map<std::string, DataIdentity> identities;
+  for (const CheckedSplit& split : run.splits)
+    if (split.data) identities[split.name] = split.data->identity();
+  check_data_agree(plan.world, identities);
   const int64_t samples = run.splits[0].samples, batch = config.train.batch_size;
   run.steps_per_epoch = (samples + batch - 1) / batch;
   run.last_batch = samples - (run.steps_per_epoch - 1) * batch;
@@ -126,8 +135,8 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
     run.snapshot = engine.state().snapshot_bytes();
   run.tables = table_bytes(config);
   run.reduction_place = engine.reduction_place();
-  for (int rank = 0; rank < engine.size(); ++rank)
-    run.last_shares.push_back(part_of(run.last_batch, rank, engine.size()).size());
+  for (int rank = 0; rank < plan.ranks.local(); ++rank)
+    run.last_shares.push_back(part_of(run.last_batch, plan.ranks.first() + rank, plan.ranks.total()).size());
   if (options.schedule && options.measure) run.schedule = view_schedule(plan, &engine);
   if (options.plan) {
     const Plan& training = engine.memory().training_plan(batch);
@@ -138,10 +147,49 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
 }
 
 MemoryView memory_view(const RunPlan& plan, const CheckedRun& run) {
-  return {plan.config.graph, plan.placement, run.replicas, run.last_shares};
+  return {plan.config.graph, plan.placement, run.replicas, run.last_shares, plan.ranks.first()};
 }
 
-Json to_json(const RunPlan& plan, const CheckedRun& run) {
+/// The memory of each process's replicas.
+struct MemoryOfProcesses {
+  std::string text;
+  Json replicas = Json::array();
+};
+
+/// Collects what all processes show. To be called by all of them.
+MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
+  World& world = plan.world;
+  const MemoryView view = memory_view(plan, run);
+  if (world.size() == 1) return {memory_text(view), replicas_json(view)};
+  const std::string name = process_name(host_name(), world.rank(), world.size());
+  Json mine = replicas_json(view);
+  MemoryOfProcesses all;
+  for (const std::string& text : world.all_gather_texts(fmt::format("{}\n{}", name, memory_text(view))))
+    all.text += (all.text.empty() ? "" : "\n") + text;
+  const Json facts = Json::object()
+                         .set("process", world.rank())
+                         .set("machine", host_name())
+                         .set("replicas", std::move(mine));
+  for (const std::string& text : world.all_gather_texts(facts.dump())) {
+    const Json its = Json::parse(text);
+    for (Json replica : its.at("replicas").items()) {
+      replica.set("process", its.at("process")).set("machine", its.at("machine"));
+      all.replicas.push(std::move(replica));
+    }
+  }
+  return all;
+}
+
+/// Returns "sharded, 4 replicas, each with a part of the optimizer state, (2 processes)".
+std::string strategy_text(const RunPlan& plan) {
+  Placement all = plan.placement;
+  all.replicas.resize(static_cast<size_t>(plan.ranks.total()), all.replicas[0]);
+  std::string text = fmt::format("{}, {}", plan.config.strategy.name, placement_text(all));
+  if (plan.world.size() > 1) text += fmt::format(" ({} processes)", plan.world.size());
+  return text;
+}
+
+Json to_json(const RunPlan& plan, const CheckedRun& run, MemoryOfProcesses memory) {
   const RunConfig& config = plan.config;
   const auto bytes = [](size_t count) { return static_cast<int64_t>(count); };
   Json samples = Json::object();
@@ -181,11 +229,11 @@ Json to_json(const RunPlan& plan, const CheckedRun& run) {
       .set("tables", bytes(run.tables.memory))
       .set("tables_on_disk", bytes(run.tables.disk))
       .set("generate_cache", kept_bytes(config))
-      .set("replicas", replicas_json(memory_view(plan, run)))
+      .set("replicas", std::move(memory.replicas))
       .set("layers", std::move(layers));
 }
 
-std::string to_text(const RunPlan& plan, const CheckedRun& run) {
+std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::string& memory) {
   const RunConfig& config = plan.config;
   std::string data;
   for (const CheckedSplit& split : run.splits)
@@ -206,10 +254,9 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run) {
         fmt::format("time      {:.4g} ms per step (mean of {}), {} in total, without validation and saving\n",
                     run.step_time->seconds * 1e3, format_count(run.step_time->steps),
                     format_duration(run.step_time->seconds * static_cast<double>(run.steps(config))));
-  text +=
-      fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
-                  plan.placement.replicas.size() > 1 ? "; gradients are summed " + run.reduction_place : "");
-  text += memory_text(memory_view(plan, run));
+  text += fmt::format("strategy  {}{}\n\n", strategy_text(plan),
+                      plan.ranks.total() > 1 ? "; gradients are summed " + run.reduction_place : "");
+  text += memory;
   if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (run.snapshot > 0)
     text += fmt::format(
@@ -253,12 +300,20 @@ void try_strategies(const CheckOptions& options) {
   if (options.output.text()) print_text(fit_text(config, machine, candidates));
 }
 
-void check(const CheckOptions& options, World& world) {
-  if (options.fit) return try_strategies(options);
+/// Process 0 reads the configuration, and sends it to the other processes.
+RunConfig load_shared(const CheckOptions& options, World& world) {
+  if (!world.writes_files()) return receive_run(world).config;
   reject_wrong_configuration(options.config);
   RunConfig config = load_run_config(options.config, options.sets, ConfigUse::training);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);
+  send_run(world, config, "", nullptr);
+  return config;
+}
+
+void check(const CheckOptions& options, World& world) {
+  if (options.fit) return try_strategies(options);
+  RunConfig config = load_shared(options, world);
   const auto cache = config.dataset.cache;
   config.dataset.cache = registry<Cache>().make("none");  // do not create a cache file
   RunPlan plan = plan_training(std::move(config), world);
@@ -267,14 +322,16 @@ void check(const CheckOptions& options, World& world) {
     if (cache.name != "file") plan.config.dataset.cache = cache;
     run.step_time = measure_steps(plan, 2.0);
   }
+  MemoryOfProcesses memory = gather_memory(plan, run);
+  const std::string text = to_text(plan, run, memory.text);
   if (options.output.json) {
-    Json json = to_json(plan, run);
+    Json json = to_json(plan, run, std::move(memory));
     if (options.plan) json.set("plan", run.instructions_json);
     if (run.schedule) json.set("schedule", schedule_json(*run.schedule));
     print_json(json);
   }
   if (!options.output.text()) return;
-  print_text(to_text(plan, run));
+  print_text(text);
   if (options.plan) print_text("\n" + run.instructions);
 }
 
@@ -315,7 +372,7 @@ void add_check(CommandLine& line, World& world) {
       .type_name("BYTES")
       .needs(fit);
   add_output_options(command, options->output);
-  command.callback([options, &world] { check(*options, world); });
+  command.callback([options, &world] { in_world(world, [&] { check(*options, world); }); });
 }
 
 }  // namespace dtrain

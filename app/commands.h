@@ -13,6 +13,7 @@ struct Unequal {};
 void add_new(CommandLine& line);
 void add_fit(CommandLine& line, World& world);
 void add_resume(CommandLine& line, World& world);
+void add_stop(CommandLine& line);
 void add_evaluate(CommandLine& line, World& world);
 void add_predict(CommandLine& line, World& world);
 void add_generate(CommandLine& line, World& world);

@@ -33,6 +33,7 @@ void run(int argc, char** argv, World& world) {
                    "Show the version of this program and of the libraries that it was built with");
   add_fit(line, world);
   add_resume(line, world);
+  add_stop(line);
   add_evaluate(line, world);
   add_predict(line, world);
   add_generate(line, world);

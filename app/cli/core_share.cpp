@@ -10,6 +10,7 @@
 
 #include "cli/console.h"
 #include "device/cpu/affinity.h"
+#include "device/gpu_info.h"
 
 namespace dtrain {
 
@@ -22,18 +23,36 @@ std::string boot_id() {
   return id;
 }
 
+/// This process's place among the processes that have equal texts, and their number.
+struct Place {
+  size_t index = 0, sharing = 0;
+
+  /// Returns this process's part of a list.
+  template <class T>
+  std::vector<T> share_of(const std::vector<T>& list) const {
+    const auto first = [&](size_t part) {
+      return list.begin() + static_cast<int64_t>(part * list.size() / sharing);
+    };
+    return {first(index), first(index + 1)};
+  }
+};
+
+Place place_among_equals(Processes& processes, const std::string& mine) {
+  const std::vector<std::string> all = processes.all_gather(mine);
+  Place place;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != mine) continue;
+    if (static_cast<int>(rank) < processes.rank()) ++place.index;
+    ++place.sharing;
+  }
+  return place;
+}
+
 }  // namespace
 
 void share_cores(Processes& processes) {
   const std::vector<int> cores = cpu::thread_cores();
-  const std::string mine = fmt::format("{} {}", boot_id(), fmt::join(cores, ","));
-  const std::vector<std::string> all = processes.all_gather(mine);
-  size_t index = 0, sharing = 0;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != mine) continue;
-    if (static_cast<int>(rank) < processes.rank()) ++index;
-    ++sharing;
-  }
+  const Place place = place_among_equals(processes, fmt::format("{} {}", boot_id(), fmt::join(cores, ",")));
   const auto present = static_cast<size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   if (processes.local_rank() == 0 && cores.size() * static_cast<size_t>(processes.local_size()) < present)
     print_warning(fmt::format(
@@ -41,12 +60,17 @@ void share_cores(Processes& processes) {
         "them, start with mpirun --bind-to none (Open MPI), mpiexec -bind-to none (MPICH) or srun "
         "--cpus-per-task",
         host_name(), cores.size(), present));
-  if (sharing < 2) return;
-  if (cores.size() < sharing) return cpu::bind_thread({cores[index % cores.size()]});
-  const auto first = [&](size_t part) {
-    return cores.begin() + static_cast<int64_t>(part * cores.size() / sharing);
-  };
-  cpu::bind_thread({first(index), first(index + 1)});
+  if (place.sharing < 2) return;
+  if (cores.size() < place.sharing) return cpu::bind_thread({cores[place.index % cores.size()]});
+  cpu::bind_thread(place.share_of(cores));
+}
+
+/// Containers on one machine may have different GPUs with the same numbers, so their names count, too.
+void share_gpus(Processes& processes) {
+  const std::vector<std::string> gpus = visible_gpus();
+  const Place place =
+      place_among_equals(processes, fmt::format("{} {} {}", boot_id(), host_name(), fmt::join(gpus, ",")));
+  if (place.sharing > 1 && gpus.size() >= place.sharing) show_only_gpus(place.share_of(gpus));
 }
 
 }  // namespace dtrain

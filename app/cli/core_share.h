@@ -1,4 +1,4 @@
-// The cores of a machine on which several processes of a run work.
+// The cores and GPUs of a machine on which several processes of a run work.
 #pragma once
 
 #include "processes/processes.h"
@@ -10,5 +10,9 @@ namespace dtrain {
 /// that it starts later. To be called before available_cores() (device.h), which keeps its first result.
 /// Warns if a launcher has bound the processes of a machine to few of its cores. All processes must call it.
 void share_cores(Processes& processes);
+/// Divides the GPUs of each machine among its processes that see the same ones, unless there are fewer GPUs
+/// than processes. Launchers that give each process its own GPUs (CUDA_VISIBLE_DEVICES) keep their choice. To
+/// be called before the first CUDA call. All processes must call it.
+void share_gpus(Processes& processes);
 
 }  // namespace dtrain

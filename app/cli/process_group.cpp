@@ -78,10 +78,12 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 }  // namespace
 
 bool runs_together(int argc, const char* const* argv) {
-  constexpr std::array<std::string_view, 2> kCommands = {"fit", "resume"};
+  constexpr std::array<std::string_view, 3> kCommands = {"fit", "resume", "check"};
+  constexpr std::array<std::string_view, 3> kAlone = {"--help", "-h", "--fit"};  // `check --fit`
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
-  return std::none_of(argv + 2, argv + argc,
-                      [](std::string_view word) { return word == "--help" || word == "-h"; });
+  return std::none_of(argv + 2, argv + argc, [&](std::string_view word) {
+    return std::find(kAlone.begin(), kAlone.end(), word) != kAlone.end();
+  });
 }
 
 void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected) {
@@ -101,6 +103,7 @@ void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected)
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
   share_cores(processes);  // first, because the facts look at the cores that this process may use
+  share_gpus(processes);
   processes.agree(program_facts(processes));
 }
 

@@ -8,13 +8,13 @@
 
 namespace dtrain {
 
-/// Returns whether the processes run this command line together (fit and resume). Other commands are
-/// run by process 0 alone.
+/// Returns whether the processes run this command line together (fit, resume, and check without --fit). Other
+/// commands are run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 
-/// Connects the processes, and checks that all have the same program and libraries, and divides the cores of
-/// a machine among its processes. From then on only process 0 prints; it prints the warnings of the others,
-/// too. When another process fails, the transport is aborted, and this process ends in limited time.
+/// Connects the processes, checks that all have the same program and libraries, and divides the cores and
+/// GPUs of a machine among its processes. From then on only process 0 prints; it prints the warnings of the
+/// others, too. When another process fails, the transport is aborted, and this process ends in limited time.
 /// `processes` remains null for a single process. Throws as connect_processes() and Processes::agree() do; if
 /// `processes` is set then, leave_processes() must be called.
 void join_processes(const Launch& launch, std::unique_ptr<Processes>& processes);

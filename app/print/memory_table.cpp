@@ -36,7 +36,7 @@ std::string table_of(const MemoryView& view) {
   columns.push_back({"total", kRight});
   Table table(columns);
   for (const MemoryPlan& plan : view.plans) {
-    std::vector<std::string> row{std::to_string(plan.replica)};
+    std::vector<std::string> row{std::to_string(view.rank(plan))};
     if (has_slots) row.push_back(std::to_string(plan.slot));
     row.push_back(plan.device.str());
     if (has_slots) row.push_back(format_count(view.layers(plan.slot)));
@@ -89,7 +89,7 @@ Json replicas_json(const MemoryView& view) {
   for (const MemoryPlan& plan : view.plans) {
     Json memory = Json::object();
     replicas.push(Json::object()
-                      .set("replica", plan.replica)
+                      .set("replica", view.rank(plan))
                       .set("slot", plan.slot)
                       .set("device", plan.device.str())
                       .set("layers", view.layers(plan.slot))

@@ -16,9 +16,11 @@ struct MemoryView {
   const Placement& placement;
   std::span<const MemoryPlan> plans;
   std::span<const int64_t> last_shares;  // samples in the last batch of an epoch, by replica
+  int first_replica = 0;                 // rank of the first of these replicas among those of all processes
 
   /// Returns the number of layers, as users count them, that a slot computes.
   int64_t layers(int slot) const;
+  int rank(const MemoryPlan& plan) const { return first_replica + plan.replica; }
   int64_t last_share(const MemoryPlan& plan) const { return last_shares[static_cast<size_t>(plan.replica)]; }
 };
 

@@ -11,6 +11,7 @@
 #include "print/model_table.h"
 #include "report/report.h"
 #include "report/shown_samples.h"
+#include "runs/histograms.h"
 
 namespace dtrain {
 
@@ -67,13 +68,11 @@ Json& describe_run(Json& event, Trainer& trainer) {
 
 void RunRecorder::begin(Trainer& trainer) {
   trainer_ = &trainer;
-  TensorboardOptions options;
-  for (const auto& callback : trainer.config().train.callbacks)
-    if (const TensorboardOptions* wanted = callback->tensorboard()) options = *wanted;
+  options_ = tensorboard_options(trainer.config());
   const TrainingState& state = trainer.state();
   first_step_ = state.step;
   tensorboard_ =
-      std::make_unique<TensorBoard>(directory_, options, state.epoch, state.step,
+      std::make_unique<TensorBoard>(directory_, options_, state.epoch, state.step,
                                     [this](const std::string& message) { next_.on_warning(message); });
   const RunConfig& config = trainer.config();
   tensorboard_->add_model(config.graph, trainer.loader().dataset(), config.seed);
@@ -85,7 +84,9 @@ void RunRecorder::end(bool complete) {
   write_report(false);
 }
 
+/// Other processes do not take part, so the samples are left out if these have parts of the weights.
 void RunRecorder::write_samples() {
+  if (!trainer_->engine().state().has_all_weights()) return;
   try {
     const Loader* validation = trainer_->validation();
     Json samples = show_samples(
@@ -107,25 +108,13 @@ void RunRecorder::on_step(const Progress& progress) {
 void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
   const int64_t epoch = record.at("epoch").as_int();
   tensorboard_->add_epoch(record);
-  if (tensorboard_->wants_histograms(epoch)) add_histograms(epoch);
+  if (options_.wants_histograms(epoch))
+    read_histograms(trainer_->engine(), options_.write_grads,
+                    [&](const std::string& name, std::span<const float> values) {
+                      tensorboard_->add_histogram(epoch, name, values);
+                    });
   if (Clock::now() - reported_ >= between_) write_report(true);
   next_.on_epoch(record, epochs);
-}
-
-void RunRecorder::add_histograms(int64_t epoch) {
-  Engine& engine = trainer_->engine();
-  // A save may be in progress and write the memory that ModelState::download() fills, so weights are read
-  // into other memory.
-  for (const ParameterSlice& slice : engine.layout().slices()) {
-    const std::string tag = slice.path();
-    const Range range{slice.offset, slice.offset + slice.elements()};
-    std::vector<float> values(static_cast<size_t>(slice.elements()));
-    engine.state().read(kParameters, range, values.data());
-    tensorboard_->add_histogram(epoch, tag, values);
-    if (!tensorboard_->wants_gradients() || slice.offset >= engine.layout().trained()) continue;
-    if (engine.state().read_gradient(range, values.data()))
-      tensorboard_->add_histogram(epoch, tag + "_grad", values);
-  }
 }
 
 void RunRecorder::write_report(bool running) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "report/tensorboard.h"
+#include "run/tensorboard_options.h"
 #include "train/trainer.h"
 
 namespace dtrain {
@@ -37,13 +38,13 @@ class RunRecorder final : public Observer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void add_histograms(int64_t epoch);
   void write_report(bool running);
   void write_samples();
 
   const RunDirectory directory_;
   Observer& next_;
   Trainer* trainer_ = nullptr;
+  TensorboardOptions options_;
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
   Clock::duration between_{};  // between two reports

@@ -13,6 +13,7 @@
 #include "print/progress.h"
 #include "report/run_files.h"
 #include "run/record/outcome.h"
+#include "runs/histograms.h"
 #include "runs/run_recorder.h"
 #include "runs/start.h"
 #include "runs/step_log.h"
@@ -173,13 +174,14 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 void train_along(World& world) {
   Requests& requests = catch_signals();  // also while process 0 prepares the run
   const SharedRun run = receive_run(world);
-  Observer silent;
-  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), silent, requests);
+  HistogramSender sender;
+  Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), sender, requests);
   if (run.checkpoint) {
     trainer.restore(*run.checkpoint);
   } else {
     trainer.start();
   }
+  sender.begin(trainer);
   trainer.run();
 }
 

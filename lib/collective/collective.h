@@ -73,8 +73,8 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
-  /// This member's rank within this process, and the number of members in this process. `root` below uses the
-  /// same ranks, so it is a global rank only if World::size() is 1.
+  /// This member's rank within this process, and the number of members in this process. `root` below is a
+  /// rank among the members of all processes, which are numbered process by process.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 

@@ -59,13 +59,12 @@ void check_version() {
       kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }
 
-/// Creates a communicator for each of this process's GPUs.
-std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
+/// Creates a communicator for each of this process's GPUs. `ranks`: of the GPUs of all processes.
+std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world) {
   ncclUniqueId id;
   if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");
   world.broadcast(std::as_writable_bytes(std::span(&id, 1)));
   const auto size = static_cast<int>(gpus.size());
-  const ReplicaRanks ranks = world.replica_ranks(size);
   std::vector<ncclComm_t> communicators(gpus.size());
   // Calls are grouped, because each waits for all others. A started group must be ended even after an error.
   ncclResult_t status = ncclGroupStart();
@@ -94,6 +93,8 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return static_cast<int>(communicators_.size()); }
+  /// The rank of the first member of this process among those of all processes.
+  int first() const { return first_; }
 
   /// Runs call(communicator) on the thread of member `rank`.
   template <class Call>
@@ -135,7 +136,9 @@ class NcclGroup {
 
  private:
   NcclGroup(const std::vector<int>& gpus, World& world)
-      : first_gpu_(gpus[0]), communicators_(connect(gpus, world)) {}
+      : NcclGroup(gpus, world.replica_ranks(static_cast<int>(gpus.size())), world) {}
+  NcclGroup(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world)
+      : first_gpu_(gpus[0]), first_(ranks.first()), communicators_(connect(gpus, ranks, world)) {}
 
   /// Joins the thread and frees the communicators. Freeing aborted communicators never returns if a failed
   /// GPU does not release its graphs; in that case the thread is detached.
@@ -189,7 +192,7 @@ class NcclGroup {
     ncclGroupEnd();
   }
 
-  const int first_gpu_;
+  const int first_gpu_, first_;
   const std::vector<ncclComm_t> communicators_;  ///< by local rank
   std::atomic<int> inside_{0};  ///< number of threads inside an NCCL call or about to check `aborted_`
   std::atomic<bool> aborted_{false};
@@ -212,8 +215,8 @@ class NcclCollective final : public DeviceCollective {
 
   void broadcast(const float* src, float* dst, int64_t n, int root) override {
     enqueue("copying among the GPUs", n, [&](ncclComm_t communicator) {
-      return ncclBroadcast(rank_ == root ? src : dst, dst, static_cast<size_t>(n), ncclFloat, root,
-                           communicator, context_.collective());
+      return ncclBroadcast(group_->first() + rank_ == root ? src : dst, dst, static_cast<size_t>(n),
+                           ncclFloat, root, communicator, context_.collective());
     });
   }
   void reduce(const float* src, float* dst, int64_t n, int root) override {

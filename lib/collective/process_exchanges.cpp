@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace dtrain {
 
@@ -40,6 +41,29 @@ bool AllGatherExchange::advance(Transport& transport) {
   return transfers_.done(transport);
 }
 
+void PartsExchange::start(Transport& transport) {
+  const auto bytes_of = [this](Range part) {
+    return std::as_writable_bytes(
+        values_.subspan(static_cast<size_t>(part.begin), static_cast<size_t>(part.size())));
+  };
+  const int rank = transport.rank();
+  for (int process = 0; process < transport.size(); ++process) {
+    if (process == rank) continue;
+    if (to_.value_or(rank) == rank)
+      for (const Range part : parts_[static_cast<size_t>(process)])
+        if (part.size() > 0) transfers_.add(transport.receive(process, tag_, bytes_of(part)));
+    if (to_.value_or(process) == process)
+      for (const Range part : parts_[static_cast<size_t>(rank)])
+        if (part.size() > 0) transfers_.add(transport.send(process, tag_, bytes_of(part)));
+  }
+}
+
+bool PartsExchange::advance(Transport& transport) {
+  if (!started_) start(transport);
+  started_ = true;
+  return transfers_.done(transport);
+}
+
 namespace {
 
 std::vector<std::vector<Range>> nodes_of(const ReplicaRanks& ranks) {
@@ -62,7 +86,12 @@ SumExchange<T>::SumExchange(const ReplicaRanks& ranks, int64_t n, int tag)
     : ranks_(ranks), n_(n), tag_(tag), nodes_(nodes_of(ranks)), tree_(joined(nodes_)) {}
 
 template <class T>
+SumExchange<T>::SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag)
+    : ranks_(ranks), parts_(std::move(parts)), tag_(tag), nodes_(nodes_of(ranks)), tree_(joined(nodes_)) {}
+
+template <class T>
 Range SumExchange<T>::part_at(int process) const {
+  if (!parts_.empty()) return parts_[static_cast<size_t>(process)];
   return is_short() ? Range{0, n_} : part_of(n_, process, processes(), 16);
 }
 
@@ -98,7 +127,7 @@ bool SumExchange<T>::advance(Transport& transport) {
   if (phase_ == Phase::parts) {
     add_parts();
     phase_ = Phase::sums;
-    if (!is_short()) exchange_sums(transport);
+    if (parts_.empty() && !is_short()) exchange_sums(transport);
   }
   if (!transfers_.done(transport)) return false;
   phase_ = Phase::start;

@@ -43,6 +43,25 @@ class AllGatherExchange final : public Exchange {
   Transfers transfers_;
 };
 
+/// Copies parts of an array from the processes that have them to those that lack them.
+class PartsExchange final : public Exchange {
+ public:
+  /// `parts`: see World::all_gather_parts(). `to`: the process that receives; nullopt: all processes receive.
+  PartsExchange(int tag, const PartsOfProcesses& parts, std::span<float> values, std::optional<int> to)
+      : tag_(tag), parts_(parts), values_(values), to_(to) {}
+
+ private:
+  bool advance(Transport& transport) override;
+  void start(Transport& transport);
+
+  int tag_;
+  const PartsOfProcesses& parts_;
+  std::span<float> values_;
+  std::optional<int> to_;
+  bool started_ = false;
+  Transfers transfers_;
+};
+
 /// Sums an array over all replicas. Each process receives one part of the array from all others, adds it in
 /// the order of the tree, and sends the sum to all others. It sends 2 (p - 1) / p times the array, for p
 /// processes with one node of the tree each. A short array is sent whole to all processes instead, which
@@ -52,6 +71,8 @@ class SumExchange final : public Exchange {
  public:
   /// `n`: length of the array. Messages have this tag, which no other running exchange may have.
   SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
+  /// As above, but each process receives only the sum of its part of the array, which is parts[process].
+  SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
   /// Sets the sums of this process's nodes (BackgroundSum::start()); to be called before Messenger::start().
   void set(std::span<T* const> sums) { mine_.assign(sums.begin(), sums.end()); }
@@ -64,7 +85,7 @@ class SumExchange final : public Exchange {
 
   bool advance(Transport& transport) override;
   size_t received_floats() const;
-  bool is_short() const { return static_cast<size_t>(n_) * sizeof(T) <= kShortBytes; }
+  bool is_short() const { return parts_.empty() && static_cast<size_t>(n_) * sizeof(T) <= kShortBytes; }
   /// The part that a process adds.
   Range part_at(int process) const;
   void send(Transport& transport, int process, const T* array, Range part);
@@ -75,7 +96,8 @@ class SumExchange final : public Exchange {
   int processes() const { return static_cast<int>(ranks_.counts.size()); }
 
   ReplicaRanks ranks_;
-  int64_t n_;
+  int64_t n_ = 0;
+  std::vector<Range> parts_;  // by process; empty if all processes receive the whole sum
   int tag_;
   std::vector<std::vector<Range>> nodes_;  // by process
   SumTree tree_;

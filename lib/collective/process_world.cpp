@@ -16,8 +16,8 @@ constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32000;  // the rest is f
 template <class T>
 class ProcessWorld::Sum final : public BackgroundSum<T> {
  public:
-  Sum(ProcessWorld& world, const ReplicaRanks& ranks, int64_t n, int tag)
-      : world_(world), messenger_(world.messenger_), exchange_(ranks, n, tag) {}
+  Sum(ProcessWorld& world, SumExchange<T> exchange)
+      : world_(world), messenger_(world.messenger_), exchange_(std::move(exchange)) {}
   ~Sum() override { messenger_.release(exchange_); }
 
   void start(std::span<T* const> sums) override {
@@ -90,12 +90,34 @@ int ProcessWorld::next_tag() {
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,
                                                                              int64_t n) {
-  return std::make_unique<Sum<float>>(*this, ranks, n, next_tag());
+  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, n, next_tag()));
 }
 
 std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                                int64_t n) {
-  return std::make_unique<Sum<double>>(*this, ranks, n, next_tag());
+  return std::make_unique<Sum<double>>(*this, SumExchange<double>(ranks, n, next_tag()));
+}
+
+std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_parts(const ReplicaRanks& ranks,
+                                                                            std::vector<Range> parts) {
+  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, std::move(parts), next_tag()));
+}
+
+void ProcessWorld::sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
+                             std::span<float* const> sums) {
+  SumExchange<float> exchange(ranks, std::move(parts), kWaitingCalls);
+  exchange.set(sums);
+  run(exchange);
+}
+
+void ProcessWorld::all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) {
+  PartsExchange exchange(kWaitingCalls, parts, values, std::nullopt);
+  run(exchange);
+}
+
+void ProcessWorld::gather_parts(const PartsOfProcesses& parts, std::span<float> values) {
+  PartsExchange exchange(kWaitingCalls, parts, values, 0);
+  run(exchange);
 }
 
 void ProcessWorld::abort(const std::string& why) noexcept {

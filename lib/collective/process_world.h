@@ -40,6 +40,11 @@ class ProcessWorld final : public World {
                                                                  int64_t n) override;
   std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                    int64_t n) override;
+  std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
+                                                                std::vector<Range> parts) override;
+  void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts, std::span<float* const> sums) override;
+  void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
+  void gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
   void abort(const std::string& why) noexcept override;
   void set_peer_timeout(double seconds) override;
   std::string failure() const override;

@@ -77,6 +77,13 @@ class SingleProcess final : public World {
   std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks&, int64_t) override {
     return std::make_unique<SumOfOneProcess<double>>();
   }
+  std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks&,
+                                                                std::vector<Range>) override {
+    return std::make_unique<SumOfOneProcess<float>>();
+  }
+  void sum_parts(const ReplicaRanks&, std::vector<Range>, std::span<float* const>) override {}
+  void all_gather_parts(const PartsOfProcesses&, std::span<float>) override {}
+  void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   void abort(const std::string&) noexcept override {}
   std::string failure() const override { return ""; }
 };

@@ -38,6 +38,9 @@ struct ReplicaRanks {
   int total() const { return static_cast<int>(of(static_cast<int>(counts.size()) - 1).end); }
 };
 
+/// Ranges of an array, by process.
+using PartsOfProcesses = std::vector<std::vector<Range>>;
+
 /// The sum of one array over all replicas of all processes, computed while the threads of the replicas
 /// continue. Added in the order of the tree over the replicas' ranks (sum_tree.h), so the bits do not depend
 /// on how the replicas are divided among processes.
@@ -94,6 +97,18 @@ class World {
                                                                          int64_t n) = 0;
   virtual std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                            int64_t n) = 0;
+  /// Creates a sum of an array of which each process receives only its part, parts[process]. After wait(),
+  /// sums[0] has the sum over all replicas there; the rest of it is unspecified.
+  virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
+                                                                        std::vector<Range> parts) = 0;
+  /// The same as one call, which waits: `sums` as for BackgroundSum::start().
+  virtual void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
+                         std::span<float* const> sums) = 0;
+  /// Completes an array in all processes. `parts`: the ranges of `values` that each process has filled, which
+  /// do not overlap; the same in all processes.
+  virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
+  /// The same, but only process 0 receives the parts of the others.
+  virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. Safe on any thread; returns at once.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,13 @@ std::vector<GpuInfo> list_gpus();
 /// nvidia-smi do; with DTRAIN_P2P=0, NCCL does not use peer access. Call it at the start of main(), before
 /// any other thread exists and before the first CUDA call.
 void set_gpu_environment();
+
+/// Returns the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them: the entries of that
+/// variable, or else the numbers of all GPUs. Empty if there are none, or if NVML does not know them, as when
+/// GPUs are split into MIG instances. Makes no CUDA call.
+std::vector<std::string> visible_gpus();
+/// Hides all other GPUs from this process. `gpus`: of visible_gpus(). Call it before the first CUDA call.
+void show_only_gpus(std::span<const std::string> gpus);
 
 /// Returns the GPU's PCI address, "0000:19:00.0"; "" if CUDA does not report it. Creates no context.
 std::string gpu_pci_id(int index);

@@ -57,8 +57,11 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .world = plan.world};
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
-      request.replicas.push_back(&threads.replicas_of(rank, slot));
-      request.everyone.push_back(&threads.everyone(rank, slot));
+      const bool is_sharded = plan.placement.sharded != ShardLevel::none;
+      request.replicas.push_back(is_sharded && has_gpu(plan.placement) ? &threads.replicas_of_all(rank, slot)
+                                                                       : &threads.replicas_of(rank, slot));
+      request.everyone.push_back(is_sharded ? &threads.everyone_of_all(rank, slot)
+                                            : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
   }
@@ -103,7 +106,7 @@ Engine::Engine(const RunPlan& plan)
       updates_(make_updates(config_, layout_)),
       slots_(make_slots(plan, layout_, threads_, updates_)),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
-      state_(layout_, threads_, slots_, [this](const SlotWork& work) { run(work); }),
+      state_(layout_, threads_, slots_, world_, [this](const SlotWork& work) { run(work); }),
       memory_(
           plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {

@@ -33,7 +33,10 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
-    if (seconds.size() >= kWarm + kLeast && now - start > std::chrono::duration<double>(most_seconds)) break;
+    // All processes do the same number of steps.
+    if (seconds.size() >= kWarm + kLeast &&
+        plan.world.any(now - start > std::chrono::duration<double>(most_seconds)))
+      break;
   }
   while (engine.pending() > 0) engine.finish();
   const size_t warm = std::min(kWarm, seconds.size() - 1);

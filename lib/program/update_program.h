@@ -23,6 +23,7 @@ enum class GradientReduction {
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
+  bool joins_backward = false;       // sums that backward starts end later (with in_backward)
   bool has_other_slots = false;      // whose gradients are part of the norm
   int64_t gradients = 0;             // floats that have a gradient: the trained parameters, then statistics
   int64_t trained = 0;               // floats of trained parameters

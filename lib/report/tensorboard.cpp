@@ -155,10 +155,6 @@ void TensorBoard::add_step(const Progress& progress) {
   if (steps_.size() >= kMostWaiting || Clock::now() - flushed_ > std::chrono::seconds(1)) flush();
 }
 
-bool TensorBoard::wants_histograms(int64_t epoch) const {
-  return options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0;
-}
-
 void TensorBoard::add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values) {
   write(kTrain, tf_record(histogram_event(time_now(), epoch, tag, histogram_of(values))));
 }

@@ -38,8 +38,6 @@ class TensorBoard {
   void add_epoch(const Json& record);
   /// Writes a step's numbers at the interval that the options specify.
   void add_step(const Progress& progress);
-  bool wants_histograms(int64_t epoch) const;
-  bool wants_gradients() const { return options_.write_grads; }
   void add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values);
   /// Writes the steps buffered by add_step().
   void flush();

@@ -45,14 +45,12 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
                      Diagnostics& diagnostics) {
   if (world.size() == 1 || placement.replicas.empty()) return;
   const auto reject = [&](const std::string& what) {
-    diagnostics.error(
-        config.place({"strategy"}),
-        fmt::format(
-            "{} over several processes ({} were started): {}", what, world.size(),
-            "use strategy 'mirrored' with CPUs only, or with a GPU for each replica, or start one process"));
+    diagnostics.error(config.place({"strategy"}),
+                      fmt::format("{} over several processes ({} were started): {}", what, world.size(),
+                                  "use strategy 'mirrored' or 'sharded' with CPUs only, or with a GPU for "
+                                  "each replica, or start one "
+                                  "process"));
   };
-  if (placement.sharded != ShardLevel::none)
-    return reject(fmt::format("strategy '{}' does not train", config.strategy.name));
   if (placement.replicas[0].size() > 1)
     return reject(fmt::format("strategy '{}' does not divide a model over devices", config.strategy.name));
   const std::vector<DeviceId> devices = placement.devices();

@@ -27,6 +27,8 @@ struct TensorboardOptions {
   bool write_grads = false;     // also write histograms of the gradients
   bool write_graph = true;
   int64_t input_images = 0;  // number of samples shown before the first step
+
+  bool wants_histograms(int64_t epoch) const { return histogram_freq > 0 && epoch % histogram_freq == 0; }
 };
 
 }  // namespace dtrain

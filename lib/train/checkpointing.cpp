@@ -58,6 +58,7 @@ Checkpointing::Checkpointing(const RunPlan& plan, RunDirectory directory, Traini
       directory_(std::move(directory)),
       state_(state),
       observer_(observer),
+      world_(plan.world),
       writes_files_(plan.world.writes_files()) {}
 
 void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch) {
@@ -122,7 +123,7 @@ bool Checkpointing::check_directory() {
 void Checkpointing::save_async(bool announce) {
   wait();
   last_save_ = Clock::now();  // a failed attempt counts, too
-  if (!attempt([&] { check_directory(); })) return settle_best();
+  if (!agreed(attempt([&] { check_directory(); }))) return settle_best();
   if (const auto arrays = engine_->state().snapshot()) return start(&*arrays, announce);
   const HostArrays arrays = engine_->state().download();
   start(&arrays, announce);
@@ -132,7 +133,7 @@ void Checkpointing::save_async(bool announce) {
 void Checkpointing::save_if_needed() {
   wait();
   const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
-  if (saved_ == now() && !held_.filled && is_there) return;
+  if (agreed(saved_ == now() && !held_.filled && is_there)) return;
   check_directory();
   const HostArrays arrays = engine_->state().download();
   for (const auto best = state_.best;;) {
@@ -150,7 +151,12 @@ void Checkpointing::save_if_needed() {
 
 void Checkpointing::save_best() {
   wait();
-  if (may_save_best() || !hold()) save_async();
+  if (agreed(may_save_best()) || !hold()) save_async();
+}
+
+bool Checkpointing::agreed(bool mine) const {
+  if (!engine_->state().is_spread()) return mine;
+  return world_.any(mine && writes_files_);
 }
 
 /// Returns whether saving a new best takes a negligible part of the time since the last save.
@@ -161,7 +167,7 @@ bool Checkpointing::may_save_best() const {
 
 /// Keeps a copy of the current state; returns false if the host has no memory for it.
 bool Checkpointing::hold() {
-  if (held_.values.empty() && !engine_->state().has_room_for_snapshot()) return false;
+  if (agreed(held_.values.empty() && !engine_->state().has_room_for_snapshot())) return false;
   const HostArrays arrays = engine_->state().download();
   held_.values.assign(arrays.values.begin(), arrays.values.end());
   held_.slots.resize(arrays.slots.size());

@@ -93,6 +93,9 @@ class Checkpointing {
   Point now() const { return {state_.step, state_.epoch}; }
   double seconds_of_a_save() const;
   bool may_save_best() const;
+  /// Returns process 0's `mine` if the state is divided among processes, because they must then save
+  /// together; otherwise `mine`.
+  bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write);
   bool check_directory();
   void save_if_needed();
@@ -112,6 +115,7 @@ class Checkpointing {
   RunDirectory directory_;
   TrainingState& state_;
   Observer& observer_;
+  World& world_;
   bool writes_files_;
   int64_t steps_per_epoch_ = 0;
   Engine* engine_ = nullptr;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <set>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "run/learning_rate.h"
 #include "run/monitors.h"
 #include "run/row_weights.h"
+#include "train/data_agreement.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -29,7 +32,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     validation_ = open_loader(config_, *config_.dataset.validation, false, false,
                               own_rows(plan_, Plan::Purpose::evaluation));
   if (validation_) data_["validation"] = validation_->dataset().identity();
-  check_data_agree();
+  check_data_agree(world_, data_);
   // Must be created before the engine binds this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
   engine_ = std::make_unique<Engine>(plan_);
@@ -107,10 +110,19 @@ bool Trainer::train() {
   return true;
 }
 
-/// Saves the last finished step. If that is unusable (a device failed, or the loss or the weights were
-/// rejected) or no step was finished, only writes a best epoch that was not saved yet.
+/// Saves the last finished step. If that is unusable (a device failed, the loss or the weights were rejected,
+/// or other processes have parts of the state) or no step was finished, only writes a best epoch that was not
+/// saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
+    if (engine_->state().is_spread()) {
+      if (is_valid_ && state_.step > first_step)
+        observer_.on_warning(fmt::format(
+            "step {} is not saved, because other processes have parts of the optimizer state or of "
+            "the weights; the run continues from the last checkpoint",
+            state_.step));
+      return checkpointing_->save_held();
+    }
     if (!is_valid_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
     finish_steps(0);
     checkpointing_->end();
@@ -167,6 +179,16 @@ void Trainer::save_async(bool announce) {
   clock_.begin_step();
 }
 
+/// Returns whether `dtrain stop` was called. Process 0 looks for the request at most once a second.
+bool Trainer::is_asked_to_stop() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!world_.writes_files() || now - looked_ < std::chrono::seconds(1)) return false;
+  looked_ = now;
+  if (!checkpointing_->directory().take_stop_request()) return false;
+  observer_.on_note("dtrain stop: saving and ending");
+  return true;
+}
+
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
 /// applies to all.
 bool Trainer::should_stop(bool may_save) {
@@ -174,6 +196,7 @@ bool Trainer::should_stop(bool may_save) {
   const bool is_over = config_.train.max_time && clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
                                                          checkpointing_->seconds_to_save() >=
                                                      config_.train.max_time->seconds();
+  if (requests_.stop == 0 && is_asked_to_stop()) requests_.stop = SIGTERM;
   const bool save = may_save && requests_.save.exchange(false);
   std::array<int64_t, 3> asked{requests_.stop, save ? 1 : 0, is_over ? 1 : 0};
   world_.all_reduce_max(asked);  // one call, because every step waits for it

@@ -1,6 +1,7 @@
 // Trains from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -70,7 +71,6 @@ class Trainer {
 
  private:
   void take_pretrained();
-  void check_data_agree();
   void check_data_unchanged(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
@@ -104,6 +104,7 @@ class Trainer {
   void launch(const Batch& batch, int64_t step);
   double run_seconds_left(double epoch_seconds_left) const;
   void save_async(bool announce);
+  bool is_asked_to_stop();
   bool should_stop(bool may_save = true);
   bool is_save_due(int64_t step);
   void save_after_failure(int64_t first_step);
@@ -113,7 +114,8 @@ class Trainer {
   World& world_ = plan_.world;
   Observer& observer_;
   Requests& requests_;
-  int stop_ = 0;  // the signal on which all processes have agreed; 0: none
+  std::chrono::steady_clock::time_point looked_;  // when process 0 last looked for a request to stop
+  int stop_ = 0;                                  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, DataIdentity> data_;  // of the opened splits, by name

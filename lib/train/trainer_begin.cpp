@@ -1,6 +1,9 @@
 // The start of a trainer: with fresh weights, weights of a file, or the state of a checkpoint.
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -52,26 +55,6 @@ void Trainer::check_data_unchanged(const std::string& path) {
   }
 }
 
-/// Throws UserError, on every process, if any process has other samples than process 0.
-void Trainer::check_data_agree() {
-  if (world_.size() == 1) return;
-  std::string change;
-  for (const auto& [split, mine] : data_) {
-    const Json first = Json::parse(world_.broadcast_text(mine.to_json().dump()));
-    const std::string its = describe_change(DataIdentity::from_json(first), mine);
-    if (!its.empty()) change += fmt::format("{}'{}': {}", change.empty() ? "" : "; ", split, its);
-  }
-  const std::vector<std::string> changes = world_.all_gather_texts(change);
-  std::string message;
-  for (size_t process = 0; process < changes.size(); ++process)
-    if (!changes[process].empty()) message += fmt::format("\nprocess {}: {}", process, changes[process]);
-  if (!message.empty())
-    throw UserError(fmt::format(
-        "the data of the processes differ from those of process 0; copy the same files to all "
-        "machines (dataset.root, or the environment variable DTRAIN_DATA, says where they are):{}",
-        message));
-}
-
 /// Assigns the saved states of callbacks to the callbacks of the same type, in order. New callbacks start
 /// with a null state.
 void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
@@ -89,24 +72,36 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 void Trainer::start() {
   engine_->allocate(Plan::Purpose::training, config_.train.batch_size);
   engine_->initialize();
-  if (config_.graph.pretrained && world_.writes_files()) take_pretrained();
-  engine_->state().broadcast(world_);
+  if (config_.graph.pretrained) take_pretrained();
+  engine_->state().broadcast();
   engine_->state().begin_average();
 }
 
+/// Process 0 reads the file, and sends the weights to the others.
 void Trainer::take_pretrained() {
-  const Pretrained pretrained = load_pretrained(config_.graph);
-  for (const std::string& warning : pretrained.warnings) observer_.on_warning(warning);
-  if (const Checkpoint* other = pretrained.file.checkpoint())
-    for (const std::string& warning : warnings_of_overlap(config_, *other)) observer_.on_warning(warning);
+  std::optional<Pretrained> pretrained;
+  if (world_.writes_files()) {
+    pretrained = load_pretrained(config_.graph);
+    for (const std::string& warning : pretrained->warnings) observer_.on_warning(warning);
+    if (const Checkpoint* other = pretrained->file.checkpoint())
+      for (const std::string& warning : warnings_of_overlap(config_, *other)) observer_.on_warning(warning);
+  }
   for (const ParameterSlice& slice : engine_->layout().slices()) {
-    const auto found = pretrained.weights.find(slice.path());
-    if (found == pretrained.weights.end() || slice.elements() == 0) continue;
-    engine_->state().write(kParameters, {slice.offset, slice.offset + slice.elements()},
-                           static_cast<const float*>(found->second->data));
+    std::vector<float> values;
+    if (pretrained)
+      if (const auto found = pretrained->weights.find(slice.path()); found != pretrained->weights.end()) {
+        const auto* const data = static_cast<const float*>(found->second->data);
+        values.assign(data, data + slice.elements());
+      }
+    int64_t floats = static_cast<int64_t>(values.size());
+    world_.broadcast(std::as_writable_bytes(std::span(&floats, 1)));
+    if (floats == 0) continue;
+    values.resize(static_cast<size_t>(floats));
+    world_.broadcast(std::as_writable_bytes(std::span(values)));
+    engine_->state().write(kParameters, {slice.offset, slice.offset + slice.elements()}, values.data());
   }
   engine_->state().finish_writing();
-  observer_.on_note(pretrained.description);
+  if (pretrained) observer_.on_note(pretrained->description);
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {

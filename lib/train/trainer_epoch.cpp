@@ -1,5 +1,6 @@
 // The end of an epoch: validation, the record, callbacks, the best checkpoint.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -33,7 +34,8 @@ std::optional<Measures> Trainer::validate() {
     engine_->state().swap_average();
     return measures;
   } catch (...) {
-    engine_->state().swap_average();
+    // A spread state cannot be saved after a failure.
+    if (!engine_->state().is_spread()) engine_->state().swap_average();
     throw;
   }
 }
@@ -135,13 +137,17 @@ void Trainer::announce_epoch(const EpochReport& report, const EpochDecisions& de
     if (!message.empty()) observer_.on_note(message);
 }
 
-/// Saves if a checkpoint is due or the epoch is the best. run() saves the final state.
+/// Saves if a checkpoint is due or the epoch is the best. run() saves the final state. Only process 0 knows
+/// which checkpoints were written, so it decides whether the epoch is the best.
 void Trainer::save_after_epoch(bool improved) {
   if (state_.epoch >= config_.train.epochs || state_.stopped) return;
   const Stopwatch stopwatch(clock_.spent().saving);
-  if (world_.any(checkpointing_->due_after_epoch())) {
+  std::array<int64_t, 2> asked{checkpointing_->due_after_epoch() ? 1 : 0,
+                               improved && world_.writes_files() ? 1 : 0};
+  world_.all_reduce_max(asked);
+  if (asked[0] != 0) {
     checkpointing_->save_async();
-  } else if (improved) {
+  } else if (asked[1] != 0) {
     checkpointing_->save_best();
   }
   checkpointing_->append_metrics();

@@ -5,7 +5,7 @@ import re
 import support
 from support import CONFIG, Case
 
-COMMANDS = ["fit", "resume", "evaluate", "predict", "generate", "check", "summary", "inspect", "report", "runs", "gpus", "schema"]
+COMMANDS = ["fit", "resume", "stop", "evaluate", "predict", "generate", "check", "summary", "inspect", "report", "runs", "gpus", "schema"]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 

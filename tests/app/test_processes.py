@@ -3,6 +3,7 @@ those that DTRAIN_MPIRUN names (paths, separated by colons). Without one these t
 
 The program tests/process_messages sends messages and fails on demand. DTRAIN_LARGE_MESSAGES=1 also sends 2.2 GiB.
 """
+import json
 import os
 import pathlib
 import re
@@ -102,6 +103,59 @@ class Processes(Case):
             done = self.launch(launcher, 2, support.BINARY, "gpus", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count('"cpu"'), 1)
+
+    def test_two_processes_give_the_bits_of_one(self):
+        """With one core for each replica, or equally many."""
+        self.write("config.yaml", support.CONFIG)
+
+        def strategies(replicas):
+            devices = ", ".join(f"cpu:{i}" for i in range(replicas))
+            yield f"{{mirrored: {{devices: [cpu:0], replicas: {replicas}}}}}"
+            for level in ("optimizer", "gradients", "parameters"):
+                yield f"{{sharded: {{devices: [{devices}], level: {level}}}}}"
+
+        for _, launcher in self.each():
+            for whole, divided in zip(strategies(2), strategies(1)):
+                with self.subTest(whole):
+                    self.dtrain("fit", "config.yaml", "--output", "one", "--overwrite", "--set", f"strategy={whole}")
+                    done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite",
+                                       "--set", f"strategy={divided}")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assert_same_run("one", "two")
+
+    def test_stop_ends_all_processes(self):
+        self.write("config.yaml", support.CONFIG)
+        for _, launcher in self.each():
+            shutil.rmtree(self.dir / "run", ignore_errors=True)
+            process = subprocess.Popen([launcher, "-n", "2", "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "run", "--epochs",
+                                        "1000000"], cwd=self.dir, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            metrics = self.dir / "run/metrics.jsonl"
+            while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+                time.sleep(0.01)
+            self.dtrain("stop", "run")
+            err = process.communicate(timeout=60)[1]
+            self.assertNotEqual(process.returncode, 0)
+            self.assertIn("dtrain stop: saving and ending", err)
+            self.assertRegex(err, r"stopped at step \d+; saved run/checkpoints/ckpt-")
+
+    def test_check_shows_the_plan_of_all_processes(self):
+        self.write("config.yaml", support.CONFIG)
+        for _, launcher in self.each():
+            command = (support.BINARY, "check", "config.yaml", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}")
+            done = self.launch(launcher, 2, *command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("strategy  mirrored, 4 replicas (2 processes); gradients are summed over the processes"), 1,
+                             done.stdout)
+            for process in range(2):
+                self.assertEqual(len(re.findall(rf"^\S+ \(process {process} of 2\)$", done.stdout, re.MULTILINE)), 1, done.stdout)
+            done = self.launch(launcher, 2, *command, "--json", "--measure")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(done.stdout)
+            self.assertEqual([(one["replica"], one["process"]) for one in plan["replicas"]], [(0, 0), (1, 0), (2, 1), (3, 1)])
+            self.assertEqual(sum(one["share"] for one in plan["replicas"]), plan["batch_size"])
+            self.assertGreater(plan["time"]["step_seconds"], 0)
 
     def test_processes_that_do_not_see_each_other_are_an_error(self):
         """srun without --mpi, a launcher without MPI support, and a library that does not belong to the launcher."""

@@ -60,6 +60,27 @@ class Signals(Saving):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process, 143).err.count("; training continues"), 2)
 
+    def test_stop_ends_a_run_as_sigterm_does(self):
+        process = self.begin()
+        self.assertIn("asked the job in run to save and end", self.dtrain("stop", "run").out)
+        process = self.finish(process, 143)
+        self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
+        self.assertEqual(process.err.count("dtrain stop: saving and ending"), 1)
+        self.assertFalse((self.dir / "run/stop-request").exists())
+        self.assertIn("run: expected a job that trains there, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
+        self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
+        # An old request does not stop the next job.
+        (self.dir / "run/stop-request").write_text("")
+        self.dtrain("resume", "run", "--epochs", len(self.metrics()) + 2)
+        self.assertFalse((self.dir / "run/stop-request").exists())
+
+    def test_stop_asks_a_job_that_may_be_on_another_machine(self):
+        """A run without an end in its record, whose lock is not seen here."""
+        self.write("config.yaml", CONFIG)
+        self.kill_on_the_way("fit", "config.yaml", "--output", "run")
+        self.assertIn("no process of this machine trains there", self.dtrain("stop", "run").err)
+        self.assertTrue((self.dir / "run/stop-request").exists())
+
     def test_two_simultaneous_signals_count_as_one(self):
         """`timeout` sends SIGTERM to the process and to its group."""
         for pause in (0, 0.3):

@@ -173,6 +173,47 @@ TEST_CASE("a process sends 2 (p - 1) / p times the array") {
   }
 }
 
+TEST_CASE("each process receives its part of a sum, and gathers the parts of the others") {
+  constexpr int64_t kFloats = 5000;
+  for (const std::vector<int>& counts : divisions(5)) {
+    CAPTURE(counts.size());
+    const auto size = static_cast<int>(counts.size());
+    const std::vector<float> whole = sum_of<float>(5, kFloats);
+    // A process may have no part.
+    std::vector<Range> parts;
+    for (int process = 0; process < size; ++process)
+      parts.push_back(process == 1 ? Range{}
+                                   : part_of(kFloats, process == 0 ? 0 : process - 1, std::max(size - 1, 1)));
+    Processes processes(size);
+    processes.run([&](World& world) {
+      const ReplicaRanks ranks = world.replica_ranks(counts[static_cast<size_t>(world.rank())]);
+      const Range mine = parts[static_cast<size_t>(world.rank())];
+      const auto background = world.background_sum_of_parts(ranks, parts);
+      for (const bool waits : {true, false}) {
+        auto nodes = sums_of_nodes(ranks, kFloats);
+        std::vector<float*> pointers;
+        for (auto& node : nodes) pointers.push_back(node.data());
+        if (waits) {
+          world.sum_parts(ranks, parts, pointers);
+        } else {
+          background->start(pointers);
+          background->wait();
+        }
+        std::vector<float> values(static_cast<size_t>(kFloats), -1.0f);
+        std::copy(nodes[0].begin() + mine.begin, nodes[0].begin() + mine.end, values.begin() + mine.begin);
+        PartsOfProcesses lists;
+        for (const Range part : parts) lists.push_back({part});
+        std::vector<float> at_0 = values;
+        world.all_gather_parts(lists, values);
+        if (values != whole) throw Error("wrong sum of parts");
+        world.gather_parts(lists, at_0);
+        if (world.rank() == 0 && at_0 != whole) throw Error("wrong parts in process 0");
+      }
+    });
+    CHECK(processes.queues().is_empty());
+  }
+}
+
 TEST_CASE("layers gather the values of the replicas of all processes, by rank") {
   const std::vector<int> counts{2, 1, 3};
   Processes processes(3);

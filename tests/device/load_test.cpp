@@ -9,6 +9,7 @@
 
 #include "device/cpu/affinity.h"
 #include "device/device.h"
+#include "device/gpu_info.h"
 #include "support/temp_dir.h"
 
 using namespace dtrain;
@@ -59,6 +60,24 @@ TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
   CHECK(near("") == all);
   CHECK(near("8000") == all);  // not available to this process
   CHECK(cores_near("0000:42:00.0", root.path()) == all);
+}
+
+TEST_CASE("visible_gpus() lists what CUDA_VISIBLE_DEVICES names, and show_only_gpus() shortens it") {
+  const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string kept = before ? before : "";
+  const auto visible = [](const char* devices) {
+    setenv("CUDA_VISIBLE_DEVICES", devices, 1);
+    return visible_gpus();
+  };
+  using Names = std::vector<std::string>;
+  CHECK(visible("3, 1,GPU-5b8f") == Names{"3", "1", "GPU-5b8f"});
+  CHECK(visible("2,-1,3") == Names{"2"});
+  CHECK(visible("").empty());
+  CHECK(visible("-1").empty());
+  show_only_gpus(Names{"4", "GPU-5b8f"});
+  CHECK(visible_gpus() == Names{"4", "GPU-5b8f"});
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
 }
 
 TEST_CASE("gpu_is_expected() recognizes an intended GPU") {

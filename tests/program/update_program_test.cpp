@@ -151,6 +151,20 @@ slot  phase   call                 floats  runs
 )");
 }
 
+TEST_CASE("sums of sharded gradients that backward starts are joined first") {
+  UpdateRequest request = request_of(GradientReduction::in_backward, {0, 512});
+  request.joins_backward = request.needs_norm = request.gathers_parameters = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                           floats  runs
+----  ------  ---------------------------  --------  -------------
+   0  reduce  reductions join                        with the host
+   0  reduce  gradient squares all-reduce  [0, 512)  with the host
+   0  update  gradient scale                         with the host
+   0  update  parameters update            [0, 512)  with the host
+   0  update  parameters gather                      with the host
+)");
+}
+
 TEST_CASE("the gradients of penalties are part of the norm, and need the sum of the row weights first") {
   UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
   request.needs_norm = request.has_row_weights = request.has_penalties = true;

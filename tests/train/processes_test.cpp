@@ -69,12 +69,21 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// A process of a run with this number of replicas. Gradients are summed in two buckets: the first is divided
-/// among the processes, the second is so short that it is sent whole.
-RunConfig config_of(const std::string& yaml, Sets sets, int replicas) {
-  sets.insert(sets.begin(), fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, "
-                                        "bucket_megabytes: 0.005}}}}",
-                                        replicas));
+/// Strategies by the name that config_of() knows: mirrored, and the levels of sharded.
+const std::vector<std::string> kLevels{"optimizer", "gradients", "parameters"};
+
+/// A process of a run with this number of replicas. With `mirrored`, gradients are summed in two buckets: the
+/// first is divided among the processes, the second is so short that it is sent whole.
+RunConfig config_of(const std::string& yaml, Sets sets, int replicas,
+                    const std::string& strategy = "mirrored") {
+  std::string devices = "cpu:0";
+  for (int i = 1; i < replicas; ++i) devices += fmt::format(", cpu:{}", i);
+  sets.insert(sets.begin(),
+              strategy == "mirrored"
+                  ? fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, "
+                                "bucket_megabytes: 0.005}}}}",
+                                replicas)
+                  : fmt::format("strategy={{sharded: {{devices: [{}], level: {}}}}}", devices, strategy));
   return config_from(yaml, sets);
 }
 
@@ -100,11 +109,12 @@ Result result_of(Trainer& trainer, Recorder& recorder) {
   return result;
 }
 
-std::vector<Result> results_of(const std::string& yaml, const Sets& sets, const std::vector<int>& counts) {
+std::vector<Result> results_of(const std::string& yaml, const Sets& sets, const std::vector<int>& counts,
+                               const std::string& strategy = "mirrored") {
   const TempDir directory;
   std::vector<Result> results(counts.size());
   std::vector<RunConfig> configs;
-  for (const int count : counts) configs.push_back(config_of(yaml, sets, count));
+  for (const int count : counts) configs.push_back(config_of(yaml, sets, count, strategy));
   Processes processes(static_cast<int>(counts.size()));
   processes.run([&](World& world) {
     const auto rank = static_cast<size_t>(world.rank());
@@ -118,17 +128,20 @@ std::vector<Result> results_of(const std::string& yaml, const Sets& sets, const 
   return results;
 }
 
-void check_divisions(const std::string& yaml, const Sets& sets = {},
-                     const std::vector<std::vector<int>>& divisions = {
-                         {2, 2}, {1, 1, 1, 1}, {3, 1}, {1, 2, 1}}) {
-  const Result whole = results_of(yaml, sets, {4})[0];
+void check_divisions(
+    const std::string& yaml, const Sets& sets = {},
+    const std::vector<std::vector<int>>& divisions = {{2, 2}, {1, 1, 1, 1}, {3, 1}, {1, 2, 1}},
+    const std::string& strategy = "mirrored") {
+  const Result whole = results_of(yaml, sets, {4}, strategy)[0];
   CHECK(whole.losses.size() >= 12);
   for (const std::vector<int>& counts : divisions) {
     CAPTURE(counts.size());
     CAPTURE(counts[0]);
-    for (const Result& result : results_of(yaml, sets, counts)) {
+    const std::vector<Result> results = results_of(yaml, sets, counts, strategy);
+    for (const Result& result : results) {
       CHECK(result.losses == whole.losses);
-      CHECK(result.arrays == whole.arrays);
+      const bool sends_arrays = strategy != "mirrored" && &result != results.data();
+      CHECK(result.arrays == (sends_arrays ? std::vector<float>{} : whole.arrays));
       CHECK(result.history == whole.history);
     }
   }
@@ -163,6 +176,93 @@ TEST_CASE("masked rows give the same bits on several processes") {
   check_divisions(kMasked);
 }
 
+TEST_CASE("shards give the same bits on several processes") {
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    check_divisions(kRun, {}, {{2, 2}, {1, 1, 1, 1}, {3, 1}, {1, 2, 1}}, level);
+    check_divisions(kMasked, {}, {{2, 2}, {3, 1}}, level);
+  }
+}
+
+TEST_CASE("training options give the same bits with the shards of several processes") {
+  const std::vector<Sets> options{
+      {"train.accumulate=3"},
+      {"train.optimizer={sgd: {learning_rate: 0.1}}"},
+      {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.class_weight={0: 0.3, 3: 4}", "train.accumulate=2", "train.clip_norm=0.1"},
+      {"model.layers.0.dense.kernel_regularizer={l2: 0.01}", "train.clip_norm=0.05"},
+      {"model.layers.0.dense.trainable=false"},
+      {"train.callbacks=[{ema: {decay: 0.9}}]"},
+      {"checkpoint.best={monitor: val_loss}"},
+      {"model.layers.3.batch_normalization.synchronized=true", "train.accumulate=3"},
+  };
+  for (const std::string& level : kLevels)
+    for (const Sets& sets : options) {
+      CAPTURE(level);
+      CAPTURE(sets[0]);
+      check_divisions(kRun, sets, {{2, 2}, {1, 1, 1, 1}}, level);
+    }
+  // Level `parameters` rejects this constraint.
+  for (const std::string level : {"optimizer", "gradients"})
+    check_divisions(kRun, {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
+                    {{2, 2}, {3, 1}}, level);
+}
+
+TEST_CASE("a state in shards of several processes is read whole, and written in parts") {
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    const TempDir directory;
+    Processes processes(2);
+    processes.run([&](World& world) {
+      Recorder recorder;
+      Trainer trainer(plan_on_one_core(config_of(kRun, {}, 2, level), world), RunDirectory(directory / "run"),
+                      recorder, recorder.requests);
+      trainer.start();
+      ModelState& state = trainer.engine().state();
+      if (!state.is_spread()) throw Error("the state is not spread");
+      if (state.has_all_weights() != (level != "parameters")) throw Error("wrong parts of the weights");
+      for (const std::string_view array : {kParameters, std::string_view("momentum")}) {
+        const ParameterLayout& layout = trainer.engine().layout();
+        const Range all{0, array == kParameters ? layout.size() : layout.trained()};
+        std::vector<float> values(static_cast<size_t>(all.size()));
+        for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+        state.write(array, all, values.data());
+        state.finish_writing();
+        const Range part{37, all.end - 5};
+        std::vector<float> found(static_cast<size_t>(part.size()), -1.0f);
+        state.read(array, part, found.data());
+        if (!std::equal(found.begin(), found.end(), values.begin() + part.begin)) throw Error("wrong values");
+      }
+    });
+    CHECK(processes.queues().is_empty());
+  }
+}
+
+TEST_CASE("the last gradient is read from the shards of several processes") {
+  const auto gradient_of = [](const std::vector<int>& counts, const std::string& level) {
+    const TempDir directory;
+    std::vector<float> gradient;
+    Processes processes(static_cast<int>(counts.size()));
+    processes.run([&](World& world) {
+      Recorder recorder;
+      const int count = counts[static_cast<size_t>(world.rank())];
+      Trainer trainer(plan_on_one_core(config_of(kRun, {"train.epochs=1"}, count, level), world),
+                      RunDirectory(directory / "run"), recorder, recorder.requests);
+      trainer.start();
+      trainer.run();
+      std::vector<float> values(static_cast<size_t>(trainer.engine().layout().trained()));
+      if (!trainer.engine().state().read_gradient({0, trainer.engine().layout().trained()}, values.data()))
+        throw Error("there is no gradient");
+      if (world.rank() == 0) gradient = values;
+    });
+    return gradient;
+  };
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    CHECK(gradient_of({1, 2, 1}, level) == gradient_of({4}, level));
+  }
+}
+
 TEST_CASE("single trains one replica on each process") {
   const Result whole = results_of(kRun, {}, {2})[0];
   std::vector<Result> results(2);
@@ -180,16 +280,18 @@ TEST_CASE("single trains one replica on each process") {
   CHECK(results[1] == whole);
 }
 
-TEST_CASE("a run resumes on another number of processes with the same bits") {
+namespace {
+
+void check_resuming(const std::string& strategy) {
   const TempDir directory;
-  const Result whole = results_of(kRun, {}, {4})[0];
+  const Result whole = results_of(kRun, {}, {4}, strategy)[0];
   const std::vector<std::vector<int>> parts{{2, 2}, {1, 1, 1, 1}, {4}};
   Result last;
   for (size_t part = 0; part < parts.size(); ++part) {
     Processes processes(static_cast<int>(parts[part].size()));
     const RunDirectory run(directory / "run");
     processes.run([&](World& world) {
-      const RunConfig config = config_of(kRun, {}, parts[part][static_cast<size_t>(world.rank())]);
+      const RunConfig config = config_of(kRun, {}, parts[part][static_cast<size_t>(world.rank())], strategy);
       Recorder recorder(part == 0 && world.rank() == 1 ? 5 : -1);  // a request to process 1 stops all
       Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
       if (part == 0)
@@ -213,11 +315,26 @@ TEST_CASE("a run resumes on another number of processes with the same bits") {
   CHECK(last.arrays == whole.arrays);  // the finished run, loaded by one process
 }
 
-TEST_CASE("each process sends 2 (p - 1) / p times the gradients per step, and its totals") {
+}  // namespace
+
+TEST_CASE("a run resumes on another number of processes with the same bits") {
+  check_resuming("mirrored");
+}
+
+TEST_CASE("a run with shards resumes on another number of processes with the same bits") {
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    check_resuming(level);
+  }
+}
+
+namespace {
+
+/// With shards of the optimizer state, the second half is the updated parameters.
+void check_sent_bytes(const std::string& strategy) {
   for (const int size : {2, 4}) {
     CAPTURE(size);
-    const RunConfig config = config_from(
-        kRun, {"strategy={mirrored: {devices: [cpu:0]}}", "train.metrics=[]", "train.batch_size=16"});
+    const RunConfig config = config_from(kRun, {strategy, "train.metrics=[]", "train.batch_size=16"});
     Processes processes(size);
     std::vector<int64_t> sent(static_cast<size_t>(size));
     int64_t gradients = 0, totals = 0;
@@ -247,6 +364,13 @@ TEST_CASE("each process sends 2 (p - 1) / p times the gradients per step, and it
   }
 }
 
+}  // namespace
+
+TEST_CASE("each process sends 2 (p - 1) / p times the gradients per step, and its totals") {
+  check_sent_bytes("strategy={mirrored: {devices: [cpu:0]}}");
+  check_sent_bytes("strategy={sharded: {devices: [cpu:0], level: optimizer}}");
+}
+
 TEST_CASE("only process 0 writes, and the data of all processes must be the same") {
   const TempDir directory;
   std::vector<RunConfig> configs;
@@ -274,9 +398,13 @@ TEST_CASE("only process 0 writes, and the data of all processes must be the same
   }
 }
 
-TEST_CASE("if a process fails, the others end, and process 0 saves the last step") {
+namespace {
+
+/// Process 1 fails at step 4. Returns the warnings of process 0.
+std::vector<std::string> check_failure(const std::string& strategy) {
   const TempDir directory;
-  const RunConfig config = config_of(kRun, {"checkpoint.every=1000 steps"}, 1);
+  std::vector<std::string> warnings;
+  const RunConfig config = config_of(kRun, {"checkpoint.every=1000 steps"}, 1, strategy);
   const RunDirectory run(directory / "run");
   int64_t step = 0;
   Processes processes(2);
@@ -294,15 +422,35 @@ TEST_CASE("if a process fails, the others end, and process 0 saves the last step
     if (world.rank() == 1) return trainer.run();
     CHECK_THROWS_WITH_AS(trainer.run(), "another process: the disk failed", ProcessFailed);
     step = trainer.state().step;
-    CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
+    warnings = recorder.warnings;
+    if (strategy == "mirrored")
+      CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
+    else
+      CHECK(run.checkpoints().empty());
   };
   CHECK_THROWS_WITH_AS(processes.run(work), "the disk failed", Error);
   CHECK((step == 3 || step == 4));  // process 0 may still wait for sums of step 4
+  return warnings;
+}
+
+}  // namespace
+
+TEST_CASE("if a process fails, the others end, and process 0 saves the last step") {
+  check_failure("mirrored");
+}
+
+TEST_CASE("if a process with parts of the state fails, the last step is not saved, and a warning says so") {
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    const std::vector<std::string> warnings = check_failure(level);
+    CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+      return warning.find("other processes have parts of the optimizer state") != std::string::npos;
+    }));
+  }
 }
 
 TEST_CASE("placements that do not train over several processes are errors with a location") {
   const std::vector<std::string> strategies{
-      "strategy={sharded: {devices: [cpu:0, cpu:1]}}",
       "strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}",
       "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [second]}}"};
   for (const std::string& strategy : strategies) {

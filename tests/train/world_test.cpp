@@ -30,6 +30,13 @@ class OneWorld : public World {
                                                                    int64_t n) override {
     return single_process().background_sum_of_doubles(ranks, n);
   }
+  std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
+                                                                std::vector<Range> parts) override {
+    return single_process().background_sum_of_parts(ranks, std::move(parts));
+  }
+  void sum_parts(const ReplicaRanks&, std::vector<Range>, std::span<float* const>) override {}
+  void all_gather_parts(const PartsOfProcesses&, std::span<float>) override {}
+  void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   void abort(const std::string& why) noexcept override { failures.push_back(why); }
   std::string failure() const override { return ""; }
 

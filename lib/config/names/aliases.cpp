@@ -384,6 +384,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"infer", "predict"},
     {"inference", "predict"},
     {"continue", "resume"},
+    {"cancel", "stop"},
+    {"kill", "stop"},
     {"init", "new"},
     {"create", "new"},
     {"lint", "check"},

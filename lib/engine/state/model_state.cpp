@@ -24,8 +24,8 @@ void each_block(Range range, const Work& work) {
 }  // namespace
 
 ModelState::ModelState(const ModelLayout& layout, SlotThreads& threads,
-                       std::span<const std::unique_ptr<SlotState>> slots, RunOnSlots run)
-    : layout_(layout), threads_(threads), slots_(slots), run_(std::move(run)) {
+                       std::span<const std::unique_ptr<SlotState>> slots, World& world, RunOnSlots run)
+    : layout_(layout), threads_(threads), slots_(slots), world_(world), run_(std::move(run)) {
   arrays_.push_back({std::string(kParameters), this->layout().size(), {}});
 }
 
@@ -58,10 +58,36 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
+/// A model that is spread over processes has one slot.
+PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
+  PartsOfProcesses parts = store(0).parts_of(array);
+  for (std::vector<Range>& its : parts)
+    for (Range& part : its) {
+      const Range common = overlap(part, range);
+      part = common.size() == 0 ? Range{} : Range{common.begin - range.begin, common.end - range.begin};
+    }
+  return parts;
+}
+
+/// Every level of sharding divides the gradient.
+bool ModelState::is_spread() const {
+  return !store(0).parts_of(kGradient).empty();
+}
+
+bool ModelState::has_all_weights() const {
+  return store(0).parts_of(kParameters).empty() && !(has_average() && is_spread());
+}
+
+void ModelState::complete(std::string_view array, Range range, float* values) const {
+  const PartsOfProcesses parts = parts_in(array, range);
+  if (!parts.empty()) world_.all_gather_parts(parts, {values, static_cast<size_t>(range.size())});
+}
+
 void ModelState::read(std::string_view array, Range range, float* to) const {
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
     store(piece.slot).read(array, piece.on_slot, to + (piece.at - range.begin));
   });
+  complete(array, range, to);
 }
 
 void ModelState::write(std::string_view array, Range range, const float* from) {
@@ -70,14 +96,16 @@ void ModelState::write(std::string_view array, Range range, const float* from) {
   });
 }
 
-void ModelState::broadcast(World& world) {
-  if (world.size() == 1) return;
-  for (const Array& array : arrays_)
+void ModelState::broadcast() {
+  if (world_.size() == 1) return;
+  for (const Array& array : arrays_) {
+    if (!store(0).parts_of(array.name).empty()) continue;
     each_block({0, array.size}, [&](Range part, std::span<float> values) {
       read(array.name, part, values.data());
-      world.broadcast(std::as_writable_bytes(values));
+      world_.broadcast(std::as_writable_bytes(values));
       write(array.name, part, values.data());
     });
+  }
   finish_writing();
 }
 
@@ -87,6 +115,7 @@ bool ModelState::read_gradient(Range range, float* to) const {
     has_one = has_one && slots_[static_cast<size_t>(piece.slot)]->read_gradient(
                              piece.on_slot, to + (piece.at - range.begin));
   });
+  if (has_one) complete(kGradient, range, to);
   return has_one;
 }
 
@@ -111,10 +140,25 @@ std::string ModelState::first_weight_not_finite() const {
 HostArrays ModelState::download() {
   return host_arrays([this](Array& array) {
     if (const std::span<float> view = host_view(array.name); !view.empty()) return view;
+    if (is_spread()) return collect(array);
     const std::span<float> copy = copy_of(array);
     read(array.name, {0, array.size}, copy.data());
     return copy;
   });
+}
+
+/// The other processes need memory for one block.
+std::span<float> ModelState::collect(Array& array) {
+  const bool sends = world_.rank() > 0;
+  const std::span<float> all = sends ? std::span<float>() : copy_of(array);
+  each_block({0, array.size}, [&](Range block, std::span<float> values) {
+    float* const to = sends ? values.data() : all.data() + block.begin;
+    const PartsOfProcesses parts = parts_in(array.name, block);
+    if (sends && parts.empty()) return;
+    store(0).read(array.name, block, to);
+    if (!parts.empty()) world_.gather_parts(parts, {to, values.size()});
+  });
+  return all;
 }
 
 size_t ModelState::snapshot_bytes() const {
@@ -145,7 +189,7 @@ std::optional<HostArrays> ModelState::snapshot() {
 }
 
 bool ModelState::is_copied_for_saving() const {
-  return host_view(kParameters).empty();
+  return host_view(kParameters).empty() && (world_.rank() == 0 || !is_spread());
 }
 
 void ModelState::initialize(const Graph& graph, uint64_t seed) {

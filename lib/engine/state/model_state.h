@@ -25,7 +25,9 @@ struct HostArrays {
 };
 
 /// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots; ranges
-/// refer to layout(). To be used between steps, by the thread that owns the engine.
+/// refer to layout(). To be used between steps, by the thread that owns the engine. If the state is divided
+/// among processes (is_spread()), all processes must make the same calls, except of functions that are said
+/// to be local.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -33,7 +35,7 @@ class ModelState {
 
   /// `slots`: by slot. Keeps references to all arguments.
   ModelState(const ModelLayout& layout, SlotThreads& threads,
-             std::span<const std::unique_ptr<SlotState>> slots, RunOnSlots run);
+             std::span<const std::unique_ptr<SlotState>> slots, World& world, RunOnSlots run);
 
   /// Layout of the whole model, independent of its placement.
   const ParameterLayout& layout() const { return layout_.whole(); }
@@ -44,27 +46,32 @@ class ModelState {
   /// Initializes the parameters by their initializers.
   void initialize(const Graph& graph, uint64_t seed);
 
+  /// Whether each process stores only a part of the state. Local.
+  bool is_spread() const;
+  /// Whether this process stores all weights and, if one is kept, their average. Local.
+  bool has_all_weights() const;
   /// Reads part of an array.
   void read(std::string_view array, Range range, float* to) const;
-  /// Call finish_writing() once after the last call.
+  /// Writes the elements that this process stores. Call finish_writing() once after the last call. Local.
   void write(std::string_view array, Range range, const float* from);
+  /// Local.
   void finish_writing();
-  /// Copies the whole state of process 0 to all processes.
-  void broadcast(World& world);
+  /// Copies the state of process 0 to all processes, except for parts that one process stores alone.
+  void broadcast();
   /// See SlotState::read_gradient().
   bool read_gradient(Range range, float* to) const;
   /// Returns the name of the first weight with a non-finite element; "" if all are finite.
   std::string first_weight_not_finite() const;
 
   /// Returns the whole state in host memory: the state itself if it is there, else a copy that stays valid
-  /// until the next call.
+  /// until the next call. If the state is spread, only process 0 gets it; the others get empty arrays.
   HostArrays download();
   /// Returns a copy of the current state, which is unaffected by later steps and valid until the next call.
   /// Returns nullopt if there is too little memory for it.
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
   bool has_room_for_snapshot() const;
-  /// Returns true if a save needs a copy of the state in host memory.
+  /// Returns true if a save needs a copy of the state in the host memory of this process.
   bool is_copied_for_saving() const;
 
   /// Whether a moving average of the weights is kept (train.callbacks: ema).
@@ -89,6 +96,13 @@ class ModelState {
   ParameterStore& store(int slot) const { return slots_[static_cast<size_t>(slot)]->store(); }
   /// The update options that are the same for all slots.
   const Update& update() const { return slots_[0]->update(); }
+  /// Returns the parts of `range` that each process stores, as indices into the range; empty if each stores
+  /// all of it.
+  PartsOfProcesses parts_in(std::string_view array, Range range) const;
+  /// Completes `values`, which are those of `range`, with the parts of other processes.
+  void complete(std::string_view array, Range range, float* values) const;
+  /// Returns a whole array, in process 0; an empty span in the others, which send their parts.
+  std::span<float> collect(Array& array);
   /// Returns a whole array if it is contiguous in host memory; else an empty span.
   std::span<float> host_view(std::string_view array) const;
   bool has_finite_weights(Range range) const;
@@ -98,6 +112,7 @@ class ModelState {
   const ModelLayout& layout_;
   SlotThreads& threads_;
   const std::span<const std::unique_ptr<SlotState>> slots_;
+  World& world_;
   const RunOnSlots run_;
   std::vector<Array> arrays_;  // the parameters and, once allocated, the optimizer state
 };

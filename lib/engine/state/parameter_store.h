@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "collective/collective.h"
+#include "collective/world.h"
 #include "engine/state/parameter_memory.h"
 #include "engine/worker.h"
 
@@ -14,6 +15,9 @@ namespace dtrain {
 /// Name of the array of parameters in the state. The other arrays are the optimizer's slots ("momentum",
 /// "velocity").
 inline constexpr std::string_view kParameters = "parameters";
+
+/// Name of the last step's gradient, for parts_of().
+inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot, for every replica: as whole copies (ReplicatedStore) or as shards
 /// (ShardedStore). Between steps it is read and written by array name and by range of the slot's layout: [0,
@@ -43,6 +47,9 @@ class ParameterStore {
   virtual void load(Worker& worker) = 0;
   /// Returns true if the host cannot read the state without copying it.
   virtual bool on_gpu() const = 0;
+  /// Returns, by process, the ranges of an array that each process stores; empty if each stores the whole
+  /// array. read() and write() skip elements that only other processes store.
+  virtual PartsOfProcesses parts_of(std::string_view /*array*/) const { return {}; }
   /// Returns a whole array if it is in host memory; else an empty span.
   virtual std::span<float> host_view(std::string_view array) = 0;
   virtual void read(std::string_view array, Range range, float* to) = 0;

@@ -7,21 +7,82 @@
 namespace dtrain {
 
 ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-                           std::span<Worker* const> workers, ShardLevel level)
-    : slots_(slots), has_sharded_parameters_(level == ShardLevel::parameters) {
-  const int count = static_cast<int>(workers.size());
-  const int64_t frozen = layout.size() - layout.with_gradient();
-  for (int rank = 0; rank < count; ++rank) {
+                           std::span<Worker* const> workers, const ReplicaRanks& ranks, ShardLevel level,
+                           World& world)
+    : layout_(layout),
+      slots_(slots),
+      ranks_(ranks),
+      world_(world),
+      has_sharded_parameters_(level == ShardLevel::parameters) {
+  for (Worker* worker : workers) {
+    const int rank = ranks.first() + worker->rank();
     Shard shard;
-    shard.worker = workers[static_cast<size_t>(rank)];
-    shard.trained = part_of(layout.with_gradient(), rank, count, kShardGrain);
-    const Range part = part_of(frozen, rank, count, kShardGrain);
-    shard.frozen = {layout.with_gradient() + part.begin, layout.with_gradient() + part.end};
+    shard.worker = worker;
+    shard.trained = trained_of_replica(rank);
+    shard.frozen = frozen_of_replica(rank);
     const HeldRanges held{has_sharded_parameters_ ? shard.trained : Range{0, layout.size()},
                           overlap(shard.trained, {0, layout.trained()})};
     shard.memory = std::make_unique<ParameterMemory>(shard.worker->ops().compute_type(), held);
     shards_.push_back(std::move(shard));
   }
+}
+
+Range ShardedStore::trained_of_replica(int rank) const {
+  return part_of(layout_.with_gradient(), rank, ranks_.total(), kShardGrain);
+}
+
+Range ShardedStore::frozen_of_replica(int rank) const {
+  const int64_t begin = layout_.with_gradient();
+  const Range part = part_of(layout_.size() - begin, rank, ranks_.total(), kShardGrain);
+  return {begin + part.begin, begin + part.end};
+}
+
+Range ShardedStore::trained_of(int process) const {
+  const Range its = ranks_.of(process);
+  return {trained_of_replica(static_cast<int>(its.begin)).begin,
+          trained_of_replica(static_cast<int>(its.end) - 1).end};
+}
+
+Range ShardedStore::frozen_of(int process) const {
+  const Range its = ranks_.of(process);
+  return {frozen_of_replica(static_cast<int>(its.begin)).begin,
+          frozen_of_replica(static_cast<int>(its.end) - 1).end};
+}
+
+PartsOfProcesses ShardedStore::parts_of(std::string_view array) const {
+  PartsOfProcesses parts;
+  if (world_.size() == 1 || (array == kParameters && !has_sharded_parameters_)) return parts;
+  for (int process = 0; process < world_.size(); ++process)
+    if (array == kParameters)
+      parts.push_back({trained_of(process), frozen_of(process)});
+    else if (array == kGradient)
+      parts.push_back({trained_of(process)});
+    else
+      parts.push_back({overlap(trained_of(process), {0, layout_.trained()})});
+  return parts;
+}
+
+/// Replica 0 of a process receives the parts of other processes, and the other replicas copy them.
+void ShardedStore::gather_updated(const Worker& worker, Collective& replicas) const {
+  const Shard& mine = shard_of(worker);
+  const auto copy = [&](const Shard& from, Range part) {
+    if (part.size() > 0)
+      mine.worker->context().copy_to_device(mine.memory->values(part.begin), from.memory->values(part.begin),
+                                            bytes_of_floats(part.size()));
+  };
+  replicas.barrier();
+  for (const Shard& other : shards_)
+    if (&other != &mine) copy(other, other.trained);
+  if (world_.size() > 1) {
+    PartsOfProcesses parts;
+    for (int process = 0; process < world_.size(); ++process) parts.push_back({trained_of(process)});
+    if (worker.rank() == 0)
+      world_.all_gather_parts(parts, {mine.memory->values(0), static_cast<size_t>(layout_.with_gradient())});
+    replicas.barrier();
+    for (int process = 0; process < world_.size() && worker.rank() > 0; ++process)
+      if (process != ranks_.process) copy(shards_[0], trained_of(process));
+  }
+  replicas.barrier();  // no rank may update data that another still reads
 }
 
 size_t ShardedStore::frozen_bytes(const Shard& shard) const {
@@ -59,6 +120,7 @@ void ShardedStore::each_place(std::string_view array, Range range, bool all_copi
     }
     return;
   }
+  // Parts that other processes store are skipped.
   for (const Shard& shard : shards_) {
     if (array == kParameters) {
       shard.each_part(range, [&](Range part, float* place) { work(*shard.worker, place, part); });

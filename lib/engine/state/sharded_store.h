@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collective/world.h"
 #include "distribute/strategy.h"
 #include "engine/state/parameter_store.h"
 #include "nn/parameters.h"
@@ -32,18 +33,32 @@ struct Shard {
   }
 };
 
-/// Each replica stores only one part of the optimizer state and, with level `parameters`, only that part of
-/// the parameters. A part is a contiguous range of the parameters with gradients and, with level
-/// `parameters`, one of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
+/// Each replica of all processes stores only one part of the optimizer state and, with level `parameters`,
+/// only that part of the parameters. A part is a contiguous range of the parameters with gradients and, with
+/// level `parameters`, one of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
 
-  /// `workers`: by replica. Keeps references to the layout and the slots.
+  /// `workers`: by replica of this process. `ranks`: their ranks among all replicas. Keeps references to the
+  /// layout, the slots and the World.
   ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-               std::span<Worker* const> workers, ShardLevel level);
+               std::span<Worker* const> workers, const ReplicaRanks& ranks, ShardLevel level, World& world);
 
-  std::span<const Shard> shards() const { return shards_; }  // by replica
+  std::span<const Shard> shards() const { return shards_; }  // by replica of this process
+  const ReplicaRanks& ranks() const { return ranks_; }
+  World& world() const { return world_; }
+  /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that a replica has.
+  /// `rank`: among the replicas of all processes.
+  Range trained_of_replica(int rank) const;
+  Range frozen_of_replica(int rank) const;
+  /// Returns the parts that the replicas of a process have.
+  Range trained_of(int process) const;
+  Range frozen_of(int process) const;
+  /// Completes the whole copies of the parameters, which the replicas have, after each has updated its part
+  /// (levels `optimizer` and `gradients`). Each worker's thread calls this. For CPUs. `replicas`: the
+  /// worker's communicator.
+  void gather_updated(const Worker& worker, Collective& replicas) const;
   const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
 
   const ParameterMemory& memory_of(const Worker& worker) const override { return *shard_of(worker).memory; }
@@ -54,6 +69,7 @@ class ShardedStore final : public ParameterStore {
   void allocate_slots(Worker& worker) override;
   /// Does nothing: a step gathers the parameters that this replica does not store.
   void load(Worker&) override {}
+  PartsOfProcesses parts_of(std::string_view array) const override;
   bool on_gpu() const override { return shards_[0].worker->on_gpu(); }
   std::span<float> host_view(std::string_view) override { return {}; }
   void read(std::string_view array, Range range, float* to) override;
@@ -68,7 +84,10 @@ class ShardedStore final : public ParameterStore {
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 
+  const ParameterLayout& layout_;
   const std::vector<Optimizer::Slot>& slots_;
+  const ReplicaRanks ranks_;
+  World& world_;
   const bool has_sharded_parameters_;
   std::vector<Shard> shards_;  // by rank
 };

@@ -91,29 +91,36 @@ std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout
                                                    std::span<Worker* const> workers, World& world);
 /// Creates the reducer for replicas on CPUs of several processes: the replicas of a process add their
 /// gradients, and the processes exchange the sums bucket by bucket. `bucket`: floats per bucket. `totals`:
-/// number of totals of a step. `ranks`: of the workers. All processes must call it in the same order.
+/// number of totals of a step. `ranks`: of the workers. `store`: the shards of the state, with level
+/// `optimizer`; null if each process updates all parameters. Must be called in the same order in all
+/// processes.
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
                                                       std::span<Worker* const> workers, int64_t bucket,
-                                                      int64_t totals, const ReplicaRanks& ranks,
-                                                      World& world);
+                                                      int64_t totals, const ReplicaRanks& ranks, World& world,
+                                                      const ShardedStore* store);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
 /// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
 /// worker if that is on a CPU.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
-/// Creates the reducer for sharded state. CPU replicas exchange shards in host memory; GPUs, one per replica,
-/// by NCCL. `members`: the workers' communicators, by replica. Keeps references to all arguments. Throws
-/// UserError if there are GPUs but no NCCL.
+/// Creates the reducer for the sharded state of CPU replicas of one process, which exchange shards in host
+/// memory, or of GPUs of all processes, one per replica, which use NCCL. `members`: the workers'
+/// communicators, by replica. Keeps references to all arguments. Throws UserError if there are GPUs but no
+/// NCCL.
 std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,
-                                                      std::span<Collective* const> members, ShardLevel level,
-                                                      World& world);
+                                                      std::span<Collective* const> members, ShardLevel level);
+/// The same for CPUs of several processes, with level `gradients` or `parameters`.
+std::unique_ptr<GradientReducer> make_process_sharded_reducer(const ParameterLayout& layout,
+                                                              const ShardedStore& store,
+                                                              std::span<Collective* const> members,
+                                                              ShardLevel level);
 
-/// Returns how many additional floats each GPU needs as staging for other replicas' parameters or sums of
-/// gradients: a layer and a bucket of gradients, or all statistics. 0 for level `optimizer`, which gathers
-/// and reduces in place.
+/// Returns how many additional floats each GPU, or each process, needs as staging for other replicas'
+/// parameters or sums of gradients: a layer and a bucket of gradients, or all statistics. 0 for level
+/// `optimizer`, which gathers and reduces in place.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level);
 
 }  // namespace dtrain

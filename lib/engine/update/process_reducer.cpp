@@ -1,4 +1,5 @@
-// The reducer of gradients for replicated state on CPUs of several processes.
+// The reducer of gradients on CPUs of several processes, for replicated state and for sharded optimizer
+// state.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -18,20 +19,23 @@ using Arrivals = std::atomic<int64_t>;
 /// A bucket that the replicas of this process have filled is added by them, each a share of it, and then by
 /// the processes, while backward continues. No replica waits for the others before join(): it adds its share
 /// when it next calls all_reduce(). Sums are in the gradients of the first replica of each subtree
-/// (sum_tree.h), and finally in those of replica 0.
+/// (sum_tree.h), and finally in those of replica 0: of all parameters or, if the state is sharded, of this
+/// process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
   ProcessReducer(const ParameterLayout& layout, std::span<Worker* const> workers, int64_t bucket,
-                 int64_t totals, const ReplicaRanks& ranks, World& world)
-      : workers_(workers.begin(), workers.end()),
+                 int64_t totals, const ReplicaRanks& ranks, World& world, const ShardedStore* store)
+      : store_(store),
+        workers_(workers.begin(), workers.end()),
         with_gradient_(layout.with_gradient()),
         bucket_(bucket),
         totals_(workers.size()),
         totals_sum_(world.background_sum_of_doubles(ranks, totals)),
         turns_(workers.size()) {
     for (const Range& range : reduction_buckets(with_gradient_, bucket))
-      buckets_.push_back(
-          std::make_unique<Bucket>(range, world.background_sum_of_floats(ranks, range.size())));
+      buckets_.push_back(std::make_unique<Bucket>(
+          range, store ? world.background_sum_of_parts(ranks, shards_in(range, world))
+                       : world.background_sum_of_floats(ranks, range.size())));
     for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
       const auto first = static_cast<size_t>(node.begin - ranks.first());
       nodes_.push_back({first, static_cast<size_t>(node.size()), SumTree(static_cast<int>(node.size())),
@@ -39,9 +43,14 @@ class ProcessReducer final : public GradientReducer {
     }
   }
 
-  std::string_view where() const override { return "over the processes"; }
+  std::string_view where() const override {
+    return store_ ? "in parts, over the processes" : "over the processes";
+  }
   GradientReduction reduction() const override { return GradientReduction::over_processes; }
-  Range share_of(int rank) const override { return part_of(with_gradient_, rank, replicas(), 16); }
+  Range share_of(int rank) const override {
+    return store_ ? store_->shards()[static_cast<size_t>(rank)].trained
+                  : part_of(with_gradient_, rank, replicas(), 16);
+  }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
   /// The arrays of other processes count for the first worker.
@@ -86,6 +95,10 @@ class ProcessReducer final : public GradientReducer {
           summed_totals()[static_cast<size_t>(weights - totals_[static_cast<size_t>(worker.rank())])];
   }
 
+  void gather_updated(Worker& worker, Collective& replicas) override {
+    store_->gather_updated(worker, replicas);
+  }
+
  private:
   struct Bucket {
     Bucket(Range floats, std::unique_ptr<BackgroundSum<float>> over_processes)
@@ -107,6 +120,16 @@ class ProcessReducer final : public GradientReducer {
   };
 
   int replicas() const { return static_cast<int>(workers_.size()); }
+
+  /// Returns the part of a bucket that each process updates, as indices into the bucket.
+  std::vector<Range> shards_in(Range bucket, const World& world) const {
+    std::vector<Range> parts;
+    for (int process = 0; process < world.size(); ++process) {
+      const Range part = overlap(bucket, store_->trained_of(process));
+      parts.push_back(part.size() == 0 ? Range{} : Range{part.begin - bucket.begin, part.end - bucket.begin});
+    }
+    return parts;
+  }
 
   /// Adds this replica's share of the next buckets, as far as all replicas have filled them. The replica that
   /// is the last to add its share of a bucket starts the sum over the processes.
@@ -139,6 +162,7 @@ class ProcessReducer final : public GradientReducer {
     sum.start(sums);
   }
 
+  const ShardedStore* const store_;
   const std::vector<Worker*> workers_;
   const int64_t with_gradient_, bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
@@ -153,9 +177,9 @@ class ProcessReducer final : public GradientReducer {
 
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
                                                       std::span<Worker* const> workers, int64_t bucket,
-                                                      int64_t totals, const ReplicaRanks& ranks,
-                                                      World& world) {
-  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world);
+                                                      int64_t totals, const ReplicaRanks& ranks, World& world,
+                                                      const ShardedStore* store) {
+  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world, store);
 }
 
 }  // namespace dtrain

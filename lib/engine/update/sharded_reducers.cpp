@@ -5,93 +5,12 @@
 
 #include "base/error.h"
 #include "collective/sum_tree.h"
-#include "engine/update/gradient_reducer.h"
+#include "engine/update/sharded_reducer.h"
 #include "program/plan_options.h"
 
 namespace dtrain {
 
 namespace {
-
-/// Base of the reducers for sharded state. With level `optimizer`, a step ends by reducing whole gradients
-/// and gathering the updated parameters; with level `gradients` or `parameters`, the backward pass reduces
-/// gradients through StateShards.
-class ShardedReducer : public GradientReducer {
- public:
-  ShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
-                 std::span<Collective* const> members, ShardLevel level)
-      : layout_(layout), store_(store), level_(level), sums_(members.size()), first_time_(members.size(), 1) {
-    for (size_t rank = 0; rank < members.size(); ++rank)
-      views_.push_back(std::make_unique<View>(*this, store_.shards()[rank], *members[rank]));
-  }
-
-  GradientReduction reduction() const override {
-    return has_sharded_gradients() ? GradientReduction::in_backward : GradientReduction::reduce_scatter;
-  }
-  Range share_of(int rank) const override { return store_.shards()[static_cast<size_t>(rank)].trained; }
-  float* sum_of(Worker& worker) override {
-    return has_sharded_gradients() ? sum(worker).f32() : worker.gradients() + share_of(worker.rank()).begin;
-  }
-  size_t gradient_bytes(const Worker& worker) const override {
-    return has_sharded_gradients() ? bytes_of_floats(share_of(worker.rank()).size()) : 0;
-  }
-  void allocate_gradients(Worker& worker) override {
-    sum(worker) = worker.context().allocate(gradient_bytes(worker));
-  }
-  /// Zeros the gradient. Until then the last step's gradient may be read.
-  void begin(Worker& worker) override {
-    if (Buffer& gradient = sum(worker); gradient.data())
-      worker.context().enqueue_zero(gradient.data(), gradient.bytes());
-  }
-  StateShards* shards_of(const Worker& worker) override {
-    return views_[static_cast<size_t>(worker.rank())].get();
-  }
-
- protected:
-  ShardLevel level() const { return level_; }
-  std::span<const Shard> shards() const { return store_.shards(); }
-  bool is_first_time(const Worker& worker) const {
-    return first_time_[static_cast<size_t>(worker.rank())] != 0;
-  }
-  /// The sum of this step's gradients in the worker's share; used if gradients are sharded.
-  Buffer& sum(const Worker& worker) { return sums_[static_cast<size_t>(worker.rank())]; }
-
-  /// Gathers the parameters in `range` into `to`. If `to` is null, only takes part in the collective call.
-  virtual void gather(const Shard& shard, Collective& replicas, Range range, float* to) = 0;
-  virtual void join_gathered(const Shard&) {}
-  /// See StateShards::reduce().
-  virtual void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) = 0;
-
-  const ParameterLayout& layout_;
-
- private:
-  /// One replica's view of the state.
-  class View final : public StateShards {
-   public:
-    View(ShardedReducer& reducer, const Shard& shard, Collective& replicas)
-        : reducer_(reducer), shard_(shard), replicas_(replicas) {}
-    void begin(bool first_time) override {
-      reducer_.first_time_[static_cast<size_t>(shard_.worker->rank())] = first_time ? 1 : 0;
-    }
-    void gather(Range range, float* to) override { reducer_.gather(shard_, replicas_, range, to); }
-    void join() override { reducer_.join_gathered(shard_); }
-    void reduce(Range range, const float* gradient) override {
-      reducer_.reduce(shard_, replicas_, range, gradient);
-    }
-
-   private:
-    ShardedReducer& reducer_;
-    const Shard& shard_;
-    Collective& replicas_;
-  };
-
-  bool has_sharded_gradients() const { return level_ >= ShardLevel::gradients; }
-
-  const ShardedStore& store_;
-  const ShardLevel level_;
-  std::vector<Buffer> sums_;      // by rank
-  std::vector<char> first_time_;  // by rank: see StateShards::begin()
-  std::vector<std::unique_ptr<View>> views_;
-};
 
 /// For CPU replicas: each thread reads the other replicas' parts directly from memory, where they are
 /// unchanged while a step computes.
@@ -105,14 +24,7 @@ class HostShardedReducer final : public ShardedReducer {
   }
 
   void gather_updated(Worker& worker, Collective& replicas) override {
-    const Shard& mine = shards()[static_cast<size_t>(worker.rank())];
-    replicas.barrier();
-    for (const Shard& other : shards())
-      if (&other != &mine && other.trained.size() > 0)
-        worker.context().copy_to_device(mine.memory->values(other.trained.begin),
-                                        other.memory->values(other.trained.begin),
-                                        bytes_of_floats(other.trained.size()));
-    replicas.barrier();  // no rank may update data that another still reads
+    store_.gather_updated(worker, replicas);
   }
 
  private:
@@ -145,10 +57,9 @@ class HostShardedReducer final : public ShardedReducer {
 class NcclShardedReducer final : public ShardedReducer {
  public:
   NcclShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
-                     std::span<Worker* const> workers, std::span<Collective* const> members, ShardLevel level,
-                     World& world)
+                     std::span<Worker* const> workers, std::span<Collective* const> members, ShardLevel level)
       : ShardedReducer(layout, store, members, level), staging_(workers.size()) {
-    join_nccl(workers, world);
+    join_nccl(workers, store.world());
   }
   std::string_view where() const override { return "in parts, by NCCL"; }
   size_t staging_bytes() const override { return bytes_of_floats(staging_floats(layout_, level())); }
@@ -159,21 +70,20 @@ class NcclShardedReducer final : public ShardedReducer {
   void reduce_scatter(Worker& worker, Collective& replicas) override {
     float* const gradients = worker.gradients();
     together(worker, replicas, [&] {
-      for (const Shard& other : shards())
-        nccl(worker).reduce(gradients + other.trained.begin, gradients + other.trained.begin,
-                            other.trained.size(), other.worker->rank());
+      each_owner({0, layout_.with_gradient()}, [&](int root, Range part) {
+        nccl(worker).reduce(gradients + part.begin, gradients + part.begin, part.size(), root);
+      });
       nccl(worker).join();
     });
   }
 
   void gather_updated(Worker& worker, Collective& replicas) override {
-    const ParameterMemory& memory = *shards()[static_cast<size_t>(worker.rank())].memory;
+    const ParameterMemory& memory = *store_.shard_of(worker).memory;
     together(worker, replicas, [&] {
-      for (const Shard& other : shards()) {
-        if (other.trained.size() == 0) continue;
-        float* const values = memory.values(other.trained.begin);
-        nccl(worker).broadcast(values, values, other.trained.size(), other.worker->rank());
-      }
+      each_owner({0, layout_.with_gradient()}, [&](int root, Range part) {
+        float* const values = memory.values(part.begin);
+        nccl(worker).broadcast(values, values, part.size(), root);
+      });
       nccl(worker).join();
     });
     memory.refresh_copy(worker.ops());
@@ -181,6 +91,14 @@ class NcclShardedReducer final : public ShardedReducer {
 
  private:
   float* staging(const Worker& worker) const { return staging_[static_cast<size_t>(worker.rank())].f32(); }
+
+  /// Calls work(root, part) for the part of `range` of each replica of all processes.
+  template <class Work>
+  void each_owner(Range range, const Work& work) const {
+    for (int root = 0; root < store_.ranks().total(); ++root)
+      for (const Range its : {store_.trained_of_replica(root), store_.frozen_of_replica(root)})
+        if (const Range part = overlap(range, its); part.size() > 0) work(root, part);
+  }
 
   /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after it,
   /// because no rank may allocate memory while another rank's GPU waits for it.
@@ -199,11 +117,13 @@ class NcclShardedReducer final : public ShardedReducer {
     Worker& worker = *shard.worker;
     float* const target = to ? to : staging(worker);
     together(worker, replicas, [&] {
-      for (const Shard& other : shards())
-        other.each_part(range, [&](Range part, const float* place) {
-          nccl(worker).broadcast(place, target + (part.begin - range.begin), part.size(),
-                                 other.worker->rank());
-        });
+      each_owner(range, [&](int root, Range part) {
+        float* const gathered = target + (part.begin - range.begin);
+        const float* place = gathered;  // not read, except in the owner
+        if (root == store_.ranks().first() + worker.rank())
+          shard.each_part(part, [&](Range, const float* values) { place = values; });
+        nccl(worker).broadcast(place, gathered, part.size(), root);
+      });
       if (!to) nccl(worker).join();
     });
   }
@@ -216,11 +136,10 @@ class NcclShardedReducer final : public ShardedReducer {
     if (!gradient) worker.ops().fill(spare, 0.0f, range.size());
     const float* const source = gradient ? gradient : spare;
     together(worker, replicas, [&] {
-      for (const Shard& other : shards()) {
-        const Range part = overlap(range, other.trained);
+      each_owner(range, [&](int root, Range part) {
         nccl(worker).reduce(source + (part.begin - range.begin), spare + (part.begin - range.begin),
-                            part.size(), other.worker->rank());
-      }
+                            part.size(), root);
+      });
       nccl(worker).join();
     });
     if (const Range mine = overlap(range, shard.trained); mine.size() > 0)
@@ -249,8 +168,8 @@ int64_t staging_floats(const ParameterLayout& layout, ShardLevel level) {
 std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,
-                                                      std::span<Collective* const> members, ShardLevel level,
-                                                      World& world) {
+                                                      std::span<Collective* const> members,
+                                                      ShardLevel level) {
   const auto gpus =
       std::count_if(workers.begin(), workers.end(), [](const Worker* worker) { return worker->on_gpu(); });
   if (gpus == 0) return std::make_unique<HostShardedReducer>(layout, store, members, level);
@@ -258,7 +177,7 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
     throw UserError("sharded: the devices are CPUs and GPUs; use only CPUs, or only GPUs");
   if (!nccl_available())
     throw UserError("sharded: several GPUs need NCCL, which was not found (dtrain gpus)");
-  return std::make_unique<NcclShardedReducer>(layout, store, workers, members, level, world);
+  return std::make_unique<NcclShardedReducer>(layout, store, workers, members, level);
 }
 
 }  // namespace dtrain

@@ -52,7 +52,8 @@ SlotState::SlotState(const SlotStateRequest& request)
     const bool records = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce;
     updates_.emplace_back(WorkerUpdate::Parts{
         *request_.workers[rank], *updating_[rank], *request_.replicas[rank], *request_.everyone[rank],
-        request_.update, *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_, records});
+        request_.has_other_slots() ? *request_.replicas[rank] : *request_.everyone[rank], request_.update,
+        *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_, records});
     programs_.push_back(lower_update(update_request(static_cast<int>(rank))));
   }
 }
@@ -72,9 +73,15 @@ void SlotState::make_parts() {
   const auto& slots = request_.update.slots();
   const std::span<Worker*const> workers = request_.workers, owners = updating_;
   if (exchange_ == Exchange::sharded) {
-    auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.sharded);
-    reducer_ =
-        make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded, request_.world);
+    auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.ranks, request_.sharded,
+                                                request_.world);
+    if (request_.world.size() == 1 || workers[0]->on_gpu())
+      reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded);
+    else if (request_.sharded == ShardLevel::optimizer)
+      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
+                                      request_.world, store.get());
+    else
+      reducer_ = make_process_sharded_reducer(layout, *store, request_.replicas, request_.sharded);
     store_ = std::move(store);
     return;
   }
@@ -89,7 +96,7 @@ void SlotState::make_parts() {
       break;
     case Exchange::processes:
       reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
-                                      request_.world);
+                                      request_.world, nullptr);
       break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);
@@ -106,6 +113,8 @@ UpdateRequest SlotState::update_request(int rank) const {
   const Update& update = request_.update;
   return {.slot = request_.slot,
           .reduction = reducer_->reduction(),
+          .joins_backward = reducer_->reduction() == GradientReduction::in_backward &&
+                            request_.world.size() > 1 && !request_.workers[0]->on_gpu(),
           .has_other_slots = request_.has_other_slots(),
           .gradients = layout.with_gradient(),
           .trained = layout.trained(),

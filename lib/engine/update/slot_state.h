@@ -25,8 +25,10 @@ namespace dtrain {
 /// A slot's workers and parameters. All lists are by replica.
 struct SlotStateRequest {
   std::vector<Worker*> workers = {};
-  std::vector<Collective*> replicas = {};  // communicator of the slot's workers
-  std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas
+  std::vector<Collective*> replicas = {};  // communicator of the slot's workers; of those of all processes if
+                                           // the state is sharded among GPUs
+  std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas; if the state is
+                                           // sharded, of those of all processes
   const ModelLayout& model;
   int slot = 0;
   const Update& update;  // of the slot's parameters

@@ -85,8 +85,8 @@ void WorkerUpdate::run(const AllReduceDirections& work) {
   const std::vector<PairwiseTerm> terms = parts_.update.terms(work.range);
   std::vector<double> sums(terms.size());
   worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
-  sums = sum_over_members(parts_.replicas, terms, sums, worker.most_parameter_squares(),
-                          parts_.update.squares());
+  sums =
+      sum_over_members(parts_.sharers, terms, sums, worker.most_parameter_squares(), parts_.update.squares());
   worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
 }
 

@@ -28,7 +28,10 @@ class UpdateLowering {
   void lower_reduction() {
     switch (request_.reduction) {
       case GradientReduction::none:
+        return;
       case GradientReduction::in_backward:
+        if (request_.joins_backward)
+          add(program_.on_host, Phase::reduce, "reductions join", JoinReductions{});
         return;
       case GradientReduction::all_reduce:
         add_buckets();

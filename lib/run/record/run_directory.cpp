@@ -35,11 +35,12 @@ constexpr const char* kTables = "tables.jsonl";
 constexpr const char* kSamples = "samples.json";
 constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
+constexpr const char* kStopRequest = "stop-request";
 constexpr const char* kTensorboard = "tensorboard";
 /// The possible beginnings of run.jsonl, which is the first file that a run writes.
 constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
                                                        R"({"event": "resume", "time": ")"};
-constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kSamples, kReport, kEvents};
+constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kSamples, kReport, kEvents, kStopRequest};
 
 std::string reason(int code) {
   return std::generic_category().message(code);
@@ -240,6 +241,7 @@ bool RunDirectory::try_hold() {
     if (!exists(at(name))) held_->missing.push_back(name);
   held_->missing_tensorboard = !exists(at(kTensorboard));
   reject_foreign_files();
+  take_stop_request();
   remove_leftovers(at(kConfig));
   remove_leftovers(checkpoint_at(0));
   return true;
@@ -270,6 +272,15 @@ void RunDirectory::discard() {
   if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);
   for (auto path = held_->made.rbegin(); path != held_->made.rend(); ++path) ::rmdir(path->c_str());
   held_->close();
+}
+
+void RunDirectory::request_stop() const {
+  write_text(kStopRequest, "dtrain stop\n");
+}
+
+bool RunDirectory::take_stop_request() const {
+  const Location request = at(kStopRequest);
+  return ::unlinkat(request.directory, request.path.c_str(), 0) == 0;
 }
 
 std::string RunDirectory::ensure() {

@@ -1,5 +1,5 @@
 // The directory of a run: config.yaml, metrics.jsonl, metrics.csv, tables.jsonl, samples.json, run.jsonl,
-// report.html, checkpoints/, tensorboard/.
+// report.html, checkpoints/, tensorboard/; and a request to stop (dtrain stop).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,12 @@ class RunDirectory {
   /// Undoes hold() for a run that failed to start, unless there are checkpoints: removes the directories and
   /// run files that did not exist before.
   void discard();
+  /// Asks the process that trains in the directory, on whatever machine, to save and end. Throws Error if the
+  /// request cannot be written.
+  void request_stop() const;
+  /// Returns whether there is such a request, and removes it. (Requests to earlier runs are removed by
+  /// hold().)
+  bool take_stop_request() const;
   /// Ensures that the held directory still exists. Recreates checkpoints/ if it is missing. If the whole
   /// directory is missing, replaces it by NAME-recovered, beside it or else in /tmp (see path()). Returns a
   /// message for the user, or "" if nothing was missing. Throws Error if nothing can be created.

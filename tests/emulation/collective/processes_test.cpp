@@ -36,4 +36,30 @@ TEST_SUITE("gpu") {
     for (const std::vector<float>& sum : sums)
       for (size_t i = 0; i < kFloats; ++i) REQUIRE(sum[i] == 2.0f * static_cast<float>(i) + 1000.0f);
   }
+
+  TEST_CASE("a GPU of another process may be the root") {
+    constexpr size_t kFloats = 100;
+    Processes processes(3);
+    std::vector<std::vector<float>> results(3);
+    processes.run([&](World& world) {
+      const auto context = make_gpu_context({DeviceId::Kind::gpu, world.rank()}, false);
+      const std::vector<Context*> contexts{context.get()};
+      const auto group = make_nccl_group(contexts, world);
+      const Buffer mine = context->allocate(kFloats * sizeof(float));
+      const Buffer all = context->allocate(kFloats * sizeof(float));
+      const Buffer host = context->allocate_host(kFloats * sizeof(float));
+      std::fill_n(host.f32(), kFloats, static_cast<float>(world.rank() + 1));
+      world.any(false);  // no process may allocate while another one sums
+      context->enqueue_copy(mine.data(), host.data(), kFloats * sizeof(float));
+      group[0]->reduce(mine.f32(), mine.f32(), kFloats, 2);
+      group[0]->broadcast(mine.f32(), all.f32(), kFloats, 2);
+      group[0]->join();
+      context->enqueue_copy(host.data(), all.data(), kFloats * sizeof(float));
+      context->synchronize();
+      group[0]->check();
+      results[static_cast<size_t>(world.rank())].assign(host.f32(), host.f32() + kFloats);
+      world.any(false);  // nor free memory
+    });
+    for (const std::vector<float>& result : results) CHECK(result == std::vector<float>(kFloats, 6.0f));
+  }
 }

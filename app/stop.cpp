@@ -1,0 +1,49 @@
+// dtrain stop: asks a running job to save and end.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "commands.h"
+#include "report/run_files.h"
+#include "run/record/run_directory.h"
+
+namespace dtrain {
+
+namespace {
+
+struct StopOptions {
+  OutputOptions output;
+  std::string run;
+};
+
+void stop(const StopOptions& options) {
+  const RunFiles run = read_run_files(options.run);
+  if (run.outcome())
+    throw UserError(fmt::format("{}: expected a job that trains there, found a run that has ended: {}",
+                                run.path, run.how()));
+  const RunDirectory directory(run.path);
+  directory.request_stop();
+  // The lock of a job on another machine may be invisible here.
+  if (!run.running)
+    print_note(fmt::format(
+        "{}: no process of this machine trains there; the request is for a job on another machine",
+        run.path));
+  if (options.output.json) print_json(Json::object().set("path", run.path).set("running_here", run.running));
+  if (options.output.text())
+    print_text(fmt::format("asked the job in {} to save and end after the current step\n", run.path));
+}
+
+}  // namespace
+
+void add_stop(CommandLine& line) {
+  Command command = line.add_command("stop", "Ask a running job to save and end after the current step");
+  const auto options = std::make_shared<StopOptions>();
+  command.add_option("RUN", options->run, "The run directory").required();
+  add_output_options(command, options->output);
+  command.callback([options] { stop(*options); });
+}
+
+}  // namespace dtrain
