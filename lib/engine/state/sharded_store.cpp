@@ -6,15 +6,15 @@
 
 namespace dtrain {
 
-ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-                           std::span<Worker* const> workers, ShardLevel level)
+ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
+                           std::span<Worker* const> workers, std::span<const Range> shares, ShardLevel level)
     : slots_(slots), has_sharded_parameters_(level == ShardLevel::parameters) {
   const int count = static_cast<int>(workers.size());
   const int64_t frozen = layout.size() - layout.with_gradient();
   for (int rank = 0; rank < count; ++rank) {
     Shard shard;
     shard.worker = workers[static_cast<size_t>(rank)];
-    shard.trained = part_of(layout.with_gradient(), rank, count, kShardGrain);
+    shard.trained = shares[static_cast<size_t>(rank)];
     const Range part = part_of(frozen, rank, count, kShardGrain);
     shard.frozen = {layout.with_gradient() + part.begin, layout.with_gradient() + part.end};
     const HeldRanges held{has_sharded_parameters_ ? shard.trained : Range{0, layout.size()},
@@ -31,7 +31,7 @@ size_t ShardedStore::frozen_bytes(const Shard& shard) const {
 ParameterStore::Bytes ShardedStore::bytes(const Worker& worker) const {
   const Shard& shard = shard_of(worker);
   return {.parameters = shard.memory->bytes() + frozen_bytes(shard),
-          .slots = slots_.size() * shard.memory->slot_bytes()};
+          .slots = shard.memory->slot_bytes(slots_)};
 }
 
 void ShardedStore::allocate_parameters(Worker& worker) {
@@ -46,7 +46,7 @@ void ShardedStore::allocate_slots(Worker& worker) {
 
 size_t ShardedStore::index_of(std::string_view array) const {
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].name == array) return i;
+    if (slots_[i].name() == array) return i;
   throw std::logic_error("the state has no array '" + std::string(array) + "'");
 }
 
@@ -64,8 +64,9 @@ void ShardedStore::each_place(std::string_view array, Range range, bool all_copi
       shard.each_part(range, [&](Range part, float* place) { work(*shard.worker, place, part); });
       continue;
     }
-    const Range part = overlap(range, shard.memory->held().slots);
-    if (part.size() > 0) work(*shard.worker, shard.memory->slot(index_of(array), part.begin), part);
+    const size_t index = index_of(array);
+    const Range part = overlap(range, shard.memory->slot_range(index));
+    if (part.size() > 0) work(*shard.worker, shard.memory->slot_element(index, part.begin), part);
   }
 }
 

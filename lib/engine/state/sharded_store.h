@@ -10,7 +10,6 @@
 #include "distribute/strategy.h"
 #include "engine/state/parameter_store.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
 
 namespace dtrain {
 
@@ -34,14 +33,15 @@ struct Shard {
 
 /// Each replica stores only one part of the optimizer state and, with level `parameters`, only that part of
 /// the parameters. A part is a contiguous range of the parameters with gradients and, with level
-/// `parameters`, one of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
+/// `parameters`, one of the frozen parameters.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
 
-  /// `workers`: by replica. Keeps references to the layout and the slots.
-  ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-               std::span<Worker* const> workers, ShardLevel level);
+  /// `workers`: by replica. `shares`: the parts of the parameters with gradients, by replica
+  /// (ParameterLayout::shares()). Keeps a reference to the slots.
+  ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
+               std::span<Worker* const> workers, std::span<const Range> shares, ShardLevel level);
 
   std::span<const Shard> shards() const { return shards_; }  // by replica
   const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
@@ -68,7 +68,7 @@ class ShardedStore final : public ParameterStore {
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 
-  const std::vector<Optimizer::Slot>& slots_;
+  const std::vector<SlotLayout>& slots_;
   const bool has_sharded_parameters_;
   std::vector<Shard> shards_;  // by rank
 };

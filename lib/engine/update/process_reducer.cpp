@@ -21,15 +21,15 @@ using Arrivals = std::atomic<int64_t>;
 /// (sum_tree.h), and finally in those of replica 0.
 class ProcessReducer final : public GradientReducer {
  public:
-  ProcessReducer(const ParameterLayout& layout, std::span<Worker* const> workers, int64_t bucket,
-                 int64_t totals, const ReplicaRanks& ranks, World& world)
+  ProcessReducer(const ParameterLayout& layout, std::vector<Range> shares, std::span<Worker* const> workers,
+                 int64_t bucket, int64_t totals, const ReplicaRanks& ranks, World& world)
       : workers_(workers.begin(), workers.end()),
-        with_gradient_(layout.with_gradient()),
+        shares_(std::move(shares)),
         bucket_(bucket),
         totals_(workers.size()),
         totals_sum_(world.background_sum_of_doubles(ranks, totals)),
         turns_(workers.size()) {
-    for (const Range& range : reduction_buckets(with_gradient_, bucket))
+    for (const Range& range : reduction_buckets(layout.with_gradient(), bucket))
       buckets_.push_back(
           std::make_unique<Bucket>(range, world.background_sum_of_floats(ranks, range.size())));
     for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
@@ -41,7 +41,7 @@ class ProcessReducer final : public GradientReducer {
 
   std::string_view where() const override { return "over the processes"; }
   GradientReduction reduction() const override { return GradientReduction::over_processes; }
-  Range share_of(int rank) const override { return part_of(with_gradient_, rank, replicas(), 16); }
+  Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
   /// The arrays of other processes count for the first worker.
@@ -140,7 +140,8 @@ class ProcessReducer final : public GradientReducer {
   }
 
   const std::vector<Worker*> workers_;
-  const int64_t with_gradient_, bucket_;
+  const std::vector<Range> shares_;  // that the replicas of this process update
+  const int64_t bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
   std::vector<const double*> totals_;  // of the step, by replica
@@ -152,10 +153,11 @@ class ProcessReducer final : public GradientReducer {
 }  // namespace
 
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
+                                                      std::vector<Range> shares,
                                                       std::span<Worker* const> workers, int64_t bucket,
                                                       int64_t totals, const ReplicaRanks& ranks,
                                                       World& world) {
-  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world);
+  return std::make_unique<ProcessReducer>(layout, std::move(shares), workers, bucket, totals, ranks, world);
 }
 
 }  // namespace dtrain

@@ -71,8 +71,10 @@ void SlotState::make_parts() {
   const ParameterLayout& layout = request_.layout();
   const auto& slots = request_.update.slots();
   const std::span<Worker*const> workers = request_.workers, owners = updating_;
+  std::vector<Range> shares =
+      layout.shares(static_cast<int>(workers.size()), request_.update.needs_whole_parameters());
   if (exchange_ == Exchange::sharded) {
-    auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.sharded);
+    auto store = std::make_unique<ShardedStore>(layout, slots, workers, shares, request_.sharded);
     reducer_ =
         make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded, request_.world);
     store_ = std::move(store);
@@ -85,18 +87,18 @@ void SlotState::make_parts() {
       reducer_ = make_single_reducer(layout);
       break;
     case Exchange::shared_memory:
-      reducer_ = make_shared_memory_reducer(layout, workers);
+      reducer_ = make_shared_memory_reducer(std::move(shares), workers);
       break;
     case Exchange::processes:
-      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
-                                      request_.world);
+      reducer_ = make_process_reducer(layout, std::move(shares), workers, bucket_floats(), request_.totals,
+                                      request_.ranks, request_.world);
       break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);
       break;
     case Exchange::staged:
     case Exchange::sharded:
-      reducer_ = make_staged_reducer(layout, workers, owners);
+      reducer_ = make_staged_reducer(layout, std::move(shares), workers, owners);
       break;
   }
 }
