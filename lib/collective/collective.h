@@ -37,10 +37,10 @@ class Collective {
   /// Fills `all`, which has size() * mine.size() values, with the members' `mine` in rank order. All members
   /// must pass the same number of values.
   virtual void all_gather(std::span<const double> mine, std::span<double> all) = 0;
-  /// Replaces this member's part of the n floats at `data` with the sum over all members, added like
-  /// all_reduce(). Returns the part: part_of(n, rank, size, 16). The rest of `data`, and the other members'
-  /// `data`, must not change until the next call.
-  virtual Range reduce_scatter(float* data, int64_t n) = 0;
+  /// Replaces the elements `mine` of `data` with the sums over all members, added like all_reduce(). The
+  /// members' ranges must be disjoint. The rest of `data`, and the other members' `data`, must not change
+  /// until the next call.
+  virtual void reduce_scatter(float* data, Range mine) = 0;
   /// Waits for all members and returns the pointers that they passed, by rank, valid until this member's next
   /// call. For replicas that share memory (the host's or one GPU's) and read each other's arrays. Before this
   /// call the device must have finished writing the arrays; a barrier must separate the last read from the

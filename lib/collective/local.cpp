@@ -62,11 +62,8 @@ class LocalCollective final : public Collective {
     barrier();  // keeps the arguments valid until all members have read them
   }
 
-  Range reduce_scatter(float* data, int64_t n) override {
-    const Range range = part_of(n, rank_, size(), 16);
-    if (size() == 1) return range;
-    group_->tree.add<float>(share_pointers(data), data, range);
-    return range;
+  void reduce_scatter(float* data, Range mine) override {
+    if (size() > 1) group_->tree.add<float>(share_pointers(data), data, mine);
   }
 
   std::span<float* const> share_pointers(float* mine) override {

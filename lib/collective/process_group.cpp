@@ -67,7 +67,7 @@ class ProcessCollective final : public Collective {
       parts.push_back(all.data() + static_cast<size_t>(member) * values.size());
     SumTree(size()).add<double>(parts, values.data(), {0, static_cast<int64_t>(values.size())});
   }
-  Range reduce_scatter(float*, int64_t) override { reject("reduce_scatter"); }
+  void reduce_scatter(float*, Range) override { reject("reduce_scatter"); }
   std::span<float* const> share_pointers(float*) override { reject("share_pointers"); }
 
  private:

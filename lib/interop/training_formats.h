@@ -66,6 +66,9 @@ struct OptimizerFormats {
   bool is_by_weight = false;
   /// Whether Keras's third slot comes before the second.
   bool swaps_last_slots = false;
+  /// Whether Keras's last slot of a weight with two or more axes follows from the others, which are a single
+  /// 0 for weights of fewer axes (adafactor: factored_squares()).
+  bool is_factored = false;
   /// Number of slots per weight with those that Keras 2 stores but does not read; 0: it has none.
   size_t slots_with_unread = 0;
   /// Returns the number that Keras 3 stores after the slots, once `steps` steps are done; null (no function)
@@ -109,8 +112,11 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer);
 /// Returns Keras's {class_name, config} for the checkpoint's training_config, in a form that Keras 2 and 3
 /// both read, or null if there is none. `state` is the state of the schedule.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state);
+/// Returns the array that Keras stores as adafactor's velocity of a weight with two or more axes: each row
+/// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: of the weight.
+std::vector<float> factored_squares(const Shape& shape, const float* row_means, const float* column_means);
 /// Returns the slots in the order in which Keras creates them.
-std::vector<std::string> keras_slots(const Configured<Optimizer>& optimizer);
+std::vector<Optimizer::Slot> keras_slots(const Configured<Optimizer>& optimizer);
 /// Returns Keras's {class_name, config} of a loss, given as {kind: options} with all defaults; null if Keras
 /// has no such loss.
 Json keras_loss(const ConfigNode& resolved);

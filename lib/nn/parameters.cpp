@@ -1,6 +1,7 @@
 #include "nn/parameters.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace dtrain {
 
@@ -50,6 +51,22 @@ std::vector<const ParameterSlice*> ParameterLayout::by_offset(Range range) const
   std::sort(found.begin(), found.end(),
             [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
   return found;
+}
+
+std::vector<Range> ParameterLayout::shares(int replicas, bool whole) const {
+  std::vector<Range> shares;
+  for (int replica = 0; replica < replicas; ++replica)
+    shares.push_back(part_of(with_gradient_, replica, replicas, kAlignment));
+  if (!whole) return shares;
+  const std::vector<const ParameterSlice*> slices = by_offset({0, with_gradient_});
+  const auto nearest = [&](int64_t at) {
+    int64_t best = with_gradient_;
+    for (const ParameterSlice* slice : slices)
+      if (std::abs(slice->offset - at) < std::abs(best - at)) best = slice->offset;
+    return best;
+  };
+  for (size_t i = 1; i < shares.size(); ++i) shares[i - 1].end = shares[i].begin = nearest(shares[i].begin);
+  return shares;
 }
 
 const ParameterSlice& ParameterLayout::slice(int node, int index) const {

@@ -292,6 +292,17 @@ struct UpdateArguments {
   int64_t n;
 };
 
+/// The arrays of Ops::find_factored_direction(), for a parameter of `matrices` matrices [rows, columns].
+struct FactoredArguments {
+  const StepState* state;  ///< device memory
+  GroupRule group = {};
+  float* weights;       ///< [matrices, rows, columns]
+  float* gradient;      ///< [matrices, rows, columns], replaced by the direction
+  float* row_means;     ///< [matrices, rows]
+  float* column_means;  ///< [matrices, columns]
+  int64_t matrices, rows, columns;
+};
+
 /// The arrays of the gradient of a penalty, over n elements.
 struct PenaltyArguments {
   const GradientRule& rule;

@@ -315,7 +315,8 @@ struct GroupRule {
 
 /// Consecutive elements of one parameter in a flat buffer.
 struct ParameterPart {
-  int64_t n;
+  int64_t n;         // may include padding after the parameter
+  int64_t elements;  // of the whole parameter
   float learning_rate_factor;
 };
 

@@ -1,23 +1,35 @@
 // Optimizers: Keras's update rules.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/shape.h"
 #include "config/registry.h"
 #include "ops/math/optimizers.h"
 #include "optim/schedule.h"
 
 namespace dtrain {
 
-/// Holds only options. The state is in slots: flat buffers, each as long as the trained weights, owned
-/// elsewhere.
+/// Which elements an optimizer slot has for a weight.
+enum class SlotShape {
+  weight,        // those of the weight
+  row_means,     // [..., m] for a weight of [..., m, n]; none for weights of fewer than two axes
+  column_means,  // [..., n] for a weight of [..., m, n]; none for weights of fewer than two axes
+  vector,        // those of a weight of fewer than two axes; none for others
+};
+
+/// Holds only options. The state is in slots: flat buffers owned elsewhere (SlotLayout).
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   struct Slot {
     std::string name;  // Keras's name: "momentum", "velocity"
     float initial = 0;
+    SlotShape shape = SlotShape::weight;
+    /// Returns the shape of the slot's array for a weight; nullopt if it has none.
+    std::optional<Shape> shape_for(const Shape& weight) const;
   };
   virtual std::vector<Slot> slots() const = 0;
   virtual const Schedule& learning_rate() const = 0;

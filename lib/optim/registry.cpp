@@ -35,6 +35,7 @@ const Registry<Optimizer>& registry<Optimizer>() {
     add_adadelta(table);
     add_lion(table);
     add_lamb(table);
+    add_adafactor(table);
     return table;
   }();
   return kTable;

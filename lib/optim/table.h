@@ -26,5 +26,6 @@ void add_nadam(Registry<Optimizer>& table);
 void add_adadelta(Registry<Optimizer>& table);
 void add_lion(Registry<Optimizer>& table);
 void add_lamb(Registry<Optimizer>& table);
+void add_adafactor(Registry<Optimizer>& table);
 
 }  // namespace dtrain

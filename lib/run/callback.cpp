@@ -135,7 +135,7 @@ const Registry<Callback>& registry<Callback>() {
                       "epochs between histograms of every weight; 0: none", at_least<int64_t>(0))
             .optional("write_grads", &TensorboardOptions::write_grads,
                       "also write histograms of every weight's gradient in the epoch's last step, as the "
-                      "optimizer uses it (lamb: of its update directions); needs histogram_freq")
+                      "optimizer uses it (lamb, adafactor: of the update directions); needs histogram_freq")
             .optional("write_graph", &TensorboardOptions::write_graph, "write the layers as a graph")
             .optional(
                 "input_images", &TensorboardOptions::input_images,

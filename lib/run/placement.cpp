@@ -62,11 +62,14 @@ Workload workload_of(const RunConfig& config) {
   const bool averages =
       std::any_of(config.train.callbacks.begin(), config.train.callbacks.end(),
                   [](const auto& callback) { return callback && callback->average_decay(); });
-  const size_t slots =
-      (config.train.optimizer ? config.train.optimizer->slots().size() : 0) + (averages ? 1 : 0);
+  const std::vector<Optimizer::Slot> all = config.slots();
+  // Means of rows and columns are small.
+  const auto slots = std::count_if(all.begin(), all.end(),
+                                   [](const auto& slot) { return slot.shape == SlotShape::weight; }) +
+                     (averages ? 1 : 0);
   return {.graph = config.graph,
           .batch_size = 1 + (config.train.batch_size - 1) / config.train.accumulate,
-          .slot_bytes = static_cast<int64_t>(slots * sizeof(float)),
+          .slot_bytes = slots * static_cast<int64_t>(sizeof(float)),
           .element_bytes = bytes_of(gpu_math(config.train).type)};
 }
 

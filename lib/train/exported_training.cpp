@@ -1,6 +1,8 @@
 #include "train/exported_training.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -71,33 +73,62 @@ int64_t steps_per_epoch_of(const RunConfig& config, const TrainingState& state) 
   return std::max<int64_t>(1, (samples + config.train.batch_size - 1) / config.train.batch_size);
 }
 
-/// Returns optimizer slots in the order in which Keras creates optimizer variables: parameter by parameter
+struct TrainedParameter {
+  std::string path;
+  Shape shape;
+};
+
+/// Returns the array of a slot that the checkpoint has for a weight.
+const ArrayRef& stored_slot(const SavedRun& run, const std::string& slot, const std::string& weight) {
+  const ArrayRef* array = run.checkpoint.slot(slot, weight);
+  if (!array)
+    throw UserError(
+        fmt::format("{}: expected the slot '{}' of '{}', found none", run.checkpoint.path(), slot, weight));
+  return *array;
+}
+
+/// Adds the array of a slot that Keras stores for a weight, and dtrain does not
+/// (OptimizerFormats::is_factored).
+void add_computed_slot(const SavedRun& run, const std::vector<Optimizer::Slot>& slots,
+                       const TrainedParameter& weight, KerasTraining& training) {
+  const auto means = [&](SlotShape shape) {
+    const auto slot = std::find_if(slots.begin(), slots.end(),
+                                   [&](const Optimizer::Slot& one) { return one.shape == shape; });
+    return static_cast<const float*>(stored_slot(run, slot->name, weight.path).data);
+  };
+  const bool is_vector = weight.shape.rank() < 2;
+  training.computed.push_back(std::make_shared<const std::vector<float>>(
+      is_vector
+          ? std::vector<float>(1)
+          : factored_squares(weight.shape, means(SlotShape::row_means), means(SlotShape::column_means))));
+  training.slots.push_back(
+      {"", is_vector ? Shape() : weight.shape, DType::float32, training.computed.back()->data()});
+}
+
+/// Adds the optimizer slots in the order in which Keras creates optimizer variables: parameter by parameter
 /// for Adam-like optimizers, else slot by slot.
-std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
+void add_slots(const SavedRun& run, KerasTraining& training) {
   const Graph& graph = run.config.graph;
-  std::vector<std::string> weights;  // names of trained weights, in Keras's order
+  std::vector<TrainedParameter> weights;  // in Keras's order
   for (const KerasLayer& layer : keras_layers(graph)) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
     for (const ParameterSpec& parameter : node.parameters)
-      if (node.trains(parameter)) weights.push_back(node.name + "/" + parameter.name);
+      if (node.trains(parameter)) weights.push_back({node.name + "/" + parameter.name, parameter.shape});
   }
   const Configured<Optimizer>& optimizer = run.config.train.optimizer;
-  const std::vector<std::string> slots = keras_slots(optimizer);
-  std::vector<ArrayRef> ordered;
-  const auto add = [&](const std::string& slot, const std::string& weight) {
-    const ArrayRef* array = run.checkpoint.slot(slot, weight);
-    if (!array)
-      throw UserError(
-          fmt::format("{}: expected the slot '{}' of '{}', found none", run.checkpoint.path(), slot, weight));
-    ordered.push_back(*array);
+  const std::vector<Optimizer::Slot> slots = keras_slots(optimizer);
+  const auto add = [&](const Optimizer::Slot& slot, const TrainedParameter& weight) {
+    if (slot.shape_for(weight.shape))
+      training.slots.push_back(stored_slot(run, slot.name, weight.path));
+    else
+      add_computed_slot(run, slots, weight, training);
   };
   if (optimizer_formats(optimizer.name).is_by_weight)
-    for (const std::string& weight : weights)
-      for (const std::string& slot : slots) add(slot, weight);
+    for (const TrainedParameter& weight : weights)
+      for (const Optimizer::Slot& slot : slots) add(slot, weight);
   else
-    for (const std::string& slot : slots)
-      for (const std::string& weight : weights) add(slot, weight);
-  return ordered;
+    for (const Optimizer::Slot& slot : slots)
+      for (const TrainedParameter& weight : weights) add(slot, weight);
 }
 
 /// Returns why Keras cannot continue a run's training; "" if it can.
@@ -135,7 +166,7 @@ std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& wh
           .set("jit_compile", false);
   training.iteration = state.step;
   training.learning_rate = optimizer.learning_rate;
-  training.slots = slots_in_kerass_order(run);
+  add_slots(run, training);
   if (const auto& number = optimizer_formats(config.train.optimizer.name).number_after_slots)
     training.last_number =
         static_cast<float>(number(KindSettings(config.train.optimizer.resolved), state.step));

@@ -38,18 +38,24 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
   });
 }
 
-/// Writes a parameter's slice of an array of the state.
+/// Writes the part of an array of the state that belongs to a parameter: `range`, of shape `shape`.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
-                   std::string_view state, Engine& engine) {
+                   const Shape& shape, std::string_view state, Range range, Engine& engine) {
   const std::string name = slice.path();
   if (!array)
     throw UserError(fmt::format("{}: expected the weight '{}', found none", checkpoint.path(), name));
-  if (array->shape != slice.shape || array->dtype != DType::float32)
+  if (array->shape != shape || array->dtype != DType::float32)
     throw UserError(fmt::format("{}: '{}': expected {} float32, found {} {}", checkpoint.path(), name,
-                                slice.shape.str(), array->shape.str(), name_of(array->dtype)));
-  if (slice.elements() == 0) return;
-  engine.state().write(state, {slice.offset, slice.offset + slice.elements()},
-                       static_cast<const float*>(array->data));
+                                shape.str(), array->shape.str(), name_of(array->dtype)));
+  if (range.size() == 0) return;
+  engine.state().write(state, range, static_cast<const float*>(array->data));
+}
+
+/// Writes a parameter.
+void restore_parameter(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
+                       Engine& engine) {
+  restore_array(checkpoint, array, slice, slice.shape, kParameters,
+                {slice.offset, slice.offset + slice.elements()}, engine);
 }
 
 /// Throws UserError for a directory that exists but cannot be read, rather than treating it as one without
@@ -250,7 +256,7 @@ std::string restore_average(const Checkpoint& checkpoint, Engine& engine) {
                : "";
   for (const ParameterSlice& slice : engine.layout().slices())
     if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
-      restore_array(checkpoint, array, slice, kParameters, engine);
+      restore_parameter(checkpoint, array, slice, engine);
   return "";
 }
 
@@ -289,6 +295,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
     return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
   }
   std::vector<std::string> reset;
+  const std::vector<SlotLayout> layouts = slot_layouts(engine.layout(), wanted);
   for (const ParameterSlice& slice : engine.layout().slices()) {
     if (wanted.empty() || !is_trained(engine.layout(), slice)) continue;
     if (was_not_trained(checkpoint, slice)) {
@@ -297,8 +304,10 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       continue;
     }
     if (const auto since = before.find(slice.path()); since != before.end()) state.slots_since.insert(*since);
-    for (const Optimizer::Slot& slot : wanted)
-      restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, engine);
+    for (const SlotLayout& layout : layouts)
+      if (const auto shape = layout.slot().shape_for(slice.shape))
+        restore_array(checkpoint, checkpoint.slot(layout.name(), slice.path()), slice, *shape, layout.name(),
+                      layout.of(slice), engine);
   }
   if (reset.empty()) return "";
   return fmt::format(
@@ -310,7 +319,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 
 void restore_weights(const Checkpoint& checkpoint, Engine& engine) {
   for (const ParameterSlice& slice : engine.layout().slices())
-    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, engine);
+    restore_parameter(checkpoint, checkpoint.weight(slice.path()), slice, engine);
 }
 
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
@@ -346,17 +355,22 @@ std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoi
 
 namespace {
 
-OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name, const ArrayOf& array) {
-  OptimizerSlot slot{std::string(name), {}};
+OptimizerSlot slot_content(const ParameterLayout& layout, const Optimizer::Slot& slot, const ArrayOf& array) {
+  OptimizerSlot content{slot.name, {}};
   for (const ParameterSlice& slice : layout.slices())
-    if (is_trained(layout, slice))
-      slot.arrays.push_back({slice.path(), slice.shape, DType::float32, array(slice)});
-  return slot;
+    if (const auto shape = slot.shape_for(slice.shape); shape && is_trained(layout, slice))
+      content.arrays.push_back({slice.path(), *shape, DType::float32, array(slice)});
+  return content;
 }
 
 /// Returns a function that finds arrays in `all`, which has the layout of all parameters.
 ArrayOf in_one(std::span<const float> all) {
   return [all](const ParameterSlice& slice) { return all.data() + slice.offset; };
+}
+
+/// Returns a function that finds arrays of a slot in `all`.
+ArrayOf in_slot(std::span<const float> all, const SlotLayout& layout) {
+  return [all, layout](const ParameterSlice& slice) { return all.data() + layout.of(slice).begin; };
 }
 
 }  // namespace
@@ -365,9 +379,11 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch) {
   std::vector<ArrayOf> slots;
-  for (const std::span<float> slot : arrays.slots) slots.push_back(in_one(slot));
+  const std::vector<SlotLayout> layouts = slot_layouts(layout, config.slots());
+  for (size_t s = 0; s < arrays.slots.size(); ++s)
+    slots.push_back(s < layouts.size() ? in_slot(arrays.slots[s], layouts[s]) : in_one(arrays.slots[s]));
   const ArrayOf values = in_one(arrays.values);
-  if (slots.size() == config.slots().size())
+  if (slots.size() == layouts.size())
     return checkpoint_content(config, layout, values, slots, state, steps_per_epoch);
   // The checkpoint's main weights are the average; the weights for training are an additional slot.
   const ArrayOf model = [&, average = std::move(slots.back())](const ParameterSlice& slice) {
@@ -375,7 +391,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   };
   slots.pop_back();
   CheckpointContent content = checkpoint_content(config, layout, model, slots, state, steps_per_epoch);
-  content.slots.push_back(slot_content(layout, kUnaveraged, values));
+  content.slots.push_back(slot_content(layout, {std::string(kUnaveraged)}, values));
   return content;
 }
 
@@ -395,7 +411,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   }
   const auto of_optimizer = config.slots();
   for (size_t s = 0; s < of_optimizer.size(); ++s)
-    content.slots.push_back(slot_content(layout, of_optimizer[s].name, slots[s]));
+    content.slots.push_back(slot_content(layout, of_optimizer[s], slots[s]));
   content.model_config = keras_model_config(config.graph, config.name, layers);
   if (config.has_training())
     content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "interop/keras/import/graph.h"
 #include "interop/keras/import/training.h"
+#include "interop/training_formats.h"
 #include "support/errors.h"
 
 using namespace dtrain;
@@ -340,6 +341,35 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(plain.state.iteration == 0);
   CHECK(plain.state.slots.empty());
   CHECK(plain.left_out.empty());
+}
+
+TEST_CASE("Adafactor's state is read without the arrays that follow from its means") {
+  const std::string adafactor =
+      R"("loss": "mse", "optimizer_config": {"class_name": "Adafactor", "config": {"learning_rate": 0.5,
+         "relative_step": true, "use_ema": false}})";
+  const Shape scalar{}, rows{4}, columns{3}, kernel{4, 3}, bias{3};
+  std::vector<KerasWeight> arrays = arrays_of({scalar, scalar, rows, columns, kernel, scalar, scalar, bias});
+  arrays[0].values = nullptr;
+  arrays[0].integer = 7;
+  const ImportedTraining training = read(kOneOutput, adafactor, "3.5.0", arrays);
+  CHECK(training.left_out.empty());
+  CHECK(training.state.iteration == 7);
+  CHECK(first_of(training, "row_mean", "kind/kernel") == 2);
+  CHECK(first_of(training, "column_mean", "kind/kernel") == 3);
+  CHECK(first_of(training, "velocity", "kind/bias") == 7);
+  CHECK(training.state.slots.at("velocity").size() == 1);
+  CHECK(training.state.slots.at("row_mean").size() == 1);
+  // Keras 2 has no arrays of means for the bias.
+  arrays.erase(arrays.begin() + 5, arrays.begin() + 7);
+  CHECK(read(kOneOutput, adafactor, "2.15.0", arrays).left_out.back() ==
+        "the optimizer's state: its 6 arrays do not match adafactor for 2 weights");
+}
+
+TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
+  const float rows[] = {1, 3, 0, 0}, columns[] = {2, 4, 6, 8, 1, 1};
+  CHECK(factored_squares({2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9});
+  // before the first step, the means are 0
+  CHECK(factored_squares({2, 2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("an optimizer state that does not fit is omitted or an error") {

@@ -402,7 +402,7 @@ def small_ones():
         "rmsprop centered": {"centered": True, "momentum": 0.5, "rho": 0.8}, "adagrad": {},
         "adam": {"beta_1": 0.8}, "adamw": {}, "adamw without decay": {"weight_decay": 0},
         "sgd with decay": {"weight_decay": 0.01}, "lion": {}, "lamb": {}, "adamax": {},
-        "nadam": {}, "adadelta": {},
+        "nadam": {}, "adadelta": {}, "adafactor": {},
     }
     for loss in ({"dice": {"axis": [1, 2]}}, {"dice": {"axis": [1, 2, 3]}},
                  {"tversky": {"alpha": 0.7, "beta": 0.2, "axis": [1, 2]}}):

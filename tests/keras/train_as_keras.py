@@ -109,6 +109,11 @@ def cases(keras):
         "lamb": ("optimizer: {lamb: {learning_rate: 0.02}}", lamb and lamb(0.02)),
         "lamb, decaying": ("optimizer: {lamb: {learning_rate: 0.02, weight_decay: 0.1, epsilon: 0.001}}",
                            lamb and lamb(0.02, weight_decay=0.1, epsilon=0.001)),
+        # Keras 2 stores the state of weights with one axis in another way.
+        "adafactor": ("optimizer: {adafactor: {learning_rate: 0.03}}",
+                      keras.__version__.startswith("3") and o.Adafactor(0.03)),
+        "adafactor, decaying": ("optimizer: {adafactor: {learning_rate: 0.03, weight_decay: 0.1, clip_threshold: 0.8}}",
+                                keras.__version__.startswith("3") and o.Adafactor(0.03, weight_decay=0.1, clip_threshold=0.8)),
         "clip_norm": ("clip_norm: 0.1\n  " + sgd % 0.5, o.SGD(0.5, global_clipnorm=0.1)),
         "clip_value": ("clip_value: 0.01\n  " + sgd % 0.5, o.SGD(0.5, clipvalue=0.01)),
         "exponential_decay": (sgd % "{exponential_decay: {initial: 0.2, decay_steps: 10, decay_rate: 0.5, staircase: true}}",

@@ -77,6 +77,36 @@ TEST_CASE("a layout has trained parameters in reversed order, then statistics, t
   CHECK(&layout.slice(5, 0) == &layout.slice(1, 0));
 }
 
+TEST_CASE("shares cover all gradients, equally or with whole parameters") {
+  const ParameterLayout layout(graph_of_many());
+  for (const int replicas : {1, 2, 3, 5, 9, 30})
+    for (const bool whole : {false, true}) {
+      CAPTURE(replicas);
+      CAPTURE(whole);
+      const std::vector<Range> shares = layout.shares(replicas, whole);
+      REQUIRE(shares.size() == static_cast<size_t>(replicas));
+      int64_t at = 0, smallest = layout.with_gradient(), largest = 0;
+      for (const Range& share : shares) {
+        CHECK(share.begin == at);
+        CHECK(share.size() >= 0);
+        at = share.end;
+        smallest = std::min(smallest, share.size());
+        largest = std::max(largest, share.size());
+        if (whole && share.begin < layout.with_gradient())
+          CHECK(std::any_of(layout.slices().begin(), layout.slices().end(),
+                            [&](const ParameterSlice& slice) { return slice.offset == share.begin; }));
+      }
+      CHECK(at == layout.with_gradient());
+      if (whole)
+        CHECK(largest <= layout.with_gradient() / replicas + 2 * 64 + 16);  // 64: the largest parameter
+      else
+        CHECK(largest - smallest <= ParameterLayout::kAlignment);
+    }
+  // [back/kernel 64 | b/bias 32 | b/kernel 64 | five of 16 | statistics 32]: the middle is 128.
+  CHECK(layout.shares(2, true)[0].end == 96);
+  CHECK(layout.shares(2, false)[0].end == 128);
+}
+
 TEST_CASE("a model's layout on one slot is a single piece") {
   const Graph graph = graph_of_many();
   const ModelLayout layout(graph, {}, 1);

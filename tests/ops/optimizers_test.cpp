@@ -28,6 +28,9 @@ struct Case {
 
 constexpr int kSteps = 8;  // number of steps including the current one, as in state_of()
 
+constexpr math::Adafactor kAdafactor{
+    .beta_2_decay = -0.8, .epsilon_1 = 1e-30f, .epsilon_2 = 1e-3f, .clip_threshold = 0.5f};
+
 void move_slots_of_adam(Element& e, double g) {
   e.s[0] = 0.9 * e.s[0] + 0.1 * g;
   e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
@@ -195,6 +198,16 @@ const std::vector<Case> kCases = {
          }},
     lamb("lamb's direction", 0),
     lamb("lamb's direction, whose slots began with step 5", 5),
+    {.name = "adafactor's direction of weights with one axis",
+     .rule = kAdafactor,
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           const double kept = 1 - std::pow(kSteps, -0.8);
+           e.s[0] = kept * e.s[0] + (1 - kept) * g * g;
+           e.s[1] = g / std::sqrt(e.s[0]);
+         }},
     {.name = "moving average",
      .rule = math::MovingAverage{.momentum = 0.99f},
      .rate = 5,
@@ -221,10 +234,11 @@ struct Trained {
     run(state, gradient, group,
         [&](const UpdateArguments& args) { device.ops().update(optimizer.rule, args); });
   }
-  void apply_directions(const StepState& state, const Floats& direction, std::span<const ParameterPart> parts,
-                        const double* squares, const GroupRule& group = {}) {
+  void apply_directions(const math::DirectionRule& rule, const StepState& state, const Floats& direction,
+                        std::span<const ParameterPart> parts, const double* squares,
+                        const GroupRule& group = {}) {
     run(state, direction, group,
-        [&](const UpdateArguments& args) { device.ops().apply_directions(parts, squares, args); });
+        [&](const UpdateArguments& args) { device.ops().apply_directions(rule, parts, squares, args); });
   }
   template <class Use>
   void run(const StepState& state, const Floats& gradient, const GroupRule& group, Use&& use) {
@@ -346,9 +360,9 @@ DEVICE_TEST_CASE("a step by the trust ratio has the parameter's norm times the l
   const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // ignored
   const auto moved_by = [&](double weight_squares, double direction_squares) {
     const auto squares = device.array(Doubles{weight_squares, direction_squares});
-    const ParameterPart part{.n = 2, .learning_rate_factor = 0.5f};
+    const ParameterPart part{.n = 2, .elements = 2, .learning_rate_factor = 0.5f};
     Trained trained(device, kCases[0], {1.0f, -2.0f});
-    trained.apply_directions(state, {0.5f, 2.0f}, {&part, 1}, squares.data(), group);
+    trained.apply_directions({}, state, {0.5f, 2.0f}, {&part, 1}, squares.data(), group);
     return trained.weights.read();
   };
   check_close(moved_by(9, 4), Doubles{1 - 0.25 * 1.5 * 0.5, -2 - 0.25 * 1.5 * 2}, 1e-6);
@@ -365,7 +379,7 @@ DEVICE_TEST_CASE("steps by the trust ratios of many parameters match the referen
     int64_t n = 0;
     for (int64_t i = 0; i < 450; ++i) {
       const auto factor = static_cast<float>(1 + i % 3);
-      parts.push_back({i % 100 == 7 ? 20011 / 16 * 16 : 16 * (i % 5), factor});
+      parts.push_back({i % 100 == 7 ? 20011 / 16 * 16 : 16 * (i % 5), 1, factor});
       if (odd) parts.back().n += i % 4;
       squares.insert(squares.end(), {static_cast<double>(1 + i), 4.0});
       n += parts.back().n;
@@ -381,9 +395,29 @@ DEVICE_TEST_CASE("steps by the trust ratios of many parameters match the referen
     }
     const auto own_squares = device.array(squares);
     Trained trained(device, kCases[0], initial);
-    trained.apply_directions(state, direction, parts, own_squares.data());
+    trained.apply_directions({}, state, direction, parts, own_squares.data());
     check_close(trained.weights.read(), expected, 2e-6);
   }
+}
+
+DEVICE_TEST_CASE("adafactor's step has the parameter's root mean square, and a limited direction and rate") {
+  const math::DirectionRule rule = kAdafactor.direction_rule();  // epsilon_2 0.001, clip_threshold 0.5
+  const auto moved_by = [&](uint64_t step, double weight_squares, double direction_squares) {
+    const StepState state{.now = {.step = step, .learning_rate = 0.5}, .gradient = {}};
+    const auto squares = device.array(Doubles{weight_squares, direction_squares});
+    const ParameterPart part{.n = 1, .elements = 4, .learning_rate_factor = 0.25f};
+    Trained trained(device, kCases[0], {0.0f});
+    trained.apply_directions(rule, state, {-1.0f}, {&part, 1}, squares.data());
+    return static_cast<double>(trained.weights.read()[0]);
+  };
+  const auto is = [](double found, double expected) {
+    CHECK(found == doctest::Approx(expected).epsilon(1e-6));
+  };
+  is(moved_by(0, 36, 0.25), 0.25 * 3 * 0.5);            // rms of the weights: 3; of the direction: 0.25
+  is(moved_by(0, 0, 0.25), 0.25 * 0.001 * 0.5);         // the weights are 0
+  is(moved_by(0, 36, 16), 0.25 * 3 * 0.5 / (2 / 0.5));  // rms of the direction: 2
+  is(moved_by(3, 36, 0.25), 0.25 * 3 * 0.5);            // the rate is 1 / sqrt(4)
+  is(moved_by(8, 36, 0.25), 0.25 * 3 / 3.0);            // and 1 / sqrt(9)
 }
 
 DEVICE_TEST_CASE("sums of squares of many arrays equal those of each array") {

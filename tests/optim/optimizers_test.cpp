@@ -38,7 +38,7 @@ TEST_CASE("defaults are Keras's") {
   };
   CHECK(rate("sgd") == 0.01);
   for (const char* name :
-       {"rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"})
+       {"rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb", "adafactor"})
     CHECK(rate(name) == 0.001);
 
   CHECK(std::holds_alternative<math::Sgd>(parse_kind<Optimizer>("sgd")->rule()));
@@ -79,6 +79,30 @@ TEST_CASE("lion's and lamb's defaults are Keras's") {
   CHECK(lamb.epsilon == 1e-7f);
 }
 
+TEST_CASE("adafactor's defaults are Keras's") {
+  const auto adafactor = std::get<math::Adafactor>(parse_kind<Optimizer>("adafactor")->rule());
+  CHECK(adafactor.beta_2_decay == -0.8);
+  CHECK(adafactor.epsilon_1 == 1e-30f);
+  CHECK(adafactor.epsilon_2 == 1e-3f);
+  CHECK(adafactor.clip_threshold == 1);
+}
+
+TEST_CASE("adafactor's slots are means of rows and columns, or the squares of weights with one axis") {
+  const auto slots = parse_kind<Optimizer>("adafactor")->slots();
+  const auto shapes = [&](const Shape& weight) {
+    std::vector<std::optional<Shape>> all;
+    for (const auto& slot : slots) all.push_back(slot.shape_for(weight));
+    return all;
+  };
+  using Shapes = std::vector<std::optional<Shape>>;
+  CHECK(shapes({}) == Shapes{std::nullopt, std::nullopt, Shape{}});
+  CHECK(shapes({5}) == Shapes{std::nullopt, std::nullopt, Shape{5}});
+  CHECK(shapes({5, 7}) == Shapes{Shape{5}, Shape{7}, std::nullopt});
+  CHECK(shapes({3, 2, 5, 7}) == Shapes{Shape{3, 2, 5}, Shape{3, 2, 7}, std::nullopt});
+  const auto adam = parse_kind<Optimizer>("adam")->slots();
+  CHECK(adam[0].shape_for({5, 7}) == Shape{5, 7});
+}
+
 TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("sgd") == Names{});
   CHECK(slot_names("{sgd: {momentum: 0.9}}") == Names{"momentum"});
@@ -95,6 +119,7 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("adadelta") == Names{"accumulated_grad", "accumulated_delta_var"});
   CHECK(slot_names("lion") == Names{"momentum"});
   CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
+  CHECK(slot_names("adafactor") == Names{"row_mean", "column_mean", "velocity"});
 }
 
 TEST_CASE("adam's bias correction uses step t of the slots, counted from 1") {
@@ -158,12 +183,18 @@ TEST_CASE("a rule has the optimizer's slots and the direction") {
     CHECK(static_cast<size_t>(traits.slots - (traits.finds_direction ? 1 : 0)) == optimizer->slots().size());
     CHECK(traits.of_gradient);
     CHECK(traits.finds_direction == (optimizer.name == "lamb"));
+    CHECK_FALSE(traits.factors);
   }
+  // The rule has the slots of weights with one axis.
+  const RuleTraits adafactor = traits_of(parse_kind<Optimizer>("adafactor")->rule());
+  CHECK(adafactor.slots == 2);
+  CHECK(adafactor.finds_direction);
+  CHECK(adafactor.factors);
 }
 
 TEST_CASE("every step has its learning rate and weight decay") {
-  for (const char* name :
-       {"sgd", "rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta", "lion", "lamb"}) {
+  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "adamax", "nadam", "adadelta",
+                           "lion", "lamb", "adafactor"}) {
     CAPTURE(name);
     const StepNumbers numbers =
         parse_kind<Optimizer>(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);

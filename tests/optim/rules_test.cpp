@@ -1,5 +1,6 @@
 // Weights after some steps of each optimizer, compared to Keras's rules in double precision.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -168,4 +169,89 @@ TEST_CASE("adamax, nadam and adadelta follow Keras's rules") {
     steps = 0.9 * steps + 0.1 * step * step;
     w -= step;
   });
+}
+
+TEST_CASE("adafactor's steps are those of Keras 3.15") {
+  const auto optimizer = test::parse_kind<Optimizer>("{adafactor: {learning_rate: 0.5, weight_decay: 0.1}}");
+  const auto rule = std::get<math::Adafactor>(optimizer->rule());
+  const auto device = test::cpu_device();
+  Ops& ops = device->ops();
+  struct Weight {
+    int64_t matrices, rows, columns;  // 0 matrices: a weight with one axis
+    std::vector<float> initial;
+    std::function<float(int64_t i, int step)> gradient;
+    std::vector<double> expected;  // after three steps
+  };
+  const float kernel[] = {0.1f, -0.2f, 0.4f, 0.3f, 0.05f, -0.6f}, signs[] = {1, -1, 0.5f};
+  const float bias[] = {0.2f, 0, -0.4f};
+  std::vector<float> even;
+  for (int i = 0; i < 12; ++i) even.push_back(static_cast<float>(-1 + i * (2 / 11.0)));
+  const std::vector<Weight> weights{
+      {1,
+       2,
+       3,
+       {0.5f, -1.0f, 0.25f, 2.0f, 0.125f, -0.75f},
+       [&](int64_t i, int step) { return kernel[i] * static_cast<float>(step + 1) * signs[i % 3]; },
+       {-0.2756096124649048, -3.018059730529785, -1.0210751295089722, 0.23097848892211914, 0.4865054190158844,
+        0.6583223342895508}},
+      {0,
+       1,
+       3,
+       {0.5f, -2.0f, 1.5f},
+       [&](int64_t i, int step) { return bias[i] * static_cast<float>(step + 1); },
+       {-2.3354713916778564, -1.7147499322891235, 4.0502214431762695}},
+      {2,
+       3,
+       2,
+       even,
+       [](int64_t i, int step) { return static_cast<float>(std::sin(static_cast<double>(i + step))); },
+       {-1.7818365097045898, -1.5513654947280884, -0.5516287088394165, 0.5816939473152161, 0.6092085838317871,
+        -0.10463652014732361, -0.6743709444999695, -0.8114103078842163, 0.1380826085805893,
+        1.3381459712982178, 1.6596448421478271, 1.1260851621627808}},
+  };
+  for (const Weight& weight : weights) {
+    const auto n = static_cast<int64_t>(weight.initial.size());
+    const auto values = device->array(weight.initial);
+    const auto rows = device->array(std::vector<float>(static_cast<size_t>(n))),
+               columns = device->array(std::vector<float>(static_cast<size_t>(n)));
+    for (int t = 0; t < 3; ++t) {
+      std::vector<float> gradients;
+      for (int64_t i = 0; i < n; ++i) gradients.push_back(weight.gradient(i, t));
+      const auto gradient = device->array(gradients);
+      const auto state =
+          device->array(std::vector<StepState>{{.now = optimizer->numbers(t, 0.5), .gradient = {}}});
+      if (weight.matrices == 0) {
+        const std::array<float*, 2> slots{rows.data(), gradient.data()};
+        ops.update(rule, {.state = state.data(),
+                          .weights = values.data(),
+                          .gradient = gradient.data(),
+                          .slots = slots,
+                          .n = n});
+      } else {
+        ops.find_factored_direction(rule, {.state = state.data(),
+                                           .weights = values.data(),
+                                           .gradient = gradient.data(),
+                                           .row_means = rows.data(),
+                                           .column_means = columns.data(),
+                                           .matrices = weight.matrices,
+                                           .rows = weight.rows,
+                                           .columns = weight.columns});
+      }
+      const auto squares = device->array(std::vector<double>(2));
+      ops.sum_of_squares(values.data(), squares.data(), n);
+      ops.sum_of_squares(gradient.data(), squares.data() + 1, n);
+      const ParameterPart part{.n = n, .elements = n, .learning_rate_factor = 1};
+      ops.apply_directions(rule.direction_rule(), {&part, 1}, squares.data(),
+                           {.state = state.data(),
+                            .weights = values.data(),
+                            .gradient = gradient.data(),
+                            .slots = {},
+                            .n = n});
+    }
+    const std::vector<float> found = values.read();
+    for (size_t i = 0; i < found.size(); ++i) {
+      CAPTURE(i);
+      CHECK(static_cast<double>(found[i]) == doctest::Approx(weight.expected[i]).epsilon(1e-5));
+    }
+  }
 }

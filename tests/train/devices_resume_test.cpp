@@ -108,6 +108,33 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("optimizer state of other shapes than the weights continues under any strategy") {
+  const std::string optimizer = "train.optimizer={adafactor: {learning_rate: 0.01}}";
+  const std::vector<std::string> strategies{
+      kStrategies[0], kStrategies[1], kStrategies[3],
+      "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2], level: parameters}}"};
+  std::vector<Outcome> whole;
+  for (const std::string& strategy : strategies) whole.push_back(outcome_of(kRun, {strategy, optimizer}));
+  for (size_t i = 0; i < strategies.size(); ++i) {
+    CAPTURE(strategies[i]);
+    const TempDir directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder(7);
+    {
+      Trainer trainer(plan_from(kRun, {strategies[i], optimizer}), run, recorder, recorder.requests);
+      trainer.start();
+      CHECK_THROWS_AS(trainer.run(), Interrupted);
+    }
+    for (size_t j = 0; j < strategies.size(); ++j) {
+      CAPTURE(strategies[j]);
+      Outcome resumed = go_on(run.path(), strategies[j]);
+      resumed.losses.insert(resumed.losses.begin(), recorder.losses.begin(), recorder.losses.end());
+      check_close(resumed, whole[0]);
+      if (i == j) CHECK(resumed == whole[i]);
+    }
+  }
+}
+
 TEST_CASE("an embedding that a dense layer shares is one array, whatever strategy trains and resumes it") {
   constexpr auto kTied = R"(
 seed: 5

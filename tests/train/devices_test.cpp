@@ -115,6 +115,8 @@ TEST_CASE("training options have the same effect on several devices") {
       {"train.optimizer={adamw: {learning_rate: 0.01, weight_decay: 0.1}}"},
       {"train.optimizer={sgd: {learning_rate: 0.1, momentum: 0.9, nesterov: true}}"},
       {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.optimizer={adafactor: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5",
+       "train.callbacks=[{ema: {decay: 0.9}}]"},
       {"train.callbacks=[{ema: {decay: 0.9}}]"},
       {"train.groups=[{weights: '*/bias', weight_decay: 0.1}, {weights: 'second/*', learning_rate_factor: "
        "0.1}, {weights: 'third/*', trainable: false}]"},

@@ -127,9 +127,10 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // LAMB and constraints need norms of whole parameters.
+    // LAMB, adafactor and constraints need whole parameters.
     for (const std::string set :
          {"train.clip_norm=0.1", "train.optimizer={lamb: {learning_rate: 0.003}}",
+          "train.optimizer={adafactor: {learning_rate: 0.02}}",
           "model.layers.3.dense={units: 16, activation: silu, kernel_regularizer: {l2: 0.01}, "
           "kernel_constraint: {max_norm: {max_value: 0.8}}, bias_constraint: non_neg}"}) {
       CAPTURE(set);

@@ -72,15 +72,17 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   Outcome outcome;
   outcome.losses = recorder.losses;
   const HostArrays arrays = trainer.engine().state().download();
-  for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
-    const auto take = [&](std::span<const float> from, std::vector<float>& to) {
-      const auto part =
-          from.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()));
-      to.insert(to.end(), part.begin(), part.end());
-    };
-    take(arrays.values, outcome.values);
-    if (slice.offset < trainer.engine().layout().trained())
-      for (const std::span<float> slot : arrays.slots) take(slot, outcome.slots);
+  const ParameterLayout& layout = trainer.engine().layout();
+  const auto take = [](std::span<const float> from, Range range, std::vector<float>& to) {
+    const auto part = from.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
+    to.insert(to.end(), part.begin(), part.end());
+  };
+  std::vector<SlotLayout> slots = slot_layouts(layout, trainer.config().slots());
+  if (slots.size() < arrays.slots.size()) slots.emplace_back(layout, Optimizer::Slot{std::string(kAverage)});
+  for (const ParameterSlice& slice : layout.slices()) {
+    take(arrays.values, {slice.offset, slice.offset + slice.elements()}, outcome.values);
+    if (slice.offset < layout.trained())
+      for (size_t s = 0; s < slots.size(); ++s) take(arrays.slots[s], slots[s].of(slice), outcome.slots);
   }
   std::istringstream lines(trainer.state().history.text());
   for (std::string line; std::getline(lines, line);) outcome.history.push_back(Json::parse(line));

@@ -158,6 +158,7 @@ TEST_CASE("training options give the same bits on several processes") {
       {"train.accumulate=3"},
       {"train.clip_norm=0.05"},
       {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.optimizer={adafactor: {learning_rate: 0.05, weight_decay: 0.1}}"},
       {"train.class_weight={0: 0.3, 3: 4}"},
       {"train.class_weight={0: 0.3, 3: 4}", "train.accumulate=2", "train.clip_norm=0.1"},
       {"model.layers.0.dense.kernel_regularizer={l2: 0.01}", "train.clip_norm=0.05"},

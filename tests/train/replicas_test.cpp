@@ -140,16 +140,23 @@ TEST_CASE("accumulation and clipping give the same losses for every number of re
   CHECK(largest_difference(losses_of(kDense, sets), single) < 1e-4);
 }
 
-TEST_CASE("norms of whole parameters are the same for any number of shards") {
-  const std::string lamb = "train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}";
+TEST_CASE("steps that need whole parameters are the same for any number of shards") {
+  std::string optimizer;
+  SUBCASE("lamb") {
+    optimizer = "train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}";
+  }
+  SUBCASE("adafactor") {
+    optimizer = "train.optimizer={adafactor: {learning_rate: 0.01, weight_decay: 0.1}}";
+  }
+  CAPTURE(optimizer);
   const std::string groups =
       "train.groups=[{weights: dense_1/*, learning_rate_factor: 0.5, weight_decay: 0}]";
-  const auto single = losses_of(kDense, {lamb, groups});
+  const auto single = losses_of(kDense, {optimizer, groups});
   CHECK(single.back() < single.front());
   for (const int replicas : {2, 3, 5, 8}) {
     CAPTURE(replicas);
     auto sets = with_replicas(replicas, 100);
-    sets.insert(sets.end(), {lamb, groups});
+    sets.insert(sets.end(), {optimizer, groups});
     CHECK(largest_difference(losses_of(kDense, sets), single) < 1e-4);
   }
 }

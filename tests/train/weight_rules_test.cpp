@@ -143,6 +143,7 @@ TEST_CASE("penalties are the same under every strategy") {
   check_strategies({}, strategies);
   check_strategies({"train.clip_norm=0.3", "train.class_weight={0: 0.3, 3: 4}"}, strategies);
   check_strategies({"train.optimizer={lamb: {learning_rate: 0.01}}"}, strategies);
+  check_strategies({"train.optimizer={adafactor: {learning_rate: 0.01}}"}, strategies);
 }
 
 TEST_CASE("the penalty on a layer's output is part of the loss and of the gradient") {

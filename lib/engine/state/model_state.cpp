@@ -26,7 +26,7 @@ void each_block(Range range, const Work& work) {
 ModelState::ModelState(const ModelLayout& layout, SlotThreads& threads,
                        std::span<const std::unique_ptr<SlotState>> slots, World& world, RunOnSlots run)
     : layout_(layout), threads_(threads), slots_(slots), world_(world), run_(std::move(run)) {
-  arrays_.push_back({std::string(kParameters), this->layout().size(), {}});
+  arrays_.push_back({std::string(kParameters), this->layout().size(), {}, {}});
 }
 
 void ModelState::allocate_parameters() {
@@ -39,7 +39,10 @@ void ModelState::allocate_slots() {
   run_([&](int rank, int slot) {
     slots_[static_cast<size_t>(slot)]->allocate_slots(threads_.worker(rank, slot));
   });
-  for (const Optimizer::Slot& slot : update().slots()) arrays_.push_back({slot.name, layout().trained(), {}});
+  for (const SlotLayout& on_slot : update().slots()) {
+    SlotLayout whole(layout(), on_slot.slot());
+    arrays_.push_back({whole.name(), whole.size(), whole, {}});
+  }
 }
 
 std::span<float> ModelState::copy_of(Array& array) {
@@ -83,15 +86,35 @@ void ModelState::complete(std::string_view array, Range range, float* values) co
   if (!parts.empty()) world_.all_gather_parts(parts, {values, static_cast<size_t>(range.size())});
 }
 
+void ModelState::each_piece(std::string_view array, Range range,
+                            const std::function<void(const ModelLayout::Piece&)>& work) const {
+  const auto found =
+      std::find_if(arrays_.begin(), arrays_.end(), [&](const Array& one) { return one.name == array; });
+  if (found == arrays_.end() || !found->layout || found->layout->is_like_weights())
+    return layout_.for_each_piece(range, work);
+  if (layout_.slots() == 1) return work({0, range, range.begin});
+  const auto index = static_cast<size_t>(found - arrays_.begin()) - 1;  // among the optimizer's slots
+  for (const ParameterSlice& slice : layout().slices()) {
+    if (slice.offset >= layout().trained()) continue;
+    const Range whole = found->layout->of(slice), part = overlap(range, whole);
+    if (part.size() == 0) continue;
+    const int slot = layout_.owner_slot(slice.node);
+    const SlotLayout& on_slot = slots_[static_cast<size_t>(slot)]->update().slots()[index];
+    const int64_t first =
+        on_slot.of(layout_.on(slot).slice(slice.node, slice.index)).begin + (part.begin - whole.begin);
+    work({slot, {first, first + part.size()}, part.begin});
+  }
+}
+
 void ModelState::read(std::string_view array, Range range, float* to) const {
-  layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
+  each_piece(array, range, [&](const ModelLayout::Piece& piece) {
     store(piece.slot).read(array, piece.on_slot, to + (piece.at - range.begin));
   });
   complete(array, range, to);
 }
 
 void ModelState::write(std::string_view array, Range range, const float* from) {
-  layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
+  each_piece(array, range, [&](const ModelLayout::Piece& piece) {
     store(piece.slot).write(array, piece.on_slot, from + (piece.at - range.begin));
   });
 }
@@ -162,9 +185,9 @@ std::span<float> ModelState::collect(Array& array) {
 }
 
 size_t ModelState::snapshot_bytes() const {
-  return (static_cast<size_t>(layout().size()) +
-          update().slots().size() * static_cast<size_t>(layout().trained())) *
-         sizeof(float);
+  int64_t floats = layout().size();
+  for (const SlotLayout& slot : update().slots()) floats += SlotLayout(layout(), slot.slot()).size();
+  return bytes_of_floats(floats);
 }
 
 bool ModelState::has_room_for_snapshot() const {

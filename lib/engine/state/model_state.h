@@ -24,10 +24,10 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots; ranges
-/// refer to layout(). To be used between steps, by the thread that owns the engine. If the state is divided
-/// among processes (is_spread()), all processes must make the same calls, except of functions that are said
-/// to be local.
+/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots. Ranges
+/// refer to layout(), those of a slot to its SlotLayout of layout(). To be used between steps, by the thread
+/// that owns the engine. If the state is divided among processes (is_spread()), all processes must make the
+/// same calls, except of functions that are said to be local.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -89,8 +89,9 @@ class ModelState {
   /// One array of the state.
   struct Array {
     std::string name;
-    int64_t size = 0;  // floats
-    Buffer copy;       // in host memory, allocated on first use
+    int64_t size = 0;                  // floats
+    std::optional<SlotLayout> layout;  // nullopt for the parameters
+    Buffer copy;                       // in host memory, allocated on first use
   };
 
   ParameterStore& store(int slot) const { return slots_[static_cast<size_t>(slot)]->store(); }
@@ -105,6 +106,9 @@ class ModelState {
   std::span<float> collect(Array& array);
   /// Returns a whole array if it is contiguous in host memory; else an empty span.
   std::span<float> host_view(std::string_view array) const;
+  /// Calls `work` for each piece of a range of an array; see ModelLayout::for_each_piece().
+  void each_piece(std::string_view array, Range range,
+                  const std::function<void(const ModelLayout::Piece&)>& work) const;
   bool has_finite_weights(Range range) const;
   HostArrays host_arrays(const std::function<std::span<float>(Array&)>& place);
   std::span<float> copy_of(Array& array);

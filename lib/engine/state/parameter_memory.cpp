@@ -14,10 +14,17 @@ void ParameterMemory::allocate(Ops& ops) {
     copy_ = ops.context().allocate(static_cast<size_t>(held_.values.size()) * bytes_of(type_));
 }
 
-void ParameterMemory::allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots) {
-  for (const Optimizer::Slot& slot : slots) {
-    slots_.push_back(ops.context().allocate(static_cast<size_t>(held_.slots.size()) * sizeof(float)));
-    if (slot.initial != 0) ops.fill(slots_.back().f32(), slot.initial, held_.slots.size());
+size_t ParameterMemory::slot_bytes(std::span<const SlotLayout> slots) const {
+  size_t bytes = 0;
+  for (const SlotLayout& slot : slots) bytes += bytes_of_floats(slot.of(held_.slots).size());
+  return bytes;
+}
+
+void ParameterMemory::allocate_slots(Ops& ops, std::span<const SlotLayout> slots) {
+  for (const SlotLayout& slot : slots) {
+    const int64_t floats = slot.of(held_.slots).size();
+    slots_.push_back({&slot, ops.context().allocate(bytes_of_floats(floats))});
+    if (slot.initial() != 0) ops.fill(slots_.back().values.f32(), slot.initial(), floats);
   }
 }
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "device/device.h"
+#include "engine/state/slot_layout.h"
 #include "nn/parameters.h"
 #include "ops/ops.h"
-#include "optim/optimizer.h"
 
 namespace dtrain {
 
@@ -18,7 +18,7 @@ inline size_t bytes_of_floats(int64_t count) {
 /// Parts of a layout that a memory holds.
 struct HeldRanges {
   Range values;  // parameters
-  Range slots;   // optimizer state, within the trained parameters
+  Range slots;   // trained parameters whose optimizer state it holds
 };
 
 /// The parameters in host or GPU memory, with a copy in the compute type unless that is float32 and, for
@@ -31,13 +31,13 @@ class ParameterMemory {
       : ParameterMemory(type, {{0, layout.size()}, {0, layout.trained()}}) {}
   ParameterMemory(DType type, const HeldRanges& held) : type_(type), held_(held) {}
   const HeldRanges& held() const { return held_; }
-  /// Bytes that allocate() needs, and bytes that allocate_slots() needs per slot.
+  /// Bytes that allocate() needs, and bytes that allocate_slots() needs.
   size_t bytes() const;
-  size_t slot_bytes() const { return bytes_of_floats(held_.slots.size()); }
+  size_t slot_bytes(std::span<const SlotLayout> slots) const;
   /// Allocate with the `ops` of one of the sharing replicas. Parameters are zero, slots have their initial
-  /// value.
+  /// value. Keeps references to `slots`.
   void allocate(Ops& ops);
-  void allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots);
+  void allocate_slots(Ops& ops, std::span<const SlotLayout> slots);
 
   /// First element of the held parameters, and of the weights that kernels read: the copy in the compute
   /// type, or the parameters themselves.
@@ -46,18 +46,32 @@ class ParameterMemory {
   /// Updates the copy. To be called after values were written other than by updates.
   void refresh_copy(Ops& ops) const;
 
-  size_t slots() const { return slots_.size(); }
   // Pointers to the held element at offset `at` of the layout. copy() is null if there is no copy in the
   // compute type.
   float* values(int64_t at) const { return values_.f32() + (at - held_.values.begin); }
   std::byte* copy(int64_t at) const;
-  float* slot(size_t index, int64_t at) const { return slots_[index].f32() + (at - held_.slots.begin); }
+
+  size_t slots() const { return slots_.size(); }
+  const SlotLayout& slot_layout(size_t index) const { return *slots_[index].layout; }
+  /// The held part of a slot, as offsets of its layout.
+  Range slot_range(size_t index) const { return slot_layout(index).of(held_.slots); }
+  /// Pointer to the held element at offset `at` of the slot's layout.
+  float* slot_element(size_t index, int64_t at) const {
+    return slots_[index].values.f32() + (at - slot_range(index).begin);
+  }
+  /// Pointer to the first element that belongs to the parameter at offset `at` (SlotLayout::at()).
+  float* slot(size_t index, int64_t at) const { return slot_element(index, slot_layout(index).at(at)); }
 
  private:
+  struct Slot {
+    const SlotLayout* layout;
+    Buffer values;
+  };
+
   DType type_;
   HeldRanges held_;
   Buffer values_, copy_;
-  std::vector<Buffer> slots_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace dtrain

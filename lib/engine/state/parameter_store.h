@@ -20,8 +20,8 @@ inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot, for every replica: as whole copies (ReplicatedStore) or as shards
-/// (ShardedStore). Between steps it is read and written by array name and by range of the slot's layout: [0,
-/// size) for parameters, [0, trained) for optimizer state.
+/// (ShardedStore). Between steps it is read and written by array name and range: of the layout for
+/// parameters, of the SlotLayout for an optimizer slot.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-ReplicatedStore::ReplicatedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
+ReplicatedStore::ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                                  std::span<Worker* const> workers, std::span<Worker* const> owners)
     : layout_(layout), slots_(slots), mirrors_(workers.size()) {
   for (Worker* owner : owners)
@@ -27,7 +27,7 @@ const ParameterMemory& ReplicatedStore::updated_by(const Worker& worker) const {
 ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
   if (const auto& mirror = mirror_of(worker)) return {mirror->bytes(), 0};
   for (const Copy& copy : copies_)
-    if (copy.owner->rank() == worker.rank()) return copy.bytes(slots_.size());
+    if (copy.owner->rank() == worker.rank()) return copy.bytes(slots_);
   return {};
 }
 
@@ -35,7 +35,7 @@ ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
 size_t ReplicatedStore::host_bytes() const {
   const Copy& copy = copies_[0];
   if (!mirror_of(*copy.owner)) return 0;
-  const Bytes bytes = copy.bytes(slots_.size());
+  const Bytes bytes = copy.bytes(slots_);
   return bytes.parameters + bytes.slots;
 }
 
@@ -58,27 +58,25 @@ void ReplicatedStore::load(Worker& worker) {
   mirror->refresh_copy(worker.ops());
 }
 
-float* ReplicatedStore::array_of(const ParameterMemory& memory, std::string_view array) const {
-  if (array == kParameters) return memory.values();
+std::span<float> ReplicatedStore::array_of(const ParameterMemory& memory, std::string_view array) const {
+  if (array == kParameters) return {memory.values(), static_cast<size_t>(layout_.size())};
   for (size_t i = 0; i < memory.slots(); ++i)
-    if (slots_[i].name == array) return memory.slot(i, 0);
+    if (slots_[i].name() == array) return {memory.slot_element(i, 0), static_cast<size_t>(slots_[i].size())};
   throw std::logic_error("the state has no array '" + std::string(array) + "'");
 }
 
 std::span<float> ReplicatedStore::host_view(std::string_view array) {
-  if (on_gpu()) return {};
-  const int64_t size = array == kParameters ? layout_.size() : layout_.trained();
-  return {array_of(*copies_[0].memory, array), static_cast<size_t>(size)};
+  return on_gpu() ? std::span<float>() : array_of(*copies_[0].memory, array);
 }
 
 void ReplicatedStore::read(std::string_view array, Range range, float* to) {
-  copies_[0].owner->context().copy_to_host(to, array_of(*copies_[0].memory, array) + range.begin,
+  copies_[0].owner->context().copy_to_host(to, array_of(*copies_[0].memory, array).data() + range.begin,
                                            bytes_of_floats(range.size()));
 }
 
 void ReplicatedStore::write(std::string_view array, Range range, const float* from) {
   for (const Copy& copy : copies_)
-    copy.owner->context().copy_to_device(array_of(*copy.memory, array) + range.begin, from,
+    copy.owner->context().copy_to_device(array_of(*copy.memory, array).data() + range.begin, from,
                                          bytes_of_floats(range.size()));
 }
 

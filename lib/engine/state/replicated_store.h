@@ -8,7 +8,6 @@
 
 #include "engine/state/parameter_store.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
 
 namespace dtrain {
 
@@ -19,7 +18,7 @@ class ReplicatedStore final : public ParameterStore {
   /// whose copy all replicas use, or one per replica. They are computing workers, or CPU workers that update
   /// for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps references to
   /// all arguments.
-  ReplicatedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
+  ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
 
   const ParameterMemory& memory_of(const Worker& worker) const override;
@@ -41,7 +40,9 @@ class ReplicatedStore final : public ParameterStore {
   struct Copy {
     std::unique_ptr<ParameterMemory> memory;
     Worker* owner;
-    Bytes bytes(size_t slots) const { return {memory->bytes(), slots * memory->slot_bytes()}; }
+    Bytes bytes(std::span<const SlotLayout> slots) const {
+      return {memory->bytes(), memory->slot_bytes(slots)};
+    }
   };
   const Copy& copy_of(const Worker& worker) const {
     return copies_[copies_.size() == 1 ? 0 : static_cast<size_t>(worker.rank())];
@@ -49,11 +50,11 @@ class ReplicatedStore final : public ParameterStore {
   const std::unique_ptr<ParameterMemory>& mirror_of(const Worker& worker) const {
     return mirrors_[static_cast<size_t>(worker.rank())];
   }
-  /// Returns an array of a copy; throws std::logic_error if there is none with that name.
-  float* array_of(const ParameterMemory& memory, std::string_view array) const;
+  /// Returns the whole array in a copy; throws std::logic_error if there is none with that name.
+  std::span<float> array_of(const ParameterMemory& memory, std::string_view array) const;
 
   const ParameterLayout& layout_;
-  const std::vector<Optimizer::Slot>& slots_;
+  const std::vector<SlotLayout>& slots_;
   std::vector<Copy> copies_;
   std::vector<std::unique_ptr<ParameterMemory>> mirrors_;  // of GPUs whose copy is on the host, by rank
 };

@@ -6,11 +6,12 @@
 
 namespace dtrain {
 
-ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-                           std::span<Worker* const> workers, const ReplicaRanks& ranks, ShardLevel level,
-                           World& world)
+ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
+                           std::span<Worker* const> workers, std::vector<Range> shares,
+                           const ReplicaRanks& ranks, ShardLevel level, World& world)
     : layout_(layout),
       slots_(slots),
+      shares_(std::move(shares)),
       ranks_(ranks),
       world_(world),
       has_sharded_parameters_(level == ShardLevel::parameters) {
@@ -28,7 +29,7 @@ ShardedStore::ShardedStore(const ParameterLayout& layout, const std::vector<Opti
 }
 
 Range ShardedStore::trained_of_replica(int rank) const {
-  return part_of(layout_.with_gradient(), rank, ranks_.total(), kShardGrain);
+  return shares_[static_cast<size_t>(rank)];
 }
 
 Range ShardedStore::frozen_of_replica(int rank) const {
@@ -58,7 +59,7 @@ PartsOfProcesses ShardedStore::parts_of(std::string_view array) const {
     else if (array == kGradient)
       parts.push_back({trained_of(process)});
     else
-      parts.push_back({overlap(trained_of(process), {0, layout_.trained()})});
+      parts.push_back({slots_[index_of(array)].of(overlap(trained_of(process), {0, layout_.trained()}))});
   return parts;
 }
 
@@ -92,7 +93,7 @@ size_t ShardedStore::frozen_bytes(const Shard& shard) const {
 ParameterStore::Bytes ShardedStore::bytes(const Worker& worker) const {
   const Shard& shard = shard_of(worker);
   return {.parameters = shard.memory->bytes() + frozen_bytes(shard),
-          .slots = slots_.size() * shard.memory->slot_bytes()};
+          .slots = shard.memory->slot_bytes(slots_)};
 }
 
 void ShardedStore::allocate_parameters(Worker& worker) {
@@ -107,7 +108,7 @@ void ShardedStore::allocate_slots(Worker& worker) {
 
 size_t ShardedStore::index_of(std::string_view array) const {
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].name == array) return i;
+    if (slots_[i].name() == array) return i;
   throw std::logic_error("the state has no array '" + std::string(array) + "'");
 }
 
@@ -126,8 +127,9 @@ void ShardedStore::each_place(std::string_view array, Range range, bool all_copi
       shard.each_part(range, [&](Range part, float* place) { work(*shard.worker, place, part); });
       continue;
     }
-    const Range part = overlap(range, shard.memory->held().slots);
-    if (part.size() > 0) work(*shard.worker, shard.memory->slot(index_of(array), part.begin), part);
+    const size_t index = index_of(array);
+    const Range part = overlap(range, shard.memory->slot_range(index));
+    if (part.size() > 0) work(*shard.worker, shard.memory->slot_element(index, part.begin), part);
   }
 }
 

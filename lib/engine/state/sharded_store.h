@@ -11,7 +11,6 @@
 #include "distribute/strategy.h"
 #include "engine/state/parameter_store.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
 
 namespace dtrain {
 
@@ -35,15 +34,17 @@ struct Shard {
 
 /// Each replica of all processes stores only one part of the optimizer state and, with level `parameters`,
 /// only that part of the parameters. A part is a contiguous range of the parameters with gradients and, with
-/// level `parameters`, one of the frozen parameters. Sizes differ by at most kShardGrain floats in each.
+/// level `parameters`, one of the frozen parameters.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
 
-  /// `workers`: by replica of this process. `ranks`: their ranks among all replicas. Keeps references to the
-  /// layout, the slots and the World.
-  ShardedStore(const ParameterLayout& layout, const std::vector<Optimizer::Slot>& slots,
-               std::span<Worker* const> workers, const ReplicaRanks& ranks, ShardLevel level, World& world);
+  /// `workers`: by replica of this process. `shares`: the parts of the parameters with gradients, by replica
+  /// of all processes (ParameterLayout::shares()). `ranks`: the workers' ranks among all replicas. Keeps
+  /// references to the layout, the slots and the World.
+  ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
+               std::span<Worker* const> workers, std::vector<Range> shares, const ReplicaRanks& ranks,
+               ShardLevel level, World& world);
 
   std::span<const Shard> shards() const { return shards_; }  // by replica of this process
   const ReplicaRanks& ranks() const { return ranks_; }
@@ -85,7 +86,8 @@ class ShardedStore final : public ParameterStore {
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 
   const ParameterLayout& layout_;
-  const std::vector<Optimizer::Slot>& slots_;
+  const std::vector<SlotLayout>& slots_;
+  const std::vector<Range> shares_;  // by replica of all processes
   const ReplicaRanks ranks_;
   World& world_;
   const bool has_sharded_parameters_;

@@ -82,26 +82,27 @@ class GradientReducer {
 
 /// Creates the reducer for one replica, whose gradient is already the sum.
 std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout);
-/// Creates the reducer for replicas in one memory (the host's or one GPU's): each replica sums one share.
-/// Also for one replica with several slots, which hold parts of the gradient.
-std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayout& layout,
+/// Creates the reducer for replicas in one memory (the host's or one GPU's): each replica sums its share
+/// (ParameterLayout::shares()). Also for one replica with several slots, which hold parts of the gradient.
+std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> shares,
                                                             std::span<Worker* const> workers);
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
 /// Creates the reducer for replicas on CPUs of several processes: the replicas of a process add their
-/// gradients, and the processes exchange the sums bucket by bucket. `bucket`: floats per bucket. `totals`:
-/// number of totals of a step. `ranks`: of the workers. `store`: the shards of the state, with level
-/// `optimizer`; null if each process updates all parameters. Must be called in the same order in all
-/// processes.
+/// gradients, and the processes exchange the sums bucket by bucket. `shares`: of the process's replicas in
+/// the update. `bucket`: floats per bucket. `totals`: number of totals of a step. `ranks`: of the workers.
+/// `store`: the shards of the state, with level `optimizer`; null if each process updates all parameters.
+/// Must be called in the same order in all processes.
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
+                                                      std::vector<Range> shares,
                                                       std::span<Worker* const> workers, int64_t bucket,
                                                       int64_t totals, const ReplicaRanks& ranks, World& world,
                                                       const ShardedStore* store);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
 /// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
 /// worker if that is on a CPU.
-std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
+std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
 /// Creates the reducer for the sharded state of CPU replicas of one process, which exchange shards in host

@@ -23,16 +23,17 @@ using Arrivals = std::atomic<int64_t>;
 /// process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
-  ProcessReducer(const ParameterLayout& layout, std::span<Worker* const> workers, int64_t bucket,
-                 int64_t totals, const ReplicaRanks& ranks, World& world, const ShardedStore* store)
+  ProcessReducer(const ParameterLayout& layout, std::vector<Range> shares, std::span<Worker* const> workers,
+                 int64_t bucket, int64_t totals, const ReplicaRanks& ranks, World& world,
+                 const ShardedStore* store)
       : store_(store),
         workers_(workers.begin(), workers.end()),
-        with_gradient_(layout.with_gradient()),
+        shares_(std::move(shares)),
         bucket_(bucket),
         totals_(workers.size()),
         totals_sum_(world.background_sum_of_doubles(ranks, totals)),
         turns_(workers.size()) {
-    for (const Range& range : reduction_buckets(with_gradient_, bucket))
+    for (const Range& range : reduction_buckets(layout.with_gradient(), bucket))
       buckets_.push_back(std::make_unique<Bucket>(
           range, store ? world.background_sum_of_parts(ranks, shards_in(range, world))
                        : world.background_sum_of_floats(ranks, range.size())));
@@ -47,10 +48,7 @@ class ProcessReducer final : public GradientReducer {
     return store_ ? "in parts, over the processes" : "over the processes";
   }
   GradientReduction reduction() const override { return GradientReduction::over_processes; }
-  Range share_of(int rank) const override {
-    return store_ ? store_->shards()[static_cast<size_t>(rank)].trained
-                  : part_of(with_gradient_, rank, replicas(), 16);
-  }
+  Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
   /// The arrays of other processes count for the first worker.
@@ -164,7 +162,8 @@ class ProcessReducer final : public GradientReducer {
 
   const ShardedStore* const store_;
   const std::vector<Worker*> workers_;
-  const int64_t with_gradient_, bucket_;
+  const std::vector<Range> shares_;  // that the replicas of this process update
+  const int64_t bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
   std::vector<const double*> totals_;  // of the step, by replica
@@ -176,10 +175,12 @@ class ProcessReducer final : public GradientReducer {
 }  // namespace
 
 std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
+                                                      std::vector<Range> shares,
                                                       std::span<Worker* const> workers, int64_t bucket,
                                                       int64_t totals, const ReplicaRanks& ranks, World& world,
                                                       const ShardedStore* store) {
-  return std::make_unique<ProcessReducer>(layout, workers, bucket, totals, ranks, world, store);
+  return std::make_unique<ProcessReducer>(layout, std::move(shares), workers, bucket, totals, ranks, world,
+                                          store);
 }
 
 }  // namespace dtrain

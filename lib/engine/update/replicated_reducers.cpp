@@ -1,5 +1,6 @@
 // Reducers of gradients for replicated state.
 #include <algorithm>
+#include <utility>
 
 #include "collective/sum_tree.h"
 #include "engine/update/gradient_reducer.h"
@@ -22,13 +23,11 @@ class SingleReducer final : public GradientReducer {
 
 class SharedMemoryReducer final : public GradientReducer {
  public:
-  SharedMemoryReducer(const ParameterLayout& layout, std::span<Worker* const> workers)
-      : workers_(workers.begin(), workers.end()), with_gradient_(layout.with_gradient()) {}
+  SharedMemoryReducer(std::vector<Range> shares, std::span<Worker* const> workers)
+      : workers_(workers.begin(), workers.end()), shares_(std::move(shares)) {}
   std::string_view where() const override { return "in one memory"; }
   GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
-  Range share_of(int rank) const override {
-    return part_of(with_gradient_, rank, static_cast<int>(workers_.size()), 16);
-  }
+  Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   /// On a GPU, the sum is in the buffer of rank 0.
   float* sum_of(Worker& worker) override {
     return (worker.on_gpu() ? *workers_[0] : worker).gradients() + share_of(worker.rank()).begin;
@@ -36,7 +35,7 @@ class SharedMemoryReducer final : public GradientReducer {
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {
     if (!worker.on_gpu()) {
-      replicas.reduce_scatter(worker.gradients(), with_gradient_);
+      replicas.reduce_scatter(worker.gradients(), share_of(worker.rank()));
       return;
     }
     worker.context().synchronize();
@@ -58,7 +57,7 @@ class SharedMemoryReducer final : public GradientReducer {
   }
 
   std::vector<Worker*> workers_;
-  int64_t with_gradient_;
+  std::vector<Range> shares_;  // by rank
 };
 
 class NcclReducer final : public GradientReducer {
@@ -89,16 +88,16 @@ class NcclReducer final : public GradientReducer {
 
 class StagedReducer final : public GradientReducer {
  public:
-  StagedReducer(const ParameterLayout& layout, std::span<Worker* const> workers,
+  StagedReducer(const ParameterLayout& layout, std::vector<Range> shares, std::span<Worker* const> workers,
                 std::span<Worker* const> on_host)
-      : on_host_(on_host.begin(), on_host.end()), with_gradient_(layout.with_gradient()) {
+      : on_host_(on_host.begin(), on_host.end()),
+        shares_(std::move(shares)),
+        with_gradient_(layout.with_gradient()) {
     for (size_t rank = 0; rank < workers.size(); ++rank) gpus_ += workers[rank]->on_gpu() ? 1 : 0;
   }
   std::string_view where() const override { return "in the host's memory"; }
   GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
-  Range share_of(int rank) const override {
-    return part_of(with_gradient_, rank, static_cast<int>(on_host_.size()), 16);
-  }
+  Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override {
     return host_of(worker).gradients() + share_of(worker.rank()).begin;
   }
@@ -111,7 +110,7 @@ class StagedReducer final : public GradientReducer {
       worker.context().copy_to_host(host.gradients(), worker.gradients(), whole_bytes());
       worker.context().copy_to_host(host.state(), worker.state(), sizeof(StepState));
     }
-    replicas.reduce_scatter(host.gradients(), with_gradient_);
+    replicas.reduce_scatter(host.gradients(), share_of(worker.rank()));
   }
 
  private:
@@ -119,6 +118,7 @@ class StagedReducer final : public GradientReducer {
   Worker& host_of(const Worker& worker) const { return *on_host_[static_cast<size_t>(worker.rank())]; }
 
   std::vector<Worker*> on_host_;
+  std::vector<Range> shares_;  // by rank
   int64_t with_gradient_;
   size_t gpus_ = 0;
 };
@@ -129,9 +129,9 @@ std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layo
   return std::make_unique<SingleReducer>(layout);
 }
 
-std::unique_ptr<GradientReducer> make_shared_memory_reducer(const ParameterLayout& layout,
+std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> shares,
                                                             std::span<Worker* const> workers) {
-  return std::make_unique<SharedMemoryReducer>(layout, workers);
+  return std::make_unique<SharedMemoryReducer>(std::move(shares), workers);
 }
 
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
@@ -139,10 +139,10 @@ std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout
   return std::make_unique<NcclReducer>(layout, workers, world);
 }
 
-std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout,
+std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host) {
-  return std::make_unique<StagedReducer>(layout, workers, on_host);
+  return std::make_unique<StagedReducer>(layout, std::move(shares), workers, on_host);
 }
 
 }  // namespace dtrain

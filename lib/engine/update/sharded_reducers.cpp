@@ -20,7 +20,7 @@ class HostShardedReducer final : public ShardedReducer {
   std::string_view where() const override { return "in parts, in the host's memory"; }
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {
-    replicas.reduce_scatter(worker.gradients(), layout_.with_gradient());
+    replicas.reduce_scatter(worker.gradients(), share_of(worker.rank()));
   }
 
   void gather_updated(Worker& worker, Collective& replicas) override {

@@ -72,14 +72,19 @@ void SlotState::make_parts() {
   const ParameterLayout& layout = request_.layout();
   const auto& slots = request_.update.slots();
   const std::span<Worker*const> workers = request_.workers, owners = updating_;
-  if (exchange_ == Exchange::sharded) {
-    auto store = std::make_unique<ShardedStore>(layout, slots, workers, request_.ranks, request_.sharded,
-                                                request_.world);
+  const bool is_sharded = exchange_ == Exchange::sharded;
+  const int sharers = is_sharded ? request_.ranks.total() : static_cast<int>(workers.size());
+  std::vector<Range> shares = layout.shares(sharers, request_.update.needs_whole_parameters());
+  if (is_sharded) {
+    const auto first = shares.begin() + request_.ranks.first();
+    std::vector<Range> own(first, first + static_cast<std::ptrdiff_t>(workers.size()));
+    auto store = std::make_unique<ShardedStore>(layout, slots, workers, std::move(shares), request_.ranks,
+                                                request_.sharded, request_.world);
     if (request_.world.size() == 1 || workers[0]->on_gpu())
       reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded);
     else if (request_.sharded == ShardLevel::optimizer)
-      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
-                                      request_.world, store.get());
+      reducer_ = make_process_reducer(layout, std::move(own), workers, bucket_floats(), request_.totals,
+                                      request_.ranks, request_.world, store.get());
     else
       reducer_ = make_process_sharded_reducer(layout, *store, request_.replicas, request_.sharded);
     store_ = std::move(store);
@@ -92,18 +97,18 @@ void SlotState::make_parts() {
       reducer_ = make_single_reducer(layout);
       break;
     case Exchange::shared_memory:
-      reducer_ = make_shared_memory_reducer(layout, workers);
+      reducer_ = make_shared_memory_reducer(std::move(shares), workers);
       break;
     case Exchange::processes:
-      reducer_ = make_process_reducer(layout, workers, bucket_floats(), request_.totals, request_.ranks,
-                                      request_.world, nullptr);
+      reducer_ = make_process_reducer(layout, std::move(shares), workers, bucket_floats(), request_.totals,
+                                      request_.ranks, request_.world, nullptr);
       break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);
       break;
     case Exchange::staged:
     case Exchange::sharded:
-      reducer_ = make_staged_reducer(layout, workers, owners);
+      reducer_ = make_staged_reducer(layout, std::move(shares), workers, owners);
       break;
   }
 }

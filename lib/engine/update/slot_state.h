@@ -85,8 +85,8 @@ class SlotState {
   void run(const std::vector<Instruction>& instructions, const Worker& worker);
 
   /// Copies part of the last step's gradient as the update used it: of the global batch, and clipped. (LAMB
-  /// replaces the gradient by its update directions.) `range` must be within [0, with_gradient). Returns
-  /// false if this process has not run a step yet.
+  /// and adafactor replace the gradient by the update directions.) `range` must be within [0, with_gradient).
+  /// Returns false if this process has not run a step yet.
   bool read_gradient(Range range, float* to) const { return last_.read(request_.update, range, to); }
 
  private:

@@ -8,9 +8,9 @@ Update::Update(const ParameterLayout& layout, const Optimizer* optimizer, const 
     : layout_(layout), weight_rules_(layout), options_(options) {
   if (optimizer) {
     rule_ = optimizer->rule();
-    slots_ = optimizer->slots();
+    slots_ = slot_layouts(layout, optimizer->slots());
   }
-  if (options.average_decay) slots_.push_back({std::string(kAverage)});
+  if (options.average_decay) slots_.emplace_back(layout, Optimizer::Slot{std::string(kAverage)});
   add_trained({});
   add_statistics();
 }
@@ -32,7 +32,7 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
                          since == slots_since.end() ? 0 : static_cast<uint64_t>(since->second)};
     if (needs_directions()) {
       if (!parameters_.empty()) parameters_.back().range.end = slice->offset;
-      parameters_.push_back({{slice->offset, layout_.trained()}, rule.learning_rate_factor});
+      parameters_.push_back({{slice->offset, layout_.trained()}, slice->shape, rule});
     }
     if (!groups_.empty() && groups_.back().rule == rule) continue;
     if (!groups_.empty()) groups_.back().range.end = slice->offset;
@@ -84,8 +84,40 @@ std::vector<PairwiseTerm> Update::terms(Range range) const {
   return terms;
 }
 
-void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
-                             Range range, std::span<const PairwiseTerm> terms, double* squares) const {
+/// The slots of a weight with two or more axes are the means of rows and columns; those of others, the mean
+/// square of each element.
+void Update::find_factored_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                                      float* gradient, Range range) const {
+  for (const Parameter& parameter : parameters_) {
+    const int64_t begin = parameter.range.begin, elements = parameter.shape.elements();
+    if (overlap(range, parameter.range).size() == 0 || elements == 0) continue;
+    float* const its = gradient + (begin - range.begin);
+    const Shape& shape = parameter.shape;
+    if (shape.rank() < 2) {
+      const std::array<float*, 2> slots{memory.slot(2, begin), its};  // the mean square, the direction
+      ops.update(rule_, {.state = state,
+                         .group = parameter.rule,
+                         .weights = memory.values(begin),
+                         .gradient = its,
+                         .slots = slots,
+                         .n = elements});
+    } else {
+      const int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+      ops.find_factored_direction(std::get<math::Adafactor>(rule_), {.state = state,
+                                                                     .group = parameter.rule,
+                                                                     .weights = memory.values(begin),
+                                                                     .gradient = its,
+                                                                     .row_means = memory.slot(0, begin),
+                                                                     .column_means = memory.slot(1, begin),
+                                                                     .matrices = elements / (rows * columns),
+                                                                     .rows = rows,
+                                                                     .columns = columns});
+    }
+  }
+}
+
+void Update::find_elementwise_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                                         float* gradient, Range range) const {
   for (const Group& group : groups_) {
     const Range mine = overlap(range, group.range);
     if (mine.size() == 0) continue;
@@ -99,6 +131,14 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
                        .slots = slots.span(),
                        .n = mine.size()});
   }
+}
+
+void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
+                             Range range, std::span<const PairwiseTerm> terms, double* squares) const {
+  if (needs_whole_parameters())
+    find_factored_directions(ops, state, memory, gradient, range);
+  else
+    find_elementwise_directions(ops, state, memory, gradient, range);
   std::vector<std::span<const float>> arrays;
   for (const PairwiseTerm& term : terms) {
     const int64_t at = term.values.begin;
@@ -115,11 +155,12 @@ void Update::apply_directions(Ops& ops, const StepState* state, const ParameterM
   std::vector<ParameterPart> parts;
   for (const Parameter& parameter : parameters_) {
     const Range part = overlap(mine, parameter.range);
-    if (part.size() > 0) parts.push_back({part.size(), parameter.learning_rate_factor});
+    if (part.size() > 0)
+      parts.push_back({part.size(), parameter.shape.elements(), parameter.rule.learning_rate_factor});
     if (parts.empty()) squares += 2;  // the parameter ends before the range
   }
   if (parts.empty()) return;
-  ops.apply_directions(parts, squares,
+  ops.apply_directions(direction_rule_of(rule_), parts, squares,
                        {.state = state,
                         .weights = memory.values(mine.begin),
                         .gradient = directions + (mine.begin - range.begin),

@@ -40,7 +40,7 @@ class Update {
   void set_slots_since(const std::map<std::string, int64_t>& since);
 
   /// The optimizer's slots, followed by kAverage if an average of the weights is kept.
-  const std::vector<Optimizer::Slot>& slots() const { return slots_; }
+  const std::vector<SlotLayout>& slots() const { return slots_; }
 
   bool has_average() const { return options_.average_decay.has_value(); }
   /// Whether the gradient's norm is needed: for clipping, or to detect float16 overflow.
@@ -57,13 +57,16 @@ class Update {
   /// Whether the rule uses norms of whole parameters (RuleTraits::finds_direction). The update then has two
   /// phases, find_directions() and apply(); between them, the ranks' partial sums of squares must be added.
   bool needs_directions() const { return traits_of(rule_).finds_direction; }
+  /// Whether ranges must consist of whole parameters (RuleTraits::factors).
+  bool needs_whole_parameters() const { return traits_of(rule_).factors; }
   /// The number of sums of squares that apply() reads if needs_directions(): two per trained parameter, of
   /// the parameter and of its direction.
   size_t squares() const { return 2 * parameters_.size(); }
   /// Returns the terms of these sums within `range`, in order: one term per sum if the range is the whole
   /// layout. Values are indexed like the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
-  /// Enqueues the first phase of the update of `range`: updates the slots, replaces `gradient` (of `range`)
+  /// Enqueues the first phase of the update of `range`, which has whole parameters if
+  /// needs_whole_parameters(): updates the slots, replaces `gradient` (of `range`)
   /// by the direction, and writes the sum of squares of terms[i] to squares[i] (device memory). `terms`:
   /// those of `range`.
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
@@ -79,8 +82,9 @@ class Update {
     GroupRule rule;
   };
   struct Parameter {
-    Range range;
-    float learning_rate_factor;
+    Range range;  // including the padding after it
+    Shape shape;
+    GroupRule rule;
   };
   struct Statistics {
     Range range;
@@ -96,6 +100,10 @@ class Update {
     std::span<float* const> span() const { return {at.data(), count}; }
   };
   Slots slots_at(const ParameterMemory& memory, int64_t begin) const;
+  void find_elementwise_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                                   float* gradient, Range range) const;
+  void find_factored_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                                float* gradient, Range range) const;
   void apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                         const float* directions, Range range, const double* squares) const;
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
@@ -104,7 +112,7 @@ class Update {
   const WeightRules weight_rules_;
   OptimizerRule rule_;
   Options options_;
-  std::vector<Optimizer::Slot> slots_;
+  std::vector<SlotLayout> slots_;
   std::vector<Group> groups_;  // runs of parameters with the same training options, in the layout's order
   std::vector<Parameter> parameters_;   // each trained parameter, if norms are needed
   std::vector<Statistics> statistics_;  // runs of moving averages

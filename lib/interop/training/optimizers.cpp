@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "config/schema.h"
 #include "interop/training_formats.h"
 
@@ -31,6 +33,7 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
       {.kind = "adadelta", .keras_class = "Adadelta", .common_class = "Adadelta", .is_by_weight = true},
       {.kind = "lion", .keras_class = "Lion"},
       {.kind = "lamb", .keras_class = "Lamb", .is_by_weight = true},
+      {.kind = "adafactor", .keras_class = "Adafactor", .is_by_weight = true, .is_factored = true},
   };
   return rows;
 }
@@ -71,9 +74,25 @@ Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& ru
   return Json::object().set("class_name", row.common_class).set("config", std::move(config));
 }
 
-std::vector<std::string> keras_slots(const Configured<Optimizer>& optimizer) {
-  std::vector<std::string> slots;
-  for (const Optimizer::Slot& slot : optimizer->slots()) slots.push_back(slot.name);
+std::vector<float> factored_squares(const Shape& shape, const float* row_means, const float* column_means) {
+  const int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+  std::vector<float> squares(static_cast<size_t>(shape.elements()));
+  const auto matrices = squares.empty() ? 0 : shape.elements() / (rows * columns);
+  for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+    const float* const its_rows = row_means + matrix * rows;
+    const float* const its_columns = column_means + matrix * columns;
+    const double mean = std::accumulate(its_rows, its_rows + rows, 0.0) / static_cast<double>(rows);
+    float* to = squares.data() + matrix * rows * columns;
+    for (int64_t row = 0; row < rows && mean > 0; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        *to++ = static_cast<float>(static_cast<double>(its_rows[row]) / mean *
+                                   static_cast<double>(its_columns[column]));
+  }
+  return squares;
+}
+
+std::vector<Optimizer::Slot> keras_slots(const Configured<Optimizer>& optimizer) {
+  std::vector<Optimizer::Slot> slots = optimizer->slots();
   if (optimizer_formats(optimizer.name).swaps_last_slots && slots.size() == 3) std::swap(slots[1], slots[2]);
   return slots;
 }

@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "ops/cpu/cpu_ops.h"
+#include "ops/math/factored_means.h"
 #include "ops/math/gradient_scale.h"
 #include "ops/math/pairwise.h"
 
@@ -119,13 +123,62 @@ void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   });
 }
 
-void CpuOps::apply_directions(std::span<const ParameterPart> parts, const double* squares,
-                              const UpdateArguments& args) {
+/// The rows are divided into pieces, each of which adds the sums of its columns; they are the same for any
+/// number of threads.
+void CpuOps::find_factored_direction(const math::Adafactor& rule, const FactoredArguments& args) {
+  const int64_t rows = args.rows, columns = args.columns;
+  if (args.state->gradient.skip || args.matrices * rows * columns == 0) return;
+  constexpr int64_t kLeastElements = 1 << 16, kLeastRows = 8, kMostPieces = 64;
+  const int64_t rows_of_piece = std::max(
+      {(kLeastElements + columns - 1) / columns, kLeastRows, (rows + kMostPieces - 1) / kMostPieces});
+  const int64_t pieces = (rows + rows_of_piece - 1) / rows_of_piece;
+  const math::Adafactor::Step step = rule.begin(*args.state, args.group);
+  const UpdateNumbers numbers = math::update_numbers<math::Adafactor>(*args.state, args.group);
+  std::vector<double> sums(static_cast<size_t>(args.matrices * pieces * columns));  // by piece
+  parallel(threads_, args.matrices * pieces, 1, rows_of_piece * columns,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t piece = begin; piece < end; ++piece) {
+               const int64_t matrix = piece / pieces, first = piece % pieces * rows_of_piece;
+               for (int64_t i = first; i < std::min(first + rows_of_piece, rows); ++i) {
+                 const int64_t row = matrix * rows + i;
+                 const double sum = kernels_.add_factored_row(step, numbers, args.weights + row * columns,
+                                                              args.gradient + row * columns,
+                                                              sums.data() + piece * columns, columns);
+                 float& mean = args.row_means[row];
+                 mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(columns)));
+               }
+             }
+           });
+  parallel(threads_, args.matrices * columns, 16, pieces, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double* const first = sums.data() + i / columns * pieces * columns + i % columns;
+      double sum = 0;
+      for (int64_t piece = 0; piece < pieces; ++piece) sum += first[piece * columns];
+      float& mean = args.column_means[i];
+      mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(rows)));
+    }
+  });
+  std::vector<double> means;  // by matrix
+  for (int64_t matrix = 0; matrix < args.matrices; ++matrix) {
+    const auto [values, n] = math::fewer_means(args.row_means + matrix * rows, rows,
+                                               args.column_means + matrix * columns, columns);
+    means.push_back(std::accumulate(values, values + n, 0.0) / static_cast<double>(n));
+  }
+  each_row(args.matrices * rows, columns, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      kernels_.factored_direction(
+          math::row_factor(means[static_cast<size_t>(row / rows)], args.row_means[row]),
+          args.column_means + row / rows * columns, args.gradient + row * columns, columns);
+  });
+}
+
+void CpuOps::apply_directions(const math::DirectionRule& rule, std::span<const ParameterPart> parts,
+                              const double* squares, const UpdateArguments& args) {
   UpdateArguments part = args;
-  for (const auto& [n, factor] : parts) {
+  for (const auto& [n, elements, factor] : parts) {
     part.group = {.learning_rate_factor = factor};
     part.n = n;
-    update(math::TrustRatio{squares}, part);
+    update(math::DirectionStep{rule, squares, elements}, part);
     squares += 2;
     part.weights += n;
     part.gradient += n;

@@ -198,11 +198,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Consecutive parts of parameters: part i is the elements [begin[i], begin[i + 1]).
-struct TrustTable {
-  static constexpr int kMost = 200;
+struct DirectionTable {
+  static constexpr int kMost = 160;
   static constexpr int64_t kPiece = int64_t{kThreads} * 4 * 8;  // elements that a block updates
   Blocks<kMost> blocks;
-  int64_t begin[kMost + 1] = {};
+  int64_t begin[kMost + 1] = {}, elements[kMost] = {};
   float learning_rate_factor[kMost] = {};
 };
 
@@ -210,24 +210,24 @@ struct TrustTable {
 /// first part.
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
-    trust_ratio_kernel(const __grid_constant__ TrustTable table, const double* squares,
-                       const StepState* state, UpdateArrays<T> arrays) {
+    direction_kernel(math::DirectionRule rule, const __grid_constant__ DirectionTable table,
+                     const double* squares, const StepState* state, UpdateArrays<T> arrays) {
   if (state->gradient.skip) return;
-  __shared__ math::TrustRatio::Step begun;
+  __shared__ math::DirectionStep::Step begun;
   const auto block = static_cast<int>(blockIdx.x);
   const int part = table.blocks.array_of(block);
   if (threadIdx.x == 0)
-    begun = math::TrustRatio{squares + 2 * part}.begin(
+    begun = math::DirectionStep{rule, squares + 2 * part, table.elements[part]}.begin(
         *state, {.learning_rate_factor = table.learning_rate_factor[part]});
   __syncthreads();
-  const math::TrustRatio::Step step = begun;
-  const int64_t first = table.begin[part] + (block - table.blocks.first[part]) * TrustTable::kPiece,
+  const math::DirectionStep::Step step = begun;
+  const int64_t first = table.begin[part] + (block - table.blocks.first[part]) * DirectionTable::kPiece,
                 part_end = table.begin[part + 1];
-  const int64_t end = first + TrustTable::kPiece < part_end ? first + TrustTable::kPiece : part_end;
+  const int64_t end = first + DirectionTable::kPiece < part_end ? first + DirectionTable::kPiece : part_end;
   int64_t i = first + int64_t{threadIdx.x} * N;
-  for (; i + N <= end; i += int64_t{kThreads} * N) update_some<math::TrustRatio, N>(step, {}, arrays, i);
+  for (; i + N <= end; i += int64_t{kThreads} * N) update_some<math::DirectionStep, N>(step, {}, arrays, i);
   for (; i < end; ++i)
-    update_some<math::TrustRatio, 1>(step, {}, arrays, i);  // one thread, fewer than N elements
+    update_some<math::DirectionStep, 1>(step, {}, arrays, i);  // one thread, fewer than N elements
 }
 
 /// Returns whether every part begins at a multiple of `elements`.
@@ -238,24 +238,25 @@ bool parts_begin_at(std::span<const ParameterPart> parts, int64_t elements) {
 }
 
 template <class T>
-void update_by_trust_ratios(std::span<const ParameterPart> parts, const double* all_squares,
-                            const StepState* state, const UpdateArrays<T>& arrays, bool vectors,
-                            cudaStream_t stream) {
+void update_along_directions(const math::DirectionRule& rule, std::span<const ParameterPart> parts,
+                             const double* all_squares, const StepState* state, const UpdateArrays<T>& arrays,
+                             bool vectors, cudaStream_t stream) {
   int64_t begin = 0;
   for (size_t done = 0; done < parts.size();) {
-    TrustTable table;
+    DirectionTable table;
     const double* const squares = all_squares + 2 * done;
     table.begin[0] = begin;
-    for (; done < parts.size() && table.blocks.arrays < TrustTable::kMost; ++done) {
-      const auto& [n, factor] = parts[done];
+    for (; done < parts.size() && table.blocks.arrays < DirectionTable::kMost; ++done) {
+      const auto& [n, elements, factor] = parts[done];
+      table.elements[table.blocks.arrays] = elements;
       table.learning_rate_factor[table.blocks.arrays] = factor;
-      table.blocks.add((n + TrustTable::kPiece - 1) / TrustTable::kPiece);
+      table.blocks.add((n + DirectionTable::kPiece - 1) / DirectionTable::kPiece);
       table.begin[table.blocks.arrays] = begin += n;
     }
     if (table.blocks.all() == 0) continue;
     with_width<float>(vectors && parts_begin_at(parts, kVector<float>), [&](auto width) {
-      launch(trust_ratio_kernel<decltype(width)::value, T>, static_cast<unsigned>(table.blocks.all()),
-             kThreads, stream, table, squares, state, arrays);
+      launch(direction_kernel<decltype(width)::value, T>, static_cast<unsigned>(table.blocks.all()), kThreads,
+             stream, rule, table, squares, state, arrays);
     });
   }
 }
@@ -332,10 +333,10 @@ void CudaOps::update(const OptimizerRule& any_rule, const UpdateArguments& args)
   });
 }
 
-void CudaOps::apply_directions(std::span<const ParameterPart> parts, const double* squares,
-                               const UpdateArguments& args) {
+void CudaOps::apply_directions(const math::DirectionRule& rule, std::span<const ParameterPart> parts,
+                               const double* squares, const UpdateArguments& args) {
   with_update_arrays(math_.type, args, [&](const auto& arrays, bool vectors) {
-    update_by_trust_ratios(parts, squares, args.state, arrays, vectors, stream());
+    update_along_directions(rule, parts, squares, args.state, arrays, vectors, stream());
   });
 }
 

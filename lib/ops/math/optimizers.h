@@ -23,8 +23,11 @@ struct RuleTraits {
   /// The functor's second argument is a gradient: it is scaled and clipped first, and weight decay applies.
   bool of_gradient = true;
   /// The update has two phases, because the length of a step depends on norms of whole parameters: the rule
-  /// only writes the step's direction, to its last slot, and Ops::apply_directions() moves the weights.
+  /// only writes the step's direction, to its last slot, and Ops::apply_directions() moves the weights by the
+  /// rule's direction_rule().
   bool finds_direction = false;
+  /// The functor computes weights with fewer than two axes; Ops::find_factored_direction() those with more.
+  bool factors = false;
 };
 
 namespace math {
@@ -247,6 +250,32 @@ struct Lion {
   }
 };
 
+/// How the second phase of a rule that finds directions moves a parameter w along its direction d:
+/// w -= ratio() * rate() * d.
+struct DirectionRule {
+  enum class Kind {
+    trust_ratio,  // |w| / |d|, or 1 if a norm is 0
+    adafactor,    // max(epsilon, rms(w)) / max(1, rms(d) / clip_threshold), with root mean squares
+  };
+  Kind kind = Kind::trust_ratio;
+  float epsilon = 0, clip_threshold = 1;  // of adafactor
+
+  /// `w_squares`, `d_squares`: sums of squares over the whole w and d, of `elements` elements each.
+  DTRAIN_HOST_DEVICE double ratio(double w_squares, double d_squares, int64_t elements) const {
+    if (kind == Kind::trust_ratio)
+      return w_squares > 0 && d_squares > 0 ? ::sqrt(w_squares) / ::sqrt(d_squares) : 1.0;
+    const auto n = static_cast<double>(elements), least = static_cast<double>(epsilon);
+    const double size = ::sqrt(w_squares / n),
+                 excess = ::sqrt(d_squares / n) / static_cast<double>(clip_threshold);
+    return (size > least ? size : least) / (excess > 1 ? excess : 1.0);
+  }
+  /// Returns the learning rate; adafactor's is at most 1 / sqrt(t) in step t, counted from 1.
+  DTRAIN_HOST_DEVICE double rate(const StepNumbers& now) const {
+    const double most = 1 / ::sqrt(static_cast<double>(now.step + 1));
+    return kind == Kind::adafactor && now.learning_rate > most ? most : now.learning_rate;
+  }
+};
+
 /// LAMB (Y. You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR
 /// 2020): applies weight decay and finds the direction, which is Adam's with both bias corrections. Slots: m,
 /// v, and the direction, which may be the gradient's memory.
@@ -265,6 +294,7 @@ struct Lamb {
     const double steps = steps_of_slots(state, group);
     return {beta_1, beta_2, epsilon, correction(beta_1, steps), correction(beta_2, steps)};
   }
+  DirectionRule direction_rule() const { return {}; }
 
  private:
   /// Returns the bias correction of a running mean that started at 0, after `steps` steps.
@@ -273,10 +303,39 @@ struct Lamb {
   }
 };
 
-/// Second phase of the rules that find directions, for one parameter: w -= rate * |w| / |d| * d for direction
-/// d, or rate * d if a norm is 0.
-struct TrustRatio {
+/// N. Shazeer and M. Stern, "Adafactor: adaptive learning rates with sublinear memory cost", ICML 2018, as in
+/// Keras 3: the learning rate of step t is at most 1 / sqrt(t), and means decay by 1 - t^beta_2_decay. Slots:
+/// the running mean of squared gradients, and the direction, which may be the gradient's memory.
+struct Adafactor {
+  double beta_2_decay;
+  float epsilon_1, epsilon_2, clip_threshold;
+  static constexpr RuleTraits kTraits{.slots = 2, .finds_direction = true, .factors = true};
+  struct Step {
+    float beta_2, epsilon_1;
+    DTRAIN_HOST_DEVICE void operator()(float&, float g, float& velocity, float& direction, float&) const {
+      velocity = next_mean(velocity, g * g + epsilon_1);
+      direction = g / ::sqrtf(velocity);
+    }
+    /// Returns a running mean after this step, in which the mean is `now`.
+    DTRAIN_HOST_DEVICE float next_mean(float before, float now) const {
+      return beta_2 * before + (1.0f - beta_2) * now;
+    }
+    /// Returns what a step adds to the mean of a row and of a column for gradient g.
+    DTRAIN_HOST_DEVICE double square(float g) const {
+      return static_cast<double>(g) * static_cast<double>(g) + static_cast<double>(epsilon_1);
+    }
+  };
+  DTRAIN_HOST_DEVICE Step begin(const StepState& state, const GroupRule& group) const {
+    return {static_cast<float>(1 - ::pow(steps_of_slots(state, group), beta_2_decay)), epsilon_1};
+  }
+  DirectionRule direction_rule() const { return {DirectionRule::Kind::adafactor, epsilon_2, clip_threshold}; }
+};
+
+/// Second phase of the rules that find directions, for one parameter: w -= length * d for direction d.
+struct DirectionStep {
+  DirectionRule rule;
   const double* squares;  // device memory: the sums of squares of the whole w and d
+  int64_t elements;       // of the whole w
   static constexpr RuleTraits kTraits{.of_gradient = false};
   struct Step {
     float length;
@@ -285,10 +344,9 @@ struct TrustRatio {
     }
   };
   DTRAIN_HOST_DEVICE Step begin(const StepState& state, const GroupRule& group) const {
-    const bool known = squares[0] > 0 && squares[1] > 0;
-    const double ratio = known ? ::sqrt(squares[0]) / ::sqrt(squares[1]) : 1.0;
+    const double ratio = rule.ratio(squares[0], squares[1], elements);
     return {static_cast<float>(ratio) * group.learning_rate_factor *
-            static_cast<float>(state.now.learning_rate)};
+            static_cast<float>(rule.rate(state.now))};
   }
 };
 
@@ -342,12 +400,21 @@ using OptimizerRule =
     std::variant<math::Sgd, math::Momentum, math::Nesterov, math::Rmsprop<false, false>,
                  math::Rmsprop<false, true>, math::Rmsprop<true, false>, math::Rmsprop<true, true>,
                  math::Adagrad, math::Adam, math::Adamax, math::Nadam, math::Adadelta, math::Lion, math::Lamb,
-                 math::TrustRatio, math::MovingAverage>;
+                 math::Adafactor, math::DirectionStep, math::MovingAverage>;
 
 inline RuleTraits traits_of(const OptimizerRule& rule) {
   RuleTraits traits;
   math::with_rule(rule, [&](const auto& set) { traits = set.kTraits; });
   return traits;
+}
+
+/// Returns how a rule that finds directions moves along them.
+inline math::DirectionRule direction_rule_of(const OptimizerRule& rule) {
+  math::DirectionRule found;
+  math::with_rule(rule, [&](const auto& set) {
+    if constexpr (requires { set.direction_rule(); }) found = set.direction_rule();
+  });
+  return found;
 }
 
 }  // namespace dtrain

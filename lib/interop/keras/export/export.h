@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ struct KerasTraining {
   int64_t iteration = 0;
   std::optional<float> learning_rate;  ///< nullopt if a schedule sets it
   std::vector<ArrayRef> slots;         ///< optimizer state, in the order of Keras's variables
-  std::optional<float> last_number;    ///< OptimizerFormats::number_after_slots; nullopt if there is none
+  /// Arrays in `slots` that dtrain does not store.
+  std::vector<std::shared_ptr<const std::vector<float>>> computed;
+  std::optional<float> last_number;  ///< OptimizerFormats::number_after_slots; nullopt if there is none
 };
 
 /// Writes the file, which appears complete or not at all; equal models give equal bytes. `training` is

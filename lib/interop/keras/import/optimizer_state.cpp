@@ -38,14 +38,15 @@ bool is_whole(size_t arrays, const OptimizerFormats& optimizer, size_t slots, si
   return arrays == slots * weights || (more > slots && arrays == more * weights);
 }
 
-KerasWeight slot_array(const KerasWeight& array, const std::string& slot, const TrainedWeight& weight,
-                       const KernelLayout& kernels) {
-  const bool is_kernel =
-      weight.path.ends_with("/kernel") && array.values && array.shape.elements() == weight.shape.elements();
+/// `shape`: of the slot's array for the weight.
+KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, const Shape& shape,
+                       const TrainedWeight& weight, const KernelLayout& kernels) {
+  const bool is_kernel = shape == weight.shape && weight.path.ends_with("/kernel") && array.values &&
+                         array.shape.elements() == shape.elements();
   KerasWeight restored = is_kernel ? restored_kernel(*weight.layer, array, kernels) : array;
-  if (!restored.values || restored.shape != weight.shape)
-    throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {} ('{}')", slot, weight.path,
-                                weight.shape.str(), restored.shape.str(), array.name));
+  if (!restored.values || restored.shape != shape)
+    throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {} ('{}')", slot.name,
+                                weight.path, shape.str(), restored.shape.str(), array.name));
   return restored;
 }
 
@@ -69,13 +70,17 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
   // have neither.
   const auto first_slot = std::find_if(arrays.begin(), arrays.end(),
                                        [](const KerasWeight& array) { return array.shape.rank() > 0; });
-  const auto first = static_cast<size_t>(first_slot - arrays.begin());
   const OptimizerFormats& formats = optimizer_formats(optimizer.name);
-  const std::vector<std::string> slots = keras_slots(optimizer);
+  const std::vector<Optimizer::Slot> slots = keras_slots(optimizer);
+  // The slots of a factored optimizer may begin with scalars.
+  const size_t in_slots = slots.size() * trained.size();
+  const size_t first = !formats.is_factored ? static_cast<size_t>(first_slot - arrays.begin())
+                                            : arrays.size() - std::min(in_slots, arrays.size());
   const bool has_last_number =
       formats.number_after_slots && first < arrays.size() && arrays.back().shape.rank() == 0;
   const size_t last = arrays.size() - (has_last_number ? 1 : 0);
-  if (arrays.empty() || first > 2 || !is_whole(last - first, formats, slots.size(), trained.size()))
+  if (arrays.empty() || first > 2 || (formats.is_factored && first == 0) ||
+      !is_whole(last - first, formats, slots.size(), trained.size()))
     return std::nullopt;
   OptimizerState state;
   if (first > 0) {
@@ -93,7 +98,9 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
   for (size_t s = 0; s < slots.size(); ++s)
     for (size_t w = 0; w < trained.size(); ++w) {
       const size_t at = by_weight ? w * slots.size() + s : s * trained.size() + w;
-      state.slots[slots[s]][trained[w].path] = slot_array(arrays[first + at], slots[s], trained[w], kernels);
+      if (const auto shape = slots[s].shape_for(trained[w].shape))
+        state.slots[slots[s].name][trained[w].path] =
+            slot_array(arrays[first + at], slots[s], *shape, trained[w], kernels);
     }
   return state;
 }

@@ -36,8 +36,9 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
 /// Returns true if an option of an optimizer has no effect.
 bool is_usual_of_optimizer(const std::string& key, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
-  return key == "name" || key == "is_legacy_optimizer" || key == "jit_compile" || key == "ema_momentum" ||
-         key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
+  // Adafactor limits its steps in the same way with and without relative_step.
+  return key == "name" || key == "relative_step" || key == "is_legacy_optimizer" || key == "jit_compile" ||
+         key == "ema_momentum" || key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
 }
 
 class TrainingReader {
@@ -286,10 +287,21 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
     result.left_out.push_back(fmt::format(
         "the number of steps, which this version of Keras does not save with {}", optimizer.name));
   if (state) result.state = std::move(*state);
-  for (auto& [slot, by_weight] : result.state.slots)
-    for (const KerasModelLayer* layer : imported.moved_channels)
-      if (const auto alpha = by_weight.find(imported.names.at(layer) + "/alpha"); alpha != by_weight.end())
+  for (const KerasModelLayer* layer : imported.moved_channels) {
+    const std::string path = imported.names.at(layer) + "/alpha";
+    bool has_means = false;
+    for (auto& [slot, by_weight] : result.state.slots) {
+      const auto alpha = by_weight.find(path);
+      if (alpha == by_weight.end()) continue;
+      if (!optimizer_formats(optimizer.name).is_factored)
         alpha->second = with_channels_last(alpha->second);
+      else
+        has_means = by_weight.erase(path) > 0;
+    }
+    if (has_means)
+      result.left_out.push_back(
+          fmt::format("the optimizer's means of {}, whose axes have another order in the file", path));
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "ops/cpu/kernels/rows.h"
 #include "ops/cpu/kernels/table.h"
 #include "ops/math/counts.h"
+#include "ops/math/factored_means.h"
 #include "ops/math/losses.h"
 #include "ops/math/optimizers.h"
 #include "ops/math/pairwise.h"
@@ -284,6 +285,40 @@ void update(const OptimizerRule& any_rule, const StepState& state, const GroupRu
     else
       update_by<false, Rule::kTraits.slots>(step, numbers, weights, gradient, slots, begin, end);
   });
+}
+
+template <bool kClips>
+double add_factored_row_by(const math::Adafactor::Step& step, const UpdateNumbers& numbers, float* weights,
+                           float* gradient, double* sums, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  double lanes[kLanes] = {};
+  const auto add = [&](int64_t i, double& lane) {
+    weights[i] -= numbers.decay * weights[i];
+    gradient[i] = math::scaled<kClips>(gradient[i], numbers);
+    const double square = step.square(gradient[i]);
+    sums[i] += square;
+    lane += square;
+  };
+  int64_t begin = 0;
+  for (; begin + kLanes <= n; begin += kLanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < kLanes; ++lane) add(begin + lane, lanes[lane]);
+  }
+  for (int64_t i = begin; i < n; ++i) add(i, lanes[i - begin]);
+  return math::pairwise_sum(lanes, kLanes);
+}
+
+double add_factored_row(const math::Adafactor::Step& step, const UpdateNumbers& numbers, float* weights,
+                        float* gradient, double* sums, int64_t n) {
+  return numbers.clip_value < INFINITY
+             ? add_factored_row_by<true>(step, numbers, weights, gradient, sums, n)
+             : add_factored_row_by<false>(step, numbers, weights, gradient, sums, n);
+}
+
+void factored_direction(float factor, const float* column_means, float* gradient, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    gradient[i] = math::factored_direction(gradient[i], factor, column_means[i]);
 }
 
 }  // namespace

@@ -1,0 +1,141 @@
+// Kernels of adafactor's first phase for parameters with two or more axes.
+#include <algorithm>
+
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/reductions/reduce.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/factored_means.h"
+#include "ops/math/optimizers.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int64_t kElements = 8192;  // that a block replaces by the direction, if a row is not longer
+
+/// One thread of each block computes the step, whose power is in double precision.
+__device__ math::Adafactor::Step begin_in_block(const math::Adafactor& rule, const FactoredArguments& args) {
+  __shared__ math::Adafactor::Step begun;
+  if (threadIdx.x == 0) begun = rule.begin(*args.state, args.group);
+  __syncthreads();
+  return begun;
+}
+
+__device__ void add_to_mean(const math::Adafactor::Step& step, double sum, int64_t n, float& mean) {
+  mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(n)));
+}
+
+/// A warp scales the gradients of a row, decays its weights, and updates its mean.
+__global__ void __launch_bounds__(kThreads)
+    factored_rows_kernel(math::Adafactor rule, FactoredArguments args) {
+  if (args.state->gradient.skip) return;
+  const math::Adafactor::Step step = begin_in_block(rule, args);
+  const UpdateNumbers numbers = math::update_numbers<math::Adafactor>(*args.state, args.group);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int64_t row = thread_index() / kWarp; row < args.matrices * args.rows; row += thread_count() / kWarp) {
+    float* const weights = args.weights + row * args.columns;
+    float* const gradient = args.gradient + row * args.columns;
+    double sum = 0;
+    for (int64_t i = lane; i < args.columns; i += kWarp) {
+      weights[i] -= numbers.decay * weights[i];
+      gradient[i] = math::scaled<true>(gradient[i], numbers);
+      sum += step.square(gradient[i]);
+    }
+    sum = warp_reduce(sum, math::Add{});
+    if (lane == 0) add_to_mean(step, sum, args.columns, args.row_means[row]);
+  }
+}
+
+/// A block sums the squares of 32 columns over a piece of a matrix's rows: block (matrix, piece, tile). With
+/// several pieces, the sums go to `partials` [matrices, pieces, columns].
+__global__ void __launch_bounds__(kThreads)
+    factored_columns_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces, double* partials) {
+  if (args.state->gradient.skip) return;
+  const math::Adafactor::Step step = begin_in_block(rule, args);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t rows = args.rows, columns = args.columns, tiles = (columns + kWarp - 1) / kWarp;
+  const int64_t column = int64_t{blockIdx.x} % tiles * kWarp + lane;
+  const int64_t piece = int64_t{blockIdx.x} / tiles, matrix = piece / pieces;
+  const int64_t rows_of_piece = (rows + pieces - 1) / pieces, first = piece % pieces * rows_of_piece,
+                end = first + rows_of_piece < rows ? first + rows_of_piece : rows;
+  double sum = 0;
+  if (column < columns)
+    for (int64_t row = first + warp; row < end; row += kWarps)
+      sum += step.square(args.gradient[(matrix * rows + row) * columns + column]);
+  __shared__ double sums[kWarps][kWarp];
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || column >= columns) return;
+  for (int other = 1; other < kWarps; ++other) sum += sums[other][lane];
+  if (pieces > 1)
+    partials[piece * columns + column] = sum;
+  else
+    add_to_mean(step, sum, rows, args.column_means[matrix * columns + column]);
+}
+
+/// A thread adds the pieces of a column.
+__global__ void __launch_bounds__(kThreads)
+    factored_pieces_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces,
+                           const double* partials) {
+  if (args.state->gradient.skip) return;
+  const math::Adafactor::Step step = begin_in_block(rule, args);
+  for (int64_t i = thread_index(); i < args.matrices * args.columns; i += thread_count()) {
+    const double* const first = partials + i / args.columns * pieces * args.columns + i % args.columns;
+    double sum = 0;
+    for (int64_t piece = 0; piece < pieces; ++piece) sum += first[piece * args.columns];
+    add_to_mean(step, sum, args.rows, args.column_means[i]);
+  }
+}
+
+/// A block replaces the gradients of some rows of a matrix by the direction, a warp those of one row.
+__global__ void __launch_bounds__(kThreads)
+    factored_direction_kernel(FactoredArguments args, int64_t rows_of_block) {
+  if (args.state->gradient.skip) return;
+  const int64_t rows = args.rows, columns = args.columns, blocks = (rows + rows_of_block - 1) / rows_of_block;
+  const int64_t matrix = int64_t{blockIdx.x} / blocks, first = int64_t{blockIdx.x} % blocks * rows_of_block,
+                end = first + rows_of_block < rows ? first + rows_of_block : rows;
+  const float* const row_means = args.row_means + matrix * rows;
+  const float* const column_means = args.column_means + matrix * columns;
+  const math::Means means = math::fewer_means(row_means, rows, column_means, columns);
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < means.n; i += kThreads) sum += static_cast<double>(means.values[i]);
+  const double mean = block_reduce(sum, math::Add{}) / static_cast<double>(means.n);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int64_t row = first + warp; row < end; row += kWarps) {
+    const float factor = math::row_factor(mean, row_means[row]);
+    float* const gradient = args.gradient + (matrix * rows + row) * columns;
+    for (int64_t i = lane; i < columns; i += kWarp)
+      gradient[i] = math::factored_direction(gradient[i], factor, column_means[i]);
+  }
+}
+
+/// Returns into how many pieces the rows of a matrix are divided for the sums of columns. It does not depend
+/// on the GPU, so that replicas on different GPUs have the same parameters.
+int64_t pieces_of(const FactoredArguments& args, int64_t most_partials) {
+  constexpr int64_t kBlocks = 256, kLeastRows = 64;
+  const int64_t tiles = args.matrices * ((args.columns + kWarp - 1) / kWarp);
+  return std::max<int64_t>(
+      std::min({kBlocks / tiles, args.rows / kLeastRows, most_partials / (args.matrices * args.columns)}), 1);
+}
+
+}  // namespace
+
+void CudaOps::find_factored_direction(const math::Adafactor& rule, const FactoredArguments& args) {
+  if (args.matrices * args.rows * args.columns == 0) return;
+  launch(factored_rows_kernel,
+         blocks_for(args.matrices * args.rows * kWarp, kThreads, context_.multiprocessors()), kThreads,
+         stream(), rule, args);
+  const int64_t tiles = (args.columns + kWarp - 1) / kWarp, pieces = pieces_of(args, kPartials);
+  launch(factored_columns_kernel, static_cast<unsigned>(args.matrices * pieces * tiles), kThreads, stream(),
+         rule, args, pieces, partials());
+  if (pieces > 1)
+    launch(factored_pieces_kernel,
+           blocks_for(args.matrices * args.columns, kThreads, context_.multiprocessors()), kThreads, stream(),
+           rule, args, pieces, partials());
+  const int64_t rows_of_block = std::max<int64_t>(kElements / args.columns, 1),
+                blocks = (args.rows + rows_of_block - 1) / rows_of_block;
+  launch(factored_direction_kernel, static_cast<unsigned>(args.matrices * blocks), kThreads, stream(), args,
+         rows_of_block);
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,33 @@
+// Adafactor's estimate of the mean square of each element of a matrix from the means of rows and columns.
+#pragma once
+
+#include <cstdint>
+#include <math.h>
+
+#include "base/host_device.h"
+
+namespace dtrain::math {
+
+struct Means {
+  const float* values;
+  int64_t n;
+};
+
+/// Returns the means of a matrix's rows or of its columns, whichever are fewer: both have the same mean.
+DTRAIN_HOST_DEVICE inline Means fewer_means(const float* row_means, int64_t rows, const float* column_means,
+                                            int64_t columns) {
+  return rows <= columns ? Means{row_means, rows} : Means{column_means, columns};
+}
+
+/// Returns the factor of a row: direction() multiplies its gradients by it.
+DTRAIN_HOST_DEVICE inline float row_factor(double mean, float row_mean) {
+  return static_cast<float>(::sqrt(mean / static_cast<double>(row_mean)));
+}
+
+/// Returns g / sqrt(row_mean / mean * column_mean). The product itself could underflow: the means of a row
+/// and a column whose gradients are 0 are both 1e-30.
+DTRAIN_HOST_DEVICE inline float factored_direction(float g, float row_factor, float column_mean) {
+  return g * row_factor / ::sqrtf(column_mean);
+}
+
+}  // namespace dtrain::math

@@ -1,0 +1,57 @@
+#include "optim/options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct AdafactorOptions : OptimizerOptions {
+  AdafactorOptions() : OptimizerOptions(0.001) {}
+  double beta_2_decay = -0.8;
+  double epsilon_1 = 1e-30;
+  double epsilon_2 = 1e-3;
+  double clip_threshold = 1;
+};
+
+class Adafactor : public OptimizerWith<AdafactorOptions> {
+ public:
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override {
+    return {{"row_mean", 0, SlotShape::row_means},
+            {"column_mean", 0, SlotShape::column_means},
+            {"velocity", 0, SlotShape::vector}};
+  }
+  OptimizerRule rule() const override {
+    return math::Adafactor{options_.beta_2_decay, static_cast<float>(options_.epsilon_1),
+                           static_cast<float>(options_.epsilon_2),
+                           static_cast<float>(options_.clip_threshold)};
+  }
+};
+
+}  // namespace
+
+void add_adafactor(Registry<Optimizer>& table) {
+  using Options = AdafactorOptions;
+  table.add<Adafactor>(
+      "adafactor",
+      optimizer_schema<Options>(
+          "Shazeer and Stern 2018: an optimizer with little memory. For a weight with two or more axes it "
+          "stores a mean per row and per column instead of arrays of the weight's size. A step has the "
+          "length "
+          "of the weight, times the learning rate, which is at most 1 / sqrt(step), as in Keras with or "
+          "without its relative_step.")
+          .example("{learning_rate: 0.01}")
+          .optional("beta_2_decay", &Options::beta_2_decay,
+                    "in step t the means keep 1 - t^beta_2_decay of their values", between(-10.0, 0.0))
+          .optional("epsilon_1", &Options::epsilon_1, "is added to squared gradients; avoids division by 0",
+                    greater_than(0.0))
+          .optional("epsilon_2", &Options::epsilon_2,
+                    "the least root mean square of a weight from which the length of a step is computed",
+                    at_least(0.0))
+          .optional("clip_threshold", &Options::clip_threshold,
+                    "a longer step is shortened to this root mean square before it is multiplied by the "
+                    "learning rate and the weight's",
+                    greater_than(0.0)));
+}
+
+}  // namespace dtrain
