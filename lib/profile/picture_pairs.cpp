@@ -130,7 +130,7 @@ bool are_numbers(const Values& values) {
   return *values.begin() == 0 && *values.rbegin() < 2 * values.size();
 }
 
-/// Returns the classes of masks; nullopt if the images are no masks, which have at least two classes.
+/// Returns the classes of masks; nullopt if the images are not masks. Masks have at least two classes.
 std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most, int64_t& class_count) {
   const auto stored = values_of_masks(source, 1, most);
   if (stored && stored->size() > 1 && are_numbers(*stored)) {

@@ -22,8 +22,8 @@ struct CheckedData {
 };
 
 /// Opens every split of the data set and looks for samples that cannot be trained on. Calls `warn` once for
-/// each message. Throws UserError with the errors of all splits together. `cache`: the run's cache, which is
-/// checked but not used, while `config` has none.
+/// each message. Throws UserError with the errors of all splits together. `cache`: checked in place of the
+/// cache of `config`, but not used.
 CheckedData check_splits(const RunConfig& config, const Configured<Cache>& cache,
                          const std::function<void(const std::string&)>& warn);
 

@@ -121,9 +121,11 @@ const WrongPlacement kWrong[] = {
     {placed("@'right/stem/*': cpu:0"), "", "",
      "placed: the pattern 'right/stem/*' matches no layer; did you mean 'right/stem'?"},
     {placed("'left/*': cpu:0, @'*/stem': cpu:1"), "", "",
-     "placed: 'left/stem' is on cpu:0 by 'left/*', but on cpu:1 by '*/stem'; its own `device:` would take "
-     "precedence"},
-    {placed("'*': cpu:0, @head: cpu:1"), "", "", "placed: 'head' is on cpu:0 by '*', but on cpu:1 by 'head'"},
+     "placed: the layer 'left/stem' is put on cpu:0 by 'left/*', but on cpu:1 by '*/stem'; give the layer "
+     "its "
+     "own `device:`, which decides"},
+    {placed("'*': cpu:0, @head: cpu:1"), "", "",
+     "placed: the layer 'head' is put on cpu:0 by '*', but on cpu:1 by 'head'"},
     {"@placed", "", "", "placed: no layer has a device: expected patterns"},
     {"{@placed: {layers: {}}}", "", "", "placed: no layer has a device: expected patterns"},
     {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
@@ -148,9 +150,9 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: [@right/stem/activation]"), "", "",
      "stages: 'right/stem/activation' is not a layer of the model"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body]"), "", "",
-     "stages: 'body' begins where 'body' does: a stage would have no layers"},
+     "stages: 'body' begins at the same layer as 'body', so a stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body/in]"), "", "",
-     "stages: 'body/in' begins where 'body' does: a stage would have no layers"},
+     "stages: 'body/in' begins at the same layer as 'body', so a stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [head, @merged]"), "", "",
      "stages: 'merged' comes before 'head' in the model; name layers in the model's order"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",

@@ -140,11 +140,10 @@ class Placed final : public Strategy {
           place = device.id;
           first = i;
         } else if (*place != device.id && reported.emplace(first, i).second) {
-          diagnostics.error(
-              pattern,
-              fmt::format(
-                  "placed: '{}' is on {} by '{}', but on {} by '{}'; its own `device:` would take precedence",
-                  node.name, place->str(), items[first].first.text(), device.id.str(), pattern.text()));
+          diagnostics.error(pattern, fmt::format("placed: the layer '{}' is put on {} by '{}', but on {} by "
+                                                 "'{}'; give the layer its own `device:`, which decides",
+                                                 node.name, place->str(), items[first].first.text(),
+                                                 device.id.str(), pattern.text()));
         }
       }
     }

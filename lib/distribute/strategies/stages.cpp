@@ -46,8 +46,9 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
                                     "name the layers with which the stages after the first begin",
                                     name.text()));
     else if (last_name && *place == last)
-      diagnostics.error(name, fmt::format("stages: '{}' begins where '{}' does: a stage would have no layers",
-                                          name.text(), last_name->text()));
+      diagnostics.error(
+          name, fmt::format("stages: '{}' begins at the same layer as '{}', so a stage would have no layers",
+                            name.text(), last_name->text()));
     else if (last_name && *place < last)
       diagnostics.error(name, fmt::format("stages: '{}' comes before '{}' in the model; name layers in the "
                                           "model's order",

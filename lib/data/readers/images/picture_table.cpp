@@ -70,7 +70,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     read.start = found;
     CsvPlan plan;
     if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
-    plan.advice.clear();  // it is for a csv reader
+    plan.advice.clear();  // the option is for the csv reader
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);
