@@ -42,16 +42,22 @@ std::deque<Update> make_updates(const RunConfig& config, const ModelLayout& layo
   return updates;
 }
 
+std::unique_ptr<ProcessTotals> make_process_totals(const RunPlan& plan, int slots) {
+  if (plan.world.size() == 1) return nullptr;
+  const auto totals = static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads));
+  return std::make_unique<ProcessTotals>(plan.ranks, slots, std::max<int64_t>(totals, 1), plan.world);
+}
+
 std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const ModelLayout& layout,
-                                                   SlotThreads& threads, const std::deque<Update>& updates) {
+                                                   SlotThreads& threads, const std::deque<Update>& updates,
+                                                   ProcessTotals* totals) {
   std::vector<std::unique_ptr<SlotState>> slots;
   for (int slot = 0; slot < threads.slots(); ++slot) {
     SlotStateRequest request{.model = layout,
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
                              .sharded = plan.placement.sharded,
-                             .totals = std::max<int64_t>(
-                                 static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads)), 1),
+                             .totals = totals,
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
                              .world = plan.world};
@@ -60,7 +66,7 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
       const bool is_sharded = plan.placement.sharded != ShardLevel::none;
       request.replicas.push_back(is_sharded && has_gpu(plan.placement) ? &threads.replicas_of_all(rank, slot)
                                                                        : &threads.replicas_of(rank, slot));
-      request.everyone.push_back(is_sharded ? &threads.everyone_of_all(rank, slot)
+      request.everyone.push_back(is_sharded ? &threads.replicas_of_all(rank, slot)
                                             : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
@@ -103,8 +109,9 @@ Engine::Engine(const RunPlan& plan)
       world_(plan.world),
       layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
       threads_(plan, layout_),
+      process_totals_(make_process_totals(plan, layout_.slots())),
       updates_(make_updates(config_, layout_)),
-      slots_(make_slots(plan, layout_, threads_, updates_)),
+      slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, slots_, world_, [this](const SlotWork& work) { run(work); }),
       memory_(
@@ -289,12 +296,11 @@ std::vector<const double*> Engine::totals_by_replica(int back) {
     const auto executors = replicas_[rank]->executors();
     all.push_back(executors[0]->totals(back).data());
     if (executors.size() == 1) continue;
+    std::vector<const double*> slots;
+    for (const auto& executor : executors) slots.push_back(executor->totals(back).data());
     std::vector<double>& sums = replica_totals_[rank];
-    sums.assign(totals_.sums.size(), 0.0);
-    for (const auto& executor : executors) {
-      const std::span<const double> totals = executor->totals(back);
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals[i];
-    }
+    sums.resize(totals_.sums.size());
+    sum_over_slots(slots, sums);
     all.back() = sums.data();
   }
   return all;

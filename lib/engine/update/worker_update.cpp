@@ -17,8 +17,9 @@ void WorkerUpdate::run(const AllReduceRowWeights&) {
   parts_.reducer.all_reduce_row_weights(parts_.computing);
 }
 
-void WorkerUpdate::run(const JoinReductions&) {
+void WorkerUpdate::run(const JoinReductions& work) {
   parts_.reducer.join(parts_.computing, parts_.replicas);
+  if (work.with_other_slots) parts_.everyone.barrier();
 }
 
 void WorkerUpdate::run(const ReduceScatterGradients&) {
