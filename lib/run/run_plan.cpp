@@ -58,7 +58,8 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
   if (gpus != 0 && gpus != static_cast<int64_t>(devices.size()))
     return reject("CPUs and GPUs cannot be mixed");
   if (gpus > 0 && placement.replicas[0].size() > 1)
-    return reject(fmt::format("strategy '{}' does not divide a model over GPUs", config.strategy.name));
+    return reject(
+        fmt::format("a model that strategy '{}' divides among GPUs does not train", config.strategy.name));
   for (size_t i = 0; i < devices.size(); ++i)
     if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)
       return reject(fmt::format("several replicas on {} do not train", devices[i].str()));

@@ -52,8 +52,9 @@ SlotState::SlotState(const SlotStateRequest& request)
     const bool records = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce;
     updates_.emplace_back(WorkerUpdate::Parts{
         *request_.workers[rank], *updating_[rank], *request_.replicas[rank], *request_.everyone[rank],
-        request_.has_other_slots() ? *request_.replicas[rank] : *request_.everyone[rank], request_.update,
-        *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_, records});
+        request_.has_other_slots() ? *request_.replicas[rank] : *request_.everyone[rank],
+        request_.model.slots(), request_.update, *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_,
+        records});
     programs_.push_back(lower_update(update_request(static_cast<int>(rank))));
   }
 }

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "collective/sum_tree.h"
+
 namespace dtrain {
 
 float* WorkerUpdate::gradient_at(int64_t begin) const {
@@ -57,10 +59,17 @@ void WorkerUpdate::run(const AllReduceSquares& work) {
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
+/// Adds in the order of ProcessTotals: over the slots of each replica, then over the replicas.
 void WorkerUpdate::run(const AllReduceRowWeightsOnHost&) {
   double weights = 0;
   parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));
-  parts_.everyone.all_reduce({&weights, 1});
+  std::vector<double> all(static_cast<size_t>(parts_.everyone.size()));
+  parts_.everyone.all_gather({&weights, 1}, all);
+  std::vector<double> by_replica(all.size() / static_cast<size_t>(parts_.slots));
+  std::vector<const double*> replicas;
+  for (size_t i = 0; i < all.size(); ++i) by_replica[i / static_cast<size_t>(parts_.slots)] += all[i];
+  for (const double& sum : by_replica) replicas.push_back(&sum);
+  SumTree(static_cast<int>(replicas.size())).add<double>(replicas, &weights, {0, 1});
   parts_.updating.context().copy_to_device(parts_.updating.weights(), &weights, sizeof(weights));
 }
 
