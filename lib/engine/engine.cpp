@@ -61,13 +61,13 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
                              .world = plan.world};
+    const bool is_sharded = plan.placement.sharded != ShardLevel::none, on_gpu = has_gpu(plan.placement);
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
-      const bool is_sharded = plan.placement.sharded != ShardLevel::none;
-      request.replicas.push_back(is_sharded && has_gpu(plan.placement) ? &threads.replicas_of_all(rank, slot)
-                                                                       : &threads.replicas_of(rank, slot));
-      request.everyone.push_back(is_sharded ? &threads.replicas_of_all(rank, slot)
-                                            : &threads.everyone(rank, slot));
+      request.replicas.push_back(is_sharded && on_gpu ? &threads.replicas_of_all(rank, slot)
+                                                      : &threads.replicas_of(rank, slot));
+      request.everyone.push_back(is_sharded || on_gpu ? &threads.waiting_slots(rank, slot)
+                                                      : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
   }
@@ -225,11 +225,12 @@ void Engine::run(const SlotWork& work) {
 
 /// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
 /// intact, because no replica has updated its parameters. The exception: with several replicas, devices that
-/// update without waiting for the host may have used an incomplete reduction.
+/// update without waiting for the host, or for the slots of other processes, may have used an incomplete
+/// reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
-    const bool updates =
-        purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && slots_[0]->runs_ahead();
+    const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);
+    const bool updates = purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && on_devices;
     intact_ = intact_ && !updates;
   };
   try {

@@ -37,10 +37,11 @@ class SlotThreads {
     if (all_.empty()) return replicas_of(rank, slot);
     return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
   }
-  /// The communicator of all slots whose devices may wait for each other. Replicas with several slots wait
-  /// for other processes only on the host.
+  /// The communicator of all slots whose devices may wait for each other: of all processes, except that CPUs
+  /// of several slots wait for other processes only on the host.
   Collective& waiting_slots(int rank, int slot) {
-    return slots_ == 1 ? replicas_of_all(rank, slot) : everyone(rank, slot);
+    if (slots_ == 1) return replicas_of_all(rank, slot);
+    return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];
   }
 
   /// Runs work(rank, slot) on every slot's thread. The first exception aborts all threads and is rethrown.
@@ -58,6 +59,7 @@ class SlotThreads {
   Team team_;
   std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot; empty with one slot
   std::vector<std::vector<std::unique_ptr<Collective>>> all_;     // by slot; empty with one process
+  std::vector<std::unique_ptr<Collective>> everyone_of_all_;      // by replica, then slot; may be empty
   std::vector<std::unique_ptr<Worker>> workers_;                  // by replica, then slot
 };
 

@@ -50,19 +50,15 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
   const auto reject = [&](const std::string& what) {
     diagnostics.error(config.place({"strategy"}),
                       fmt::format("{} over several processes ({} were started): {}", what, world.size(),
-                                  "use CPUs only, or strategy 'mirrored' or 'sharded' with a GPU for each "
-                                  "replica, or start one process"));
+                                  "use CPUs only, or a GPU for each replica or stage, or start one "
+                                  "process"));
   };
   const std::vector<DeviceId> devices = placement.devices();
   const auto gpus = std::count_if(devices.begin(), devices.end(), is_gpu);
-  if (gpus != 0 && gpus != static_cast<int64_t>(devices.size()))
-    return reject("CPUs and GPUs cannot be mixed");
-  if (gpus > 0 && placement.replicas[0].size() > 1)
-    return reject(
-        fmt::format("a model that strategy '{}' divides among GPUs does not train", config.strategy.name));
+  if (gpus != 0 && gpus != static_cast<int64_t>(devices.size())) reject("CPUs and GPUs cannot be mixed");
   for (size_t i = 0; i < devices.size(); ++i)
     if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)
-      return reject(fmt::format("several replicas on {} do not train", devices[i].str()));
+      return reject(fmt::format("several replicas, or stages, on {} do not train", devices[i].str()));
 }
 
 /// Returns "2 CPUs": the devices of each replica.

@@ -28,7 +28,7 @@ struct SlotStateRequest {
   std::vector<Collective*> replicas = {};  // communicator of the slot's workers; of those of all processes if
                                            // the state is sharded among GPUs
   std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas; if the state is
-                                           // sharded, of those of all processes
+                                           // sharded, or on GPUs, of those of all processes
   const ModelLayout& model;
   int slot = 0;
   const Update& update;  // of the slot's parameters

@@ -47,15 +47,13 @@ TEST_SUITE("gpu") {
     CHECK(emulation::contexts().empty());
   }
 
-  TEST_CASE("models that are divided over GPUs, or over CPUs and GPUs, do not train over several processes") {
+  TEST_CASE("CPUs and GPUs, and several stages on one GPU, do not train over several processes") {
     const emulation::OtherMachine machine({.devices = 2});
     const std::vector<std::pair<std::string, std::string>> strategies{
-        {"{pipeline: {devices: [gpu:0, gpu:1], stages: [dense_1]}}",
-         "a model that strategy 'pipeline' divides among GPUs does not train over several processes (2 were "
-         "started)"},
-        {"{placed: {layers: {dense: gpu:0, dense_1: gpu:1}}}",
-         "a model that strategy 'placed' divides among"},
-        {"{pipeline: {devices: [gpu:0, cpu:0], stages: [dense_1]}}", "CPUs and GPUs cannot be mixed"}};
+        {"{pipeline: {devices: [gpu:0, cpu:0], stages: [dense_1]}}",
+         "CPUs and GPUs cannot be mixed over several processes (2 were started)"},
+        {"{pipeline: {devices: [gpu:1, gpu:1], stages: [dense_1]}}",
+         "several replicas, or stages, on gpu:1 do not train over several processes (2 were started)"}};
     for (const auto& [strategy, expected] : strategies) {
       CAPTURE(strategy);
       const RunConfig config = run_on(strategy);
