@@ -105,7 +105,10 @@ class Processes(Case):
             self.assertEqual(done.stdout.count('"cpu"'), 1)
 
     def test_two_processes_give_the_bits_of_one(self):
-        """With one core for each replica, or equally many."""
+        """With one core for each device of each replica."""
+        cores = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        os.sched_setaffinity(0, sorted(cores)[:2])
         self.write("config.yaml", support.CONFIG)
 
         def strategies(replicas):
