@@ -182,9 +182,8 @@ MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
 
 /// Returns "sharded, 4 replicas, each with a part of the optimizer state, (2 processes)".
 std::string strategy_text(const RunPlan& plan) {
-  Placement all = plan.placement;
-  all.replicas.resize(static_cast<size_t>(plan.ranks.total()), all.replicas[0]);
-  std::string text = fmt::format("{}, {}", plan.config.strategy.name, placement_text(all));
+  std::string text =
+      fmt::format("{}, {}", plan.config.strategy.name, placement_text(plan.placement_of_all()));
   if (plan.world.size() > 1) text += fmt::format(" ({} processes)", plan.world.size());
   return text;
 }

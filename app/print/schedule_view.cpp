@@ -17,7 +17,7 @@ ScheduleView view_schedule(const RunPlan& plan, Engine* engine) {
                 fmt::format("--schedule: the strategy '{}' is not a pipeline; use `strategy: pipeline`",
                             config.strategy.name)));
   ScheduleView view;
-  view.work = pipeline_work(config, placement, config.train.batch_size);
+  view.work = pipeline_work(config, plan.placement_of_all(), config.train.batch_size);
   view.measured = engine != nullptr;
   std::vector<PipelineDevice> devices = pipeline_devices(placement);
   if (engine) {

@@ -13,16 +13,23 @@ namespace {
 
 /// Values of all replicas, which the member of local rank 0 gathers.
 struct Gathered {
-  World& world;
-  const ReplicaRanks& ranks;
+  std::unique_ptr<ProcessGather> gather;
+  ReplicaRanks ranks;
   std::vector<double> own, padded, all;
+
+  /// Waits for all processes.
+  void synchronize() {
+    const std::byte mine{};
+    std::vector<std::byte> all_marks(ranks.counts.size());
+    gather->all_gather({&mine, 1}, all_marks);
+  }
 
   /// Gathers the values of all processes from `own`, which has n values of each replica of this process.
   void exchange(size_t n) {
     const auto most = static_cast<size_t>(*std::max_element(ranks.counts.begin(), ranks.counts.end()));
     own.resize(most * n);  // all processes send as many values as the largest
     padded.resize(ranks.counts.size() * most * n);
-    world.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
+    gather->all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
     all.clear();
     for (size_t process = 0; process < ranks.counts.size(); ++process) {
       const auto begin = padded.begin() + static_cast<std::ptrdiff_t>(process * most * n);
@@ -43,7 +50,7 @@ class ProcessCollective final : public Collective {
 
   void barrier() override {
     local_.barrier();
-    if (local_.rank() == 0) gathered_->world.any(false);
+    if (local_.rank() == 0) gathered_->synchronize();
     local_.barrier();
   }
 
@@ -83,7 +90,7 @@ class ProcessCollective final : public Collective {
 
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
                                                             World& world, const ReplicaRanks& ranks) {
-  const std::shared_ptr<Gathered> gathered(new Gathered{world, ranks, {}, {}, {}});
+  const std::shared_ptr<Gathered> gathered(new Gathered{world.make_gather(), ranks, {}, {}, {}});
   std::vector<std::unique_ptr<Collective>> members;
   for (Collective* member : local) members.push_back(std::make_unique<ProcessCollective>(*member, gathered));
   return members;

@@ -13,8 +13,8 @@ namespace dtrain {
 /// Creates a group of the replicas of all processes, and returns the members for those of this process.
 /// Member rank() is the replica's rank among all replicas. reduce_scatter() and share_pointers() throw
 /// std::logic_error, because the replicas share no memory. `local`: the members of a group of this process's
-/// replicas. The replica of local rank 0 must run on the thread that owns the World. Keeps references to all
-/// arguments except the vector.
+/// replicas, on any threads; several groups may be used at the same time. Must be called as
+/// World::make_gather() says. Keeps references to the local members and to `world`.
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
                                                             World& world, const ReplicaRanks& ranks);
 

@@ -7,9 +7,19 @@ namespace dtrain {
 
 namespace {
 
-// Tags of messages. Calls that wait are never made at the same time, so they share one tag. Each background
-// sum has its own tag, because threads of different processes may start sums in different orders.
-constexpr int kWaitingCalls = 0, kFirstSum = 1, kTags = 32000;  // the rest is for lib/processes
+// Tags of messages. Calls of the thread that owns the replicas are never made at the same time, so they share
+// one tag. Each background sum and each ProcessGather has its own tag, because threads of different processes
+// may make their calls in different orders.
+constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstGather = 30000,
+              kTags = 32000;  // the rest is for lib/processes
+
+/// Returns a tag of [first, end), and increments it. Tags are used again after thousands of calls. That would
+/// be a mistake only if two running exchanges had the same.
+int take_tag(int& next, int first, int end) {
+  const int tag = next;
+  next = tag + 1 < end ? tag + 1 : first;
+  return tag;
+}
 
 }  // namespace
 
@@ -36,13 +46,27 @@ class ProcessWorld::Sum final : public BackgroundSum<T> {
   SumExchange<T> exchange_;
 };
 
+class ProcessWorld::Gather final : public ProcessGather {
+ public:
+  Gather(ProcessWorld& world, int tag) : world_(world), tag_(tag) {}
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    AllGatherExchange exchange(tag_, mine, all);
+    world_.run(exchange);
+  }
+
+ private:
+  ProcessWorld& world_;
+  const int tag_;
+};
+
 ProcessWorld::ProcessWorld(Transport& transport) : ProcessWorld(transport, Hooks()) {}
 
 ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
     : rank_(transport.rank()),
       size_(transport.size()),
       hooks_(std::move(hooks)),
-      next_tag_(kFirstSum),
+      next_sum_(kFirstSum),
+      next_gather_(kFirstGather),
       messenger_(transport,
                  [this] { return hooks_.failure_of_other ? hooks_.failure_of_other(true) : std::string(); }) {
 }
@@ -63,6 +87,10 @@ void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::by
   run(exchange);
 }
 
+std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {
+  return std::make_unique<Gather>(*this, take_tag(next_gather_, kFirstGather, kTags));
+}
+
 void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const> mine,
                        std::span<double> sums) {
   const auto n = static_cast<int64_t>(sums.size());
@@ -80,27 +108,23 @@ void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const>
   run(exchange);
 }
 
-/// Tags are used again after thousands of sums. That would be a mistake only if two running sums had the
-/// same.
-int ProcessWorld::next_tag() {
-  const int tag = next_tag_;
-  next_tag_ = tag + 1 < kTags ? tag + 1 : kFirstSum;
-  return tag;
+int ProcessWorld::sum_tag() {
+  return take_tag(next_sum_, kFirstSum, kFirstGather);
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,
                                                                              int64_t n) {
-  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, n, next_tag()));
+  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, n, sum_tag()));
 }
 
 std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                                int64_t n) {
-  return std::make_unique<Sum<double>>(*this, SumExchange<double>(ranks, n, next_tag()));
+  return std::make_unique<Sum<double>>(*this, SumExchange<double>(ranks, n, sum_tag()));
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_parts(const ReplicaRanks& ranks,
                                                                             std::vector<Range> parts) {
-  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, std::move(parts), next_tag()));
+  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, std::move(parts), sum_tag()));
 }
 
 void ProcessWorld::sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,

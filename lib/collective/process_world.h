@@ -35,6 +35,7 @@ class ProcessWorld final : public World {
   int size() const override { return size_; }
   void broadcast(std::span<std::byte> bytes) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::unique_ptr<ProcessGather> make_gather() override;
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override;
   std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks& ranks,
                                                                  int64_t n) override;
@@ -56,12 +57,13 @@ class ProcessWorld final : public World {
  private:
   template <class T>
   class Sum;
+  class Gather;
   void run(Exchange& exchange);
-  int next_tag();
+  int sum_tag();
 
   const int rank_, size_;
   const Hooks hooks_;
-  int next_tag_;
+  int next_sum_, next_gather_;
   Messenger messenger_;
 };
 

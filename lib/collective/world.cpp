@@ -60,14 +60,26 @@ class SumOfOneProcess final : public BackgroundSum<T> {
   size_t bytes() const override { return 0; }
 };
 
+void copy_of_one_process(std::span<const std::byte> mine, std::span<std::byte> all) {
+  std::copy(mine.begin(), mine.end(), all.begin());
+}
+
+class GatherOfOneProcess final : public ProcessGather {
+ public:
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    copy_of_one_process(mine, all);
+  }
+};
+
 class SingleProcess final : public World {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void broadcast(std::span<std::byte>) override {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    std::copy(mine.begin(), mine.end(), all.begin());
+    copy_of_one_process(mine, all);
   }
+  std::unique_ptr<ProcessGather> make_gather() override { return std::make_unique<GatherOfOneProcess>(); }
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override {
     SumTree(ranks.total()).add(mine, sums.data(), {0, static_cast<int64_t>(sums.size())});
   }

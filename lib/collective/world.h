@@ -59,6 +59,14 @@ class BackgroundSum {
   virtual size_t bytes() const = 0;
 };
 
+/// An all-gather among all processes that runs at the same time as other calls.
+class ProcessGather {
+ public:
+  virtual ~ProcessGather() = default;
+  /// Like World::all_gather(), but one thread of each process may call it, whichever that is.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+};
+
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
 /// replicas. All processes must make the same calls in the same order. They use it to agree on totals, stop
 /// signals and due checkpoints. All functions that communicate throw ProcessFailed once a process has failed.
@@ -76,6 +84,9 @@ class World {
   /// Fills `all`, which has size() * mine.size() bytes, with the processes' `mine` by rank. All processes
   /// must pass the same number of bytes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// Creates an all-gather for another thread than the one that owns the replicas. All processes must create
+  /// the same ones in the same order, on the thread that owns the replicas. The World must outlive it.
+  virtual std::unique_ptr<ProcessGather> make_gather() = 0;
   /// Returns the text of process 0.
   std::string broadcast_text(const std::string& text);
   /// Returns the texts of all processes, by rank.

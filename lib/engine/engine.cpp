@@ -42,26 +42,32 @@ std::deque<Update> make_updates(const RunConfig& config, const ModelLayout& layo
   return updates;
 }
 
+std::unique_ptr<ProcessTotals> make_process_totals(const RunPlan& plan, int slots) {
+  if (plan.world.size() == 1) return nullptr;
+  const auto totals = static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads));
+  return std::make_unique<ProcessTotals>(plan.ranks, slots, std::max<int64_t>(totals, 1), plan.world);
+}
+
 std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const ModelLayout& layout,
-                                                   SlotThreads& threads, const std::deque<Update>& updates) {
+                                                   SlotThreads& threads, const std::deque<Update>& updates,
+                                                   ProcessTotals* totals) {
   std::vector<std::unique_ptr<SlotState>> slots;
   for (int slot = 0; slot < threads.slots(); ++slot) {
     SlotStateRequest request{.model = layout,
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
                              .sharded = plan.placement.sharded,
-                             .totals = std::max<int64_t>(
-                                 static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads)), 1),
+                             .totals = totals,
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
                              .world = plan.world};
+    const bool is_sharded = plan.placement.sharded != ShardLevel::none, on_gpu = has_gpu(plan.placement);
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
-      const bool is_sharded = plan.placement.sharded != ShardLevel::none;
-      request.replicas.push_back(is_sharded && has_gpu(plan.placement) ? &threads.replicas_of_all(rank, slot)
-                                                                       : &threads.replicas_of(rank, slot));
-      request.everyone.push_back(is_sharded ? &threads.everyone_of_all(rank, slot)
-                                            : &threads.everyone(rank, slot));
+      request.replicas.push_back(is_sharded && on_gpu ? &threads.replicas_of_all(rank, slot)
+                                                      : &threads.replicas_of(rank, slot));
+      request.everyone.push_back(is_sharded || on_gpu ? &threads.waiting_slots(rank, slot)
+                                                      : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
   }
@@ -103,8 +109,9 @@ Engine::Engine(const RunPlan& plan)
       world_(plan.world),
       layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
       threads_(plan, layout_),
+      process_totals_(make_process_totals(plan, layout_.slots())),
       updates_(make_updates(config_, layout_)),
-      slots_(make_slots(plan, layout_, threads_, updates_)),
+      slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, slots_, world_, [this](const SlotWork& work) { run(work); }),
       memory_(
@@ -218,11 +225,12 @@ void Engine::run(const SlotWork& work) {
 
 /// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
 /// intact, because no replica has updated its parameters. The exception: with several replicas, devices that
-/// update without waiting for the host may have used an incomplete reduction.
+/// update without waiting for the host, or for the slots of other processes, may have used an incomplete
+/// reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
-    const bool updates =
-        purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && slots_[0]->runs_ahead();
+    const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);
+    const bool updates = purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && on_devices;
     intact_ = intact_ && !updates;
   };
   try {
@@ -289,12 +297,11 @@ std::vector<const double*> Engine::totals_by_replica(int back) {
     const auto executors = replicas_[rank]->executors();
     all.push_back(executors[0]->totals(back).data());
     if (executors.size() == 1) continue;
+    std::vector<const double*> slots;
+    for (const auto& executor : executors) slots.push_back(executor->totals(back).data());
     std::vector<double>& sums = replica_totals_[rank];
-    sums.assign(totals_.sums.size(), 0.0);
-    for (const auto& executor : executors) {
-      const std::span<const double> totals = executor->totals(back);
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals[i];
-    }
+    sums.resize(totals_.sums.size());
+    sum_over_slots(slots, sums);
     all.back() = sums.data();
   }
   return all;

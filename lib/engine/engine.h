@@ -19,6 +19,7 @@
 #include "engine/replica.h"
 #include "engine/slot_threads.h"
 #include "engine/state/model_state.h"
+#include "engine/update/process_totals.h"
 #include "engine/update/slot_state.h"
 #include "engine/update/update.h"
 #include "engine/watchdog.h"
@@ -141,6 +142,7 @@ class Engine {
   // Destroyed in reverse order: captured graphs before the NCCL groups that they call, plans before the cuDNN
   // handles with which they were made.
   SlotThreads threads_;
+  std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
   std::deque<Update> updates_;                     // by slot
   std::vector<std::unique_ptr<SlotState>> slots_;  // by slot
   std::vector<std::unique_ptr<Replica>> replicas_;

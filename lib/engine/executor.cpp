@@ -18,13 +18,13 @@ BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
 }  // namespace
 
 Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
-                   Collective& everyone, Collective& here)
+                   Collective& waiting, Collective& here)
     : plans_(plans),
       slot_(slot),
       worker_(worker),
       state_(state),
       replicas_(replicas),
-      everyone_(everyone),
+      waiting_(waiting),
       here_(here),
       shards_(state.reducer().shards_of(worker)),
       feed_(worker.ops()),
@@ -134,7 +134,7 @@ void Executor::train(const StepRequest& request, const Microbatches& microbatche
   }
   if (first_time_) {  // no reduction may be running while the kernels of the update are loaded
     worker_.context().synchronize();
-    everyone_.barrier();
+    waiting_.barrier();
   }
   update_on_host();
   buffers_.end();
@@ -178,7 +178,7 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
     compute_gradients();
     if (!last) return;
     worker_.context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
-    synchronize_slots(everyone_);
+    synchronize_slots(waiting_);
     state_.run(reduction, worker_);
     worker_.context().synchronize();  // also before loading the kernels of the update
     return update_on_device();
@@ -191,7 +191,7 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   };
   if (mode == StepMode::capture) {
     captured_.capture(index, buffers_.turn(), work);
-    if (last) synchronize_slots(everyone_);
+    if (last) synchronize_slots(waiting_);
   }
   captured_.run(index, buffers_.turn(), work);
 }
@@ -213,9 +213,13 @@ void Executor::train_by_schedule(const StepRequest& request, const Microbatches&
     }
   frames_.release_all();
   fetch_totals();
-  synchronize_slots(everyone_);
+  state_.reducer().sum_totals(worker_, {buffers_.device_totals(), buffers_.count()});
+  const std::vector<Instruction>& reduction = state_.program(worker_.rank()).reduction;
+  // Processes exchange the gradients of CPUs while earlier stages still compute theirs.
+  if (!worker_.on_gpu()) state_.run(reduction, worker_);
+  synchronize_slots(waiting_);
   worker_.context().synchronize();
-  state_.run(state_.program(worker_.rank()).reduction, worker_);
+  if (worker_.on_gpu()) state_.run(reduction, worker_);
   update_on_device();
 }
 
@@ -263,7 +267,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches) {
     frames_.note_sent(0, frame);
   }
   frames_.release_all();
-  if (mode != StepMode::replay) synchronize_slots(everyone_);
+  if (mode != StepMode::replay) synchronize_slots(waiting_);
   buffers_.end();
 }
 

@@ -41,10 +41,10 @@ struct StepSeconds {
 class Executor {
  public:
   /// `replicas`: the communicator that joins this slot's executors, one per replica of all processes.
-  /// `everyone`: communicator of all slots of these replicas. `here`: of those of this process. Keeps
-  /// references to all arguments.
+  /// `waiting`: communicator of all slots whose devices may wait for each other. `here`: of all slots of this
+  /// process. Keeps references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
-           Collective& everyone, Collective& here);
+           Collective& waiting, Collective& here);
 
   int slot() const { return slot_; }
   Worker& worker() { return worker_; }
@@ -129,7 +129,7 @@ class Executor {
   const int slot_;
   Worker& worker_;
   SlotState& state_;
-  Collective &replicas_, &everyone_, &here_;
+  Collective &replicas_, &waiting_, &here_;
   StateShards* const shards_;
   Feed feed_;
   StepBuffers buffers_;

@@ -24,7 +24,7 @@ class Replica {
       executors_.push_back(
           std::make_unique<Executor>(plans_, slot, threads.worker(rank, slot),
                                      *states[static_cast<size_t>(slot)], threads.replicas_of_all(rank, slot),
-                                     threads.everyone_of_all(rank, slot), threads.everyone(rank, slot)));
+                                     threads.waiting_slots(rank, slot), threads.everyone(rank, slot)));
   }
 
   Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot)]; }

@@ -47,10 +47,17 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
   const int replicas = static_cast<int>(placement.replicas.size());
   if (slots_ > 1)
     for (int slot = 0; slot < slots_; ++slot) groups_.push_back(make_local_group(replicas, spin_));
-  if (plan.world.size() > 1) {
+  for (int slot = 0; slot < slots_ && plan.world.size() > 1; ++slot) {
     std::vector<Collective*> local;
-    for (int rank = 0; rank < replicas; ++rank) local.push_back(&replicas_of(rank, 0));
-    all_ = make_process_group(local, plan.world, plan.ranks);
+    for (int rank = 0; rank < replicas; ++rank) local.push_back(&replicas_of(rank, slot));
+    all_.push_back(make_process_group(local, plan.world, plan.ranks));
+  }
+  if (plan.world.size() > 1 && slots_ > 1 && placement.replicas[0][0].kind == DeviceId::Kind::gpu) {
+    ReplicaRanks ranks = plan.ranks;  // of slots
+    for (int& count : ranks.counts) count *= slots_;
+    std::vector<Collective*> local;
+    for (int i = 0; i < team_.size(); ++i) local.push_back(&team_.member(i));
+    everyone_of_all_ = make_process_group(local, plan.world, ranks);
   }
   const auto cores = share_cores(team_.size(), plan.cores);
   for (int rank = 0; rank < replicas; ++rank)

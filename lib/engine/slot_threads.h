@@ -31,10 +31,18 @@ class SlotThreads {
   /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas. They
   /// are the same if there is one slot.
   Collective& replicas_of(int rank, int slot);
-  /// The same over all processes: a ProcessGroup (process_group.h) if there are several.
-  Collective& replicas_of_all(int rank, int slot) { return over_processes(rank, replicas_of(rank, slot)); }
-  Collective& everyone_of_all(int rank, int slot) { return over_processes(rank, everyone(rank, slot)); }
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
+  /// The communicator of this slot in the replicas of all processes (process_group.h).
+  Collective& replicas_of_all(int rank, int slot) {
+    if (all_.empty()) return replicas_of(rank, slot);
+    return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
+  }
+  /// The communicator of all slots whose devices may wait for each other: of all processes, except that CPUs
+  /// of several slots wait for other processes only on the host.
+  Collective& waiting_slots(int rank, int slot) {
+    if (slots_ == 1) return replicas_of_all(rank, slot);
+    return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];
+  }
 
   /// Runs work(rank, slot) on every slot's thread. The first exception aborts all threads and is rethrown.
   void run(const std::function<void(int rank, int slot)>& work);
@@ -44,17 +52,14 @@ class SlotThreads {
   void abort() noexcept;
 
  private:
-  /// Replicas have one slot if there are several processes.
-  Collective& over_processes(int rank, Collective& local) {
-    return all_.empty() ? local : *all_[static_cast<size_t>(rank)];
-  }
   size_t index_of(int rank, int slot) const { return static_cast<size_t>(rank * slots_ + slot); }
 
   const int slots_;
   const bool spin_;
   Team team_;
   std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot; empty with one slot
-  std::vector<std::unique_ptr<Collective>> all_;                  // by replica; empty with one process
+  std::vector<std::vector<std::unique_ptr<Collective>>> all_;     // by slot; empty with one process
+  std::vector<std::unique_ptr<Collective>> everyone_of_all_;      // by replica, then slot; may be empty
   std::vector<std::unique_ptr<Worker>> workers_;                  // by replica, then slot
 };
 

@@ -221,7 +221,11 @@ struct AllReduceGradients {
 struct AllReduceRowWeights {};
 
 /// Makes the device wait for all-reduces that have started, before later instructions read the sums.
-struct JoinReductions {};
+/// `with_other_slots`: also waits until all slots of this process have done so. If another process fails,
+/// either all slots update their parameters, or none.
+struct JoinReductions {
+  bool with_other_slots = false;
+};
 
 /// Sums the replicas' gradients in host memory or in the memory of one GPU; this replica gets the sum of
 /// `share`.

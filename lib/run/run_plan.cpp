@@ -27,13 +27,16 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
   return strategy.entries().front().second.without(left_out).to_yaml();
 }
 
-/// Returns a placement whose automatic choices follow the speed of the devices, as measured by process 0.
-Placement place_by_measuring(const RunConfig& config, World& world) {
-  Workload work = workload_of(config);
-  work.measure = measured_devices(config);
-  Placement placement = config.strategy->place(work);
+/// Replaces the automatic choices of a placement by those of process 0, which follow the speed of its
+/// devices. Measured times differ from run to run, so deterministic runs use estimates.
+void choose_slots(const RunConfig& config, World& world, Placement& placement) {
+  if (world.writes_files()) {
+    Workload work = workload_of(config);
+    work.batch_size = 1 + (work.batch_size - 1) / world.size();
+    if (!config.train.deterministic) work.measure = measured_devices(config);
+    placement = config.strategy->place(work);
+  }
   world.broadcast(std::as_writable_bytes(std::span(placement.slots)));
-  return placement;
 }
 
 bool is_gpu(const DeviceId& device) {
@@ -47,33 +50,36 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
   const auto reject = [&](const std::string& what) {
     diagnostics.error(config.place({"strategy"}),
                       fmt::format("{} over several processes ({} were started): {}", what, world.size(),
-                                  "use strategy 'mirrored' or 'sharded' with CPUs only, or with a GPU for "
-                                  "each replica, or start one "
+                                  "use CPUs only, or a GPU for each replica or stage, or start one "
                                   "process"));
   };
-  if (placement.replicas[0].size() > 1)
-    return reject(fmt::format("strategy '{}' does not divide a model over devices", config.strategy.name));
   const std::vector<DeviceId> devices = placement.devices();
   const auto gpus = std::count_if(devices.begin(), devices.end(), is_gpu);
   if (gpus != 0 && gpus != static_cast<int64_t>(devices.size())) reject("CPUs and GPUs cannot be mixed");
   for (size_t i = 0; i < devices.size(); ++i)
     if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)
-      return reject(fmt::format("several replicas on {} do not train", devices[i].str()));
+      return reject(fmt::format("several replicas, or stages, on {} do not train", devices[i].str()));
 }
 
-/// Returns the ranks of a placement's replicas. Throws UserError if some processes use CPUs, and others GPUs.
+/// Returns "2 CPUs": the devices of each replica.
+std::string devices_text(const Placement& placement) {
+  const std::vector<DeviceId>& devices = placement.replicas[0];
+  return fmt::format("{} {}{}", devices.size(), is_gpu(devices[0]) ? "GPU" : "CPU",
+                     devices.size() == 1 ? "" : "s");
+}
+
+/// Returns the ranks of a placement's replicas. Throws UserError if the replicas of the processes have
+/// different numbers of devices, or if some processes use CPUs, and others GPUs.
 ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World& world) {
-  const std::string device = is_gpu(placement.replicas[0][0]) ? "GPUs" : "CPUs";
-  const std::vector<std::string> devices = world.all_gather_texts(device);
+  const std::vector<std::string> devices = world.all_gather_texts(devices_text(placement));
   const auto other =
       std::find_if(devices.begin(), devices.end(), [&](const std::string& its) { return its != devices[0]; });
   if (other != devices.end())
     throw UserError(located(
         config.place({"strategy"}),
-        fmt::format(
-            "process 0 has {}, but process {} has {}: all processes must have the same kind of device; "
-            "name the devices: strategy: {{mirrored: {{devices: ...}}}}",
-            devices[0], other - devices.begin(), *other)));
+        fmt::format("a replica is on {} in process 0, but on {} in process {}: expected the same in all "
+                    "processes; name the devices in the options of strategy '{}'",
+                    devices[0], *other, other - devices.begin(), config.strategy.name)));
   return world.replica_ranks(static_cast<int>(placement.replicas.size()));
 }
 
@@ -88,6 +94,12 @@ void settle(RunConfig& config, const Placement& placement) {
 }
 
 }  // namespace
+
+Placement RunPlan::placement_of_all() const {
+  Placement all = placement;
+  all.replicas.resize(static_cast<size_t>(ranks.total()), all.replicas[0]);
+  return all;
+}
 
 RunPlan plan_run(RunConfig config, World& world) {
   Diagnostics diagnostics;
@@ -108,11 +120,9 @@ RunPlan plan_training(RunConfig config, World& world) {
   check_train_split(config, diagnostics);
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
-  // Measured times differ from run to run, so deterministic runs use estimates.
-  if (!config.train.deterministic && !config.strategy->open_options().empty())
-    placement = place_by_measuring(config, world);
-  settle(config, placement);
   ReplicaRanks ranks = ranks_of(config, placement, world);
+  if (!config.strategy->open_options().empty()) choose_slots(config, world, placement);
+  settle(config, placement);
   return {.config = std::move(config),
           .placement = std::move(placement),
           .world = world,

@@ -26,6 +26,9 @@ struct RunPlan {
   bool independent_rows = false;
   /// When planning began; train.max_time counts from here.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+
+  /// The placement with the replicas of all processes, as if all were on the devices of this process.
+  Placement placement_of_all() const;
 };
 
 /// Places a run as place_replicas() does (run/placement.h). Automatic options of the strategy remain in the

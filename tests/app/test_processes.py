@@ -105,7 +105,10 @@ class Processes(Case):
             self.assertEqual(done.stdout.count('"cpu"'), 1)
 
     def test_two_processes_give_the_bits_of_one(self):
-        """With one core for each replica, or equally many."""
+        """With one core for each device of each replica."""
+        cores = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        os.sched_setaffinity(0, sorted(cores)[:2])
         self.write("config.yaml", support.CONFIG)
 
         def strategies(replicas):
@@ -113,6 +116,8 @@ class Processes(Case):
             yield f"{{mirrored: {{devices: [cpu:0], replicas: {replicas}}}}}"
             for level in ("optimizer", "gradients", "parameters"):
                 yield f"{{sharded: {{devices: [{devices}], level: {level}}}}}"
+            stages = ", ".join(f"cpu:{i}" for i in range(2 * replicas))
+            yield f"{{pipeline: {{devices: [{stages}], stages: [dense_1], microbatches: 2, replicas: {replicas}}}}}"
 
         for _, launcher in self.each():
             for whole, divided in zip(strategies(2), strategies(1)):
@@ -156,6 +161,12 @@ class Processes(Case):
             self.assertEqual([(one["replica"], one["process"]) for one in plan["replicas"]], [(0, 0), (1, 0), (2, 1), (3, 1)])
             self.assertEqual(sum(one["share"] for one in plan["replicas"]), plan["batch_size"])
             self.assertGreater(plan["time"]["step_seconds"], 0)
+            done = self.launch(launcher, 2, support.BINARY, "check", "config.yaml", "--schedule", "--set",
+                               "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [dense_1], microbatches: 2}}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("strategy  pipeline, 2 replicas of 2 stages, 2 microbatches (2 processes); gradients are summed over the processes",
+                          done.stdout)
+            self.assertIn("The schedule of a batch in microbatches of 4 samples", done.stdout)
 
     def test_processes_that_do_not_see_each_other_are_an_error(self):
         """srun without --mpi, a launcher without MPI support, and a library that does not belong to the launcher."""

@@ -242,6 +242,36 @@ TEST_CASE("layers gather the values of the replicas of all processes, by rank") 
   });
 }
 
+TEST_CASE("several groups of replicas gather at the same time, each at its own pace") {
+  constexpr int kGroups = 3;
+  const std::vector<int> counts{2, 1};
+  Processes processes(2);
+  processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(counts[static_cast<size_t>(world.rank())]);
+    std::vector<std::vector<std::unique_ptr<Collective>>> locals, groups;
+    for (int group = 0; group < kGroups; ++group) {
+      locals.push_back(make_local_group(ranks.local(), false));
+      std::vector<Collective*> members;
+      for (const auto& member : locals.back()) members.push_back(member.get());
+      groups.push_back(make_process_group(members, world, ranks));
+    }
+    Team team(kGroups * ranks.local(), false);
+    team.run([&](Collective& thread) {
+      const int group = thread.rank() % kGroups;
+      Collective& member = *groups[static_cast<size_t>(group)][static_cast<size_t>(thread.rank() / kGroups)];
+      // In each process another group begins first.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5 * ((group + world.rank()) % kGroups)));
+      for (int round = 0; round < 20 * (group + 1); ++round) {
+        double sum = 100.0 * group + round + member.rank();
+        member.all_reduce({&sum, 1});
+        if (sum != 3 * (100.0 * group + round) + 3) throw Error("wrong sum");
+        if (round % 10 == 0) member.barrier();
+      }
+    });
+  });
+  CHECK(processes.queues().is_empty());
+}
+
 TEST_CASE("a failure in one process ends the calls of all others") {
   for (const bool waits : {false, true}) {
     Processes processes(3);

@@ -140,6 +140,17 @@ slot  phase   call                              floats  runs
 )");
 }
 
+TEST_CASE("slots of several processes wait for each other before they update parameters") {
+  UpdateRequest request = request_of(GradientReduction::over_processes, {512, 1024});
+  for (const bool has_other_slots : {false, true}) {
+    request.has_other_slots = has_other_slots;
+    const UpdateProgram program = lower_update(request);
+    const auto* const join = std::get_if<JoinReductions>(&program.on_host.at(0).work);
+    REQUIRE(join);
+    CHECK(join->with_other_slots == has_other_slots);
+  }
+}
+
 TEST_CASE("the update of sharded gradients only updates and gathers parameters") {
   UpdateRequest request = request_of(GradientReduction::in_backward, {0, 512});
   request.gathers_parameters = true;

@@ -66,12 +66,11 @@ inline std::vector<float> predictions_of(Trainer& trainer, int64_t samples = 5) 
   return all;
 }
 
-/// Runs an initialized trainer to its end; rethrows its exception.
-inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
-  trainer.run();
-  Outcome outcome;
-  outcome.losses = recorder.losses;
+/// Appends all parameters to `values` and the slots of the optimizer to `state`, without gaps. Appends
+/// nothing in a process that does not get the state (ModelState::download()).
+inline void append_arrays(Trainer& trainer, std::vector<float>& values, std::vector<float>& state) {
   const HostArrays arrays = trainer.engine().state().download();
+  if (arrays.values.empty()) return;
   const ParameterLayout& layout = trainer.engine().layout();
   const auto take = [](std::span<const float> from, Range range, std::vector<float>& to) {
     const auto part = from.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
@@ -80,10 +79,18 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   std::vector<SlotLayout> slots = slot_layouts(layout, trainer.config().slots());
   if (slots.size() < arrays.slots.size()) slots.emplace_back(layout, Optimizer::Slot{std::string(kAverage)});
   for (const ParameterSlice& slice : layout.slices()) {
-    take(arrays.values, {slice.offset, slice.offset + slice.elements()}, outcome.values);
+    take(arrays.values, {slice.offset, slice.offset + slice.elements()}, values);
     if (slice.offset < layout.trained())
-      for (size_t s = 0; s < slots.size(); ++s) take(arrays.slots[s], slots[s].of(slice), outcome.slots);
+      for (size_t s = 0; s < slots.size(); ++s) take(arrays.slots[s], slots[s].of(slice), state);
   }
+}
+
+/// Runs an initialized trainer to its end; rethrows its exception.
+inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
+  trainer.run();
+  Outcome outcome;
+  outcome.losses = recorder.losses;
+  append_arrays(trainer, outcome.values, outcome.slots);
   std::istringstream lines(trainer.state().history.text());
   for (std::string line; std::getline(lines, line);) outcome.history.push_back(Json::parse(line));
   if (const TableLine& line = trainer.state().tables) outcome.tables = Json::parse(*line);

@@ -69,21 +69,42 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// Strategies by the name that config_of() knows: mirrored, and the levels of sharded.
+/// Strategies by the names that strategy_of() knows: mirrored, the levels of sharded, and pipelines of two
+/// and of three stages. The second of three has no parameters.
 const std::vector<std::string> kLevels{"optimizer", "gradients", "parameters"};
+const std::vector<std::string> kPipelines{"two stages", "three stages"};
 
-/// A process of a run with this number of replicas. With `mirrored`, gradients are summed in two buckets: the
-/// first is divided among the processes, the second is so short that it is sent whole.
+bool is_level(const std::string& strategy) {
+  return std::find(kLevels.begin(), kLevels.end(), strategy) != kLevels.end();
+}
+
+std::string devices_text(int count) {
+  std::string devices = "cpu:0";
+  for (int i = 1; i < count; ++i) devices += fmt::format(", cpu:{}", i);
+  return devices;
+}
+
+std::string pipeline_of(int replicas, int stages, const std::string& starts, int microbatches) {
+  return fmt::format("strategy={{pipeline: {{devices: [{}], stages: [{}], microbatches: {}, replicas: {}}}}}",
+                     devices_text(replicas * stages), starts, microbatches, replicas);
+}
+
+/// With `mirrored`, gradients are summed in two buckets: the first is divided among the processes, the second
+/// is so short that it is sent whole.
+std::string strategy_of(const std::string& name, int replicas) {
+  if (name == "mirrored")
+    return fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, bucket_megabytes: 0.005}}}}",
+                       replicas);
+  if (is_level(name))
+    return fmt::format("strategy={{sharded: {{devices: [{}], level: {}}}}}", devices_text(replicas), name);
+  return name == "two stages" ? pipeline_of(replicas, 2, "second", 2)
+                              : pipeline_of(replicas, 3, "dropout, batch_normalization", 3);
+}
+
+/// A process of a run with this number of replicas.
 RunConfig config_of(const std::string& yaml, Sets sets, int replicas,
                     const std::string& strategy = "mirrored") {
-  std::string devices = "cpu:0";
-  for (int i = 1; i < replicas; ++i) devices += fmt::format(", cpu:{}", i);
-  sets.insert(sets.begin(),
-              strategy == "mirrored"
-                  ? fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, "
-                                "bucket_megabytes: 0.005}}}}",
-                                replicas)
-                  : fmt::format("strategy={{sharded: {{devices: [{}], level: {}}}}}", devices, strategy));
+  sets.insert(sets.begin(), strategy_of(strategy, replicas));
   return config_from(yaml, sets);
 }
 
@@ -96,7 +117,8 @@ RunPlan plan_on_one_core(RunConfig config, World& world) {
 
 Result result_of(Trainer& trainer, Recorder& recorder) {
   trainer.run();
-  Result result{recorder.losses, arrays_of(trainer), {}};
+  Result result{recorder.losses, {}, {}};
+  append_arrays(trainer, result.arrays, result.arrays);
   std::istringstream lines(trainer.state().history.text());
   for (std::string line; std::getline(lines, line);) {
     const Json record = Json::parse(line);
@@ -140,7 +162,7 @@ void check_divisions(
     const std::vector<Result> results = results_of(yaml, sets, counts, strategy);
     for (const Result& result : results) {
       CHECK(result.losses == whole.losses);
-      const bool sends_arrays = strategy != "mirrored" && &result != results.data();
+      const bool sends_arrays = is_level(strategy) && &result != results.data();
       CHECK(result.arrays == (sends_arrays ? std::vector<float>{} : whole.arrays));
       CHECK(result.history == whole.history);
     }
@@ -207,6 +229,38 @@ TEST_CASE("training options give the same bits with the shards of several proces
   for (const std::string level : {"optimizer", "gradients"})
     check_divisions(kRun, {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
                     {{2, 2}, {3, 1}}, level);
+}
+
+TEST_CASE("pipelines give the same bits on several processes") {
+  for (const std::string& pipeline : kPipelines) {
+    CAPTURE(pipeline);
+    check_divisions(kRun, {}, {{2, 2}, {1, 1, 1, 1}, {3, 1}, {1, 2, 1}}, pipeline);
+  }
+  const auto masked = [](int replicas) { return Sets{pipeline_of(replicas, 2, "dense", 2)}; };
+  const Result whole = results_of(kMasked, masked(4), {4})[0];
+  for (const Result& result : results_of(kMasked, masked(2), {2, 2})) CHECK(result == whole);
+}
+
+TEST_CASE("training options give the same bits with pipelines of several processes") {
+  const std::vector<Sets> options{
+      {"train.accumulate=3"},
+      {"train.clip_norm=0.05"},
+      {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.optimizer={adafactor: {learning_rate: 0.05, weight_decay: 0.1}}"},
+      {"train.class_weight={0: 0.3, 3: 4}", "train.accumulate=2", "train.clip_norm=0.1"},
+      {"model.layers.0.dense.kernel_regularizer={l2: 0.01}",
+       "model.layers.4.dense.kernel_regularizer={l2: 0.03}", "train.clip_norm=0.05"},
+      {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
+      {"model.layers.0.dense.trainable=false"},
+      {"train.callbacks=[{ema: {decay: 0.9}}]", "checkpoint.best={monitor: val_loss}"},
+      {"model.layers.3.batch_normalization.synchronized=true", "train.accumulate=3"},
+  };
+  for (const std::string& pipeline : kPipelines)
+    for (const Sets& sets : options) {
+      CAPTURE(pipeline);
+      CAPTURE(sets[0]);
+      check_divisions(kRun, sets, {{2, 2}, {3, 1}}, pipeline);
+    }
 }
 
 TEST_CASE("a state in shards of several processes is read whole, and written in parts") {
@@ -281,6 +335,14 @@ TEST_CASE("single trains one replica on each process") {
   CHECK(results[1] == whole);
 }
 
+TEST_CASE("placed trains one replica on each process") {
+  // The layers between the two follow their inputs, so both strategies divide the model at the same layer.
+  const Result whole = results_of(kRun, {pipeline_of(2, 2, "second", 1)}, {2})[0];
+  for (const Result& result :
+       results_of(kRun, {"strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}"}, {1, 1}))
+    CHECK(result == whole);
+}
+
 namespace {
 
 void check_resuming(const std::string& strategy) {
@@ -320,6 +382,10 @@ void check_resuming(const std::string& strategy) {
 
 TEST_CASE("a run resumes on another number of processes with the same bits") {
   check_resuming("mirrored");
+}
+
+TEST_CASE("a pipeline resumes on another number of processes with the same bits") {
+  check_resuming("three stages");
 }
 
 TEST_CASE("a run with shards resumes on another number of processes with the same bits") {
@@ -424,10 +490,10 @@ std::vector<std::string> check_failure(const std::string& strategy) {
     CHECK_THROWS_WITH_AS(trainer.run(), "another process: the disk failed", ProcessFailed);
     step = trainer.state().step;
     warnings = recorder.warnings;
-    if (strategy == "mirrored")
-      CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
-    else
+    if (is_level(strategy))
       CHECK(run.checkpoints().empty());
+    else
+      CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
   };
   CHECK_THROWS_WITH_AS(processes.run(work), "the disk failed", Error);
   CHECK((step == 3 || step == 4));  // process 0 may still wait for sums of step 4
@@ -438,6 +504,7 @@ std::vector<std::string> check_failure(const std::string& strategy) {
 
 TEST_CASE("if a process fails, the others end, and process 0 saves the last step") {
   check_failure("mirrored");
+  check_failure("two stages");
 }
 
 TEST_CASE("if a process with parts of the state fails, the last step is not saved, and a warning says so") {
@@ -450,15 +517,28 @@ TEST_CASE("if a process with parts of the state fails, the last step is not save
   }
 }
 
-TEST_CASE("placements that do not train over several processes are errors with a location") {
-  const std::vector<std::string> strategies{
-      "strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}",
-      "strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [second]}}"};
-  for (const std::string& strategy : strategies) {
-    CAPTURE(strategy);
-    const RunConfig config = config_from(kRun, {strategy});
+TEST_CASE("all processes use the stages that process 0 chose") {
+  for (const bool deterministic : {false, true}) {
+    CAPTURE(deterministic);
+    const RunConfig config =
+        config_from(kRun, {"strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto}}",
+                           fmt::format("train.deterministic={}", deterministic)});
+    std::vector<std::vector<int>> slots(2);
     Processes processes(2);
-    CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_training(config, world); }),
-                         doctest::Contains("over several processes (2 were started)"), UserError);
+    processes.run([&](World& world) {
+      slots[static_cast<size_t>(world.rank())] = plan_training(config, world).placement.slots;
+    });
+    CHECK(slots[0].size() == config.graph.nodes.size());
+    CHECK(slots[0] == slots[1]);
+    CHECK(processes.queues().is_empty());
   }
+}
+
+TEST_CASE("different numbers of stages are an error with a location") {
+  const std::vector<RunConfig> configs{config_of(kRun, {}, 1, "two stages"),
+                                       config_of(kRun, {}, 1, "three stages")};
+  Processes processes(2);
+  CHECK_THROWS_WITH_AS(
+      processes.run([&](World& world) { plan_training(configs[static_cast<size_t>(world.rank())], world); }),
+      doctest::Contains("a replica is on 2 CPUs in process 0, but on 3 CPUs in process 1"), UserError);
 }

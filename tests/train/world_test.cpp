@@ -19,6 +19,7 @@ class OneWorld : public World {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     single_process().all_gather(mine, all);
   }
+  std::unique_ptr<ProcessGather> make_gather() override { return single_process().make_gather(); }
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override {
     single_process().sum(ranks, mine, sums);
   }

@@ -11,6 +11,7 @@
 #include "collective/collective.h"
 #include "collective/world.h"
 #include "engine/state/sharded_store.h"
+#include "engine/update/process_totals.h"
 #include "engine/worker.h"
 #include "nn/parameters.h"
 #include "program/state_shards.h"
@@ -49,7 +50,8 @@ class GradientReducer {
   /// The worker's view of sharded state; null if the state is replicated.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
-  /// Starts to sum the totals of a step over all replicas of all processes; join() waits for the sums. Does
+  /// Starts to sum the totals of a step over all slots of the replicas of all processes; join() waits for the
+  /// sums. If replicas have several slots, all slots must call this before the first one calls join(). Does
   /// nothing in reducers that leave the totals to World::sum(). `totals`: in the worker's memory, unchanged
   /// until the next step.
   virtual void sum_totals(Worker& /*worker*/, std::span<const double> /*totals*/) {}
@@ -89,16 +91,22 @@ std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> s
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
-/// Creates the reducer for replicas on CPUs of several processes: the replicas of a process add their
-/// gradients, and the processes exchange the sums bucket by bucket. `shares`: of the process's replicas in
-/// the update. `bucket`: floats per bucket. `totals`: number of totals of a step. `ranks`: of the workers.
-/// `store`: the shards of the state, with level `optimizer`; null if each process updates all parameters.
-/// Must be called in the same order in all processes.
-std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
-                                                      std::vector<Range> shares,
-                                                      std::span<Worker* const> workers, int64_t bucket,
-                                                      int64_t totals, const ReplicaRanks& ranks, World& world,
-                                                      const ShardedStore* store);
+/// A slot of replicas on CPUs of several processes.
+struct ProcessReducerRequest {
+  const ParameterLayout& layout;
+  int slot = 0;
+  std::span<Worker* const> workers;  // of this process
+  std::vector<Range> shares;         // of the workers in the update
+  int64_t bucket = 1;                // floats that are exchanged at a time
+  ProcessTotals& totals;             // of all slots
+  ReplicaRanks ranks;                // of the workers
+  World& world;
+  /// The shards of the state, with level `optimizer`; null if each process updates all parameters.
+  const ShardedStore* store = nullptr;
+};
+/// Creates the reducer for such a slot: the replicas of a process add their gradients, and the processes
+/// exchange the sums bucket by bucket. Must be called in the same order in all processes.
+std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
 /// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
 /// worker if that is on a CPU.

@@ -23,25 +23,23 @@ using Arrivals = std::atomic<int64_t>;
 /// process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
-  ProcessReducer(const ParameterLayout& layout, std::vector<Range> shares, std::span<Worker* const> workers,
-                 int64_t bucket, int64_t totals, const ReplicaRanks& ranks, World& world,
-                 const ShardedStore* store)
-      : store_(store),
-        workers_(workers.begin(), workers.end()),
-        shares_(std::move(shares)),
-        bucket_(bucket),
-        totals_(workers.size()),
-        totals_sum_(world.background_sum_of_doubles(ranks, totals)),
-        turns_(workers.size()) {
-    for (const Range& range : reduction_buckets(layout.with_gradient(), bucket))
+  explicit ProcessReducer(const ProcessReducerRequest& request)
+      : store_(request.store),
+        slot_(request.slot),
+        workers_(request.workers.begin(), request.workers.end()),
+        shares_(request.shares),
+        bucket_(request.bucket),
+        totals_(request.totals),
+        turns_(workers_.size()) {
+    const ReplicaRanks& ranks = request.ranks;
+    World& world = request.world;
+    for (const Range& range : reduction_buckets(request.layout.with_gradient(), bucket_))
       buckets_.push_back(std::make_unique<Bucket>(
-          range, store ? world.background_sum_of_parts(ranks, shards_in(range, world))
-                       : world.background_sum_of_floats(ranks, range.size())));
-    for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
-      const auto first = static_cast<size_t>(node.begin - ranks.first());
-      nodes_.push_back({first, static_cast<size_t>(node.size()), SumTree(static_cast<int>(node.size())),
-                        std::vector<double>(static_cast<size_t>(totals))});
-    }
+          range, store_ ? world.background_sum_of_parts(ranks, shards_in(range, world))
+                        : world.background_sum_of_floats(ranks, range.size())));
+    for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total()))
+      nodes_.push_back({static_cast<size_t>(node.begin - ranks.first()), static_cast<size_t>(node.size()),
+                        SumTree(static_cast<int>(node.size()))});
   }
 
   std::string_view where() const override {
@@ -51,9 +49,9 @@ class ProcessReducer final : public GradientReducer {
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
-  /// The arrays of other processes count for the first worker.
+  /// The arrays of other processes count for the first worker, the totals for that of the first slot.
   size_t gradient_bytes(const Worker& worker) const override {
-    size_t bytes = totals_sum_->bytes() + nodes_.size() * nodes_[0].totals.size() * sizeof(double);
+    size_t bytes = slot_ == 0 ? totals_.bytes() : 0;
     for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
     return worker.rank() == 0 ? bytes : 0;
   }
@@ -69,28 +67,20 @@ class ProcessReducer final : public GradientReducer {
     add_filled(worker);
   }
 
-  /// The last replica of this process to call starts the sum over the processes.
   void sum_totals(Worker& worker, std::span<const double> totals) override {
-    totals_[static_cast<size_t>(worker.rank())] = totals.data();
-    if (++totals_filled_ < turns_[static_cast<size_t>(worker.rank())].arrivals) return;
-    start(*totals_sum_, [&](Node& node) {
-      node.tree.add(std::span<const double* const>(totals_).subspan(node.first, node.replicas),
-                    node.totals.data(), {0, static_cast<int64_t>(totals.size())});
-      return node.totals.data();
-    });
+    totals_.add(worker.rank(), slot_, totals.data());
   }
-  std::span<const double> summed_totals() const override { return nodes_[0].totals; }
+  std::span<const double> summed_totals() const override { return totals_.sums(); }
 
   void join(Worker& worker, Collective& replicas) override {
     replicas.barrier();  // all buckets are filled
     add_filled(worker);
     replicas.barrier();  // all sums were started
     for (const auto& bucket : buckets_) bucket->sum->wait();
-    totals_sum_->wait();
+    totals_.wait();
     // The row weights are one of the totals.
     if (const double* const weights = worker.row_weights())
-      *worker.weights() =
-          summed_totals()[static_cast<size_t>(weights - totals_[static_cast<size_t>(worker.rank())])];
+      *worker.weights() = totals_.sum_of(weights, worker.rank(), slot_);
   }
 
   void gather_updated(Worker& worker, Collective& replicas) override {
@@ -109,7 +99,6 @@ class ProcessReducer final : public GradientReducer {
   struct Node {
     size_t first, replicas;  // replicas of this process
     SumTree tree;
-    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
   };
   /// A replica's progress in the current step.
   struct Turn {
@@ -137,9 +126,7 @@ class ProcessReducer final : public GradientReducer {
       Bucket& bucket = *buckets_[turn.next];
       const Range share = part_of(bucket.range.size(), worker.rank(), replicas(), 16);
       add_share({bucket.range.begin + share.begin, bucket.range.begin + share.end});
-      if (++bucket.added == turn.arrivals)
-        start(*bucket.sum,
-              [&](Node& node) { return workers_[node.first]->gradients() + bucket.range.begin; });
+      if (++bucket.added == turn.arrivals) start(bucket);
     }
   }
 
@@ -152,35 +139,27 @@ class ProcessReducer final : public GradientReducer {
     }
   }
 
-  /// `sum_of`: returns the address of a node's sum.
-  template <class T, class SumOf>
-  void start(BackgroundSum<T>& sum, const SumOf& sum_of) {
-    std::vector<T*> sums;
-    for (Node& node : nodes_) sums.push_back(sum_of(node));
-    sum.start(sums);
+  void start(Bucket& bucket) {
+    std::vector<float*> sums;
+    for (const Node& node : nodes_) sums.push_back(workers_[node.first]->gradients() + bucket.range.begin);
+    bucket.sum->start(sums);
   }
 
   const ShardedStore* const store_;
+  const int slot_;
   const std::vector<Worker*> workers_;
   const std::vector<Range> shares_;  // that the replicas of this process update
   const int64_t bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
-  std::vector<const double*> totals_;  // of the step, by replica
-  std::unique_ptr<BackgroundSum<double>> totals_sum_;
-  Arrivals totals_filled_{0};
+  ProcessTotals& totals_;
   std::vector<Turn> turns_;  // by replica; each is used by its own thread
 };
 
 }  // namespace
 
-std::unique_ptr<GradientReducer> make_process_reducer(const ParameterLayout& layout,
-                                                      std::vector<Range> shares,
-                                                      std::span<Worker* const> workers, int64_t bucket,
-                                                      int64_t totals, const ReplicaRanks& ranks, World& world,
-                                                      const ShardedStore* store) {
-  return std::make_unique<ProcessReducer>(layout, std::move(shares), workers, bucket, totals, ranks, world,
-                                          store);
+std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request) {
+  return std::make_unique<ProcessReducer>(request);
 }
 
 }  // namespace dtrain

@@ -52,8 +52,9 @@ SlotState::SlotState(const SlotStateRequest& request)
     const bool records = rank == 0 || reducer_->reduction() != GradientReduction::all_reduce;
     updates_.emplace_back(WorkerUpdate::Parts{
         *request_.workers[rank], *updating_[rank], *request_.replicas[rank], *request_.everyone[rank],
-        request_.has_other_slots() ? *request_.replicas[rank] : *request_.everyone[rank], request_.update,
-        *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_, records});
+        request_.has_other_slots() ? *request_.replicas[rank] : *request_.everyone[rank],
+        request_.model.slots(), request_.update, *store_, *reducer_, norm_ ? &*norm_ : nullptr, last_,
+        records});
     programs_.push_back(lower_update(update_request(static_cast<int>(rank))));
   }
 }
@@ -83,8 +84,7 @@ void SlotState::make_parts() {
     if (request_.world.size() == 1 || workers[0]->on_gpu())
       reducer_ = make_sharded_reducer(layout, *store, workers, request_.replicas, request_.sharded);
     else if (request_.sharded == ShardLevel::optimizer)
-      reducer_ = make_process_reducer(layout, std::move(own), workers, bucket_floats(), request_.totals,
-                                      request_.ranks, request_.world, store.get());
+      reducer_ = make_process_reducer(over_processes(std::move(own), store.get()));
     else
       reducer_ = make_process_sharded_reducer(layout, *store, request_.replicas, request_.sharded);
     store_ = std::move(store);
@@ -100,8 +100,7 @@ void SlotState::make_parts() {
       reducer_ = make_shared_memory_reducer(std::move(shares), workers);
       break;
     case Exchange::processes:
-      reducer_ = make_process_reducer(layout, std::move(shares), workers, bucket_floats(), request_.totals,
-                                      request_.ranks, request_.world, nullptr);
+      reducer_ = make_process_reducer(over_processes(std::move(shares), nullptr));
       break;
     case Exchange::nccl:
       reducer_ = make_nccl_reducer(layout, workers, request_.world);
@@ -111,6 +110,18 @@ void SlotState::make_parts() {
       reducer_ = make_staged_reducer(layout, std::move(shares), workers, owners);
       break;
   }
+}
+
+ProcessReducerRequest SlotState::over_processes(std::vector<Range> shares, const ShardedStore* store) const {
+  return {.layout = request_.layout(),
+          .slot = request_.slot,
+          .workers = request_.workers,
+          .shares = std::move(shares),
+          .bucket = bucket_floats(),
+          .totals = *request_.totals,
+          .ranks = request_.ranks,
+          .world = request_.world,
+          .store = store};
 }
 
 UpdateRequest SlotState::update_request(int rank) const {

@@ -28,14 +28,14 @@ struct SlotStateRequest {
   std::vector<Collective*> replicas = {};  // communicator of the slot's workers; of those of all processes if
                                            // the state is sharded among GPUs
   std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas; if the state is
-                                           // sharded, of those of all processes
+                                           // sharded, or on GPUs, of those of all processes
   const ModelLayout& model;
   int slot = 0;
   const Update& update;  // of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
-  int64_t totals = 1;        // number of totals of a step (count_totals(), at least 1)
-  int64_t bucket_bytes = 0;  // gradient bytes that NCCL or a process sends at a time during backward
-  ReplicaRanks ranks;        // of the workers
+  ProcessTotals* totals = nullptr;  // of all slots; null if there is one process
+  int64_t bucket_bytes = 0;         // gradient bytes that NCCL or a process sends at a time during backward
+  ReplicaRanks ranks;               // of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }
@@ -94,6 +94,8 @@ class SlotState {
   static Exchange choose(const SlotStateRequest& request);
   void make_host_workers();
   void make_parts();
+  /// `store`: see ProcessReducerRequest.
+  ProcessReducerRequest over_processes(std::vector<Range> shares, const ShardedStore* store) const;
   UpdateRequest update_request(int rank) const;
   /// Whether a worker's share of the summed gradient counts in sums over all replicas: false if another
   /// replica has the same share.

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "collective/sum_tree.h"
+
 namespace dtrain {
 
 float* WorkerUpdate::gradient_at(int64_t begin) const {
@@ -17,8 +19,9 @@ void WorkerUpdate::run(const AllReduceRowWeights&) {
   parts_.reducer.all_reduce_row_weights(parts_.computing);
 }
 
-void WorkerUpdate::run(const JoinReductions&) {
+void WorkerUpdate::run(const JoinReductions& work) {
   parts_.reducer.join(parts_.computing, parts_.replicas);
+  if (work.with_other_slots) parts_.everyone.barrier();
 }
 
 void WorkerUpdate::run(const ReduceScatterGradients&) {
@@ -56,10 +59,17 @@ void WorkerUpdate::run(const AllReduceSquares& work) {
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
+/// Adds in the order of ProcessTotals: over the slots of each replica, then over the replicas.
 void WorkerUpdate::run(const AllReduceRowWeightsOnHost&) {
   double weights = 0;
   parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));
-  parts_.everyone.all_reduce({&weights, 1});
+  std::vector<double> all(static_cast<size_t>(parts_.everyone.size()));
+  parts_.everyone.all_gather({&weights, 1}, all);
+  std::vector<double> by_replica(all.size() / static_cast<size_t>(parts_.slots));
+  std::vector<const double*> replicas;
+  for (size_t i = 0; i < all.size(); ++i) by_replica[i / static_cast<size_t>(parts_.slots)] += all[i];
+  for (const double& sum : by_replica) replicas.push_back(&sum);
+  SumTree(static_cast<int>(replicas.size())).add<double>(replicas, &weights, {0, 1});
   parts_.updating.context().copy_to_device(parts_.updating.weights(), &weights, sizeof(weights));
 }
 

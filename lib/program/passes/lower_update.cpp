@@ -41,7 +41,7 @@ class UpdateLowering {
         return;
       case GradientReduction::over_processes:
         add_buckets();
-        add(program_.on_host, Phase::reduce, "reductions join", JoinReductions{});
+        add(program_.on_host, Phase::reduce, "reductions join", JoinReductions{request_.has_other_slots});
         return;
       case GradientReduction::reduce_scatter:
         add(program_.on_host, Phase::reduce, "gradients reduce-scatter",

@@ -2,6 +2,7 @@
 #include "emulation/other_machine.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
+#include "support/processes.h"
 #include "support/runs.h"
 
 using namespace dtrain;
@@ -44,6 +45,22 @@ TEST_SUITE("gpu") {
     CHECK(warnings[0].starts_with(
         "warning: gpu:1 is left out, as it cannot run this program: its compute capability is 7.5"));
     CHECK(emulation::contexts().empty());
+  }
+
+  TEST_CASE("CPUs and GPUs, and several stages on one GPU, do not train over several processes") {
+    const emulation::OtherMachine machine({.devices = 2});
+    const std::vector<std::pair<std::string, std::string>> strategies{
+        {"{pipeline: {devices: [gpu:0, cpu:0], stages: [dense_1]}}",
+         "CPUs and GPUs cannot be mixed over several processes (2 were started)"},
+        {"{pipeline: {devices: [gpu:1, gpu:1], stages: [dense_1]}}",
+         "several replicas, or stages, on gpu:1 do not train over several processes (2 were started)"}};
+    for (const auto& [strategy, expected] : strategies) {
+      CAPTURE(strategy);
+      const RunConfig config = run_on(strategy);
+      Processes processes(2);
+      CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_run(config, world); }),
+                           doctest::Contains(expected.c_str()), UserError);
+    }
   }
 
   TEST_CASE("naming a GPU that cannot run the program is an error at its source location") {

@@ -1,7 +1,8 @@
-// Pipelines with several replicas on GPUs: when they load kernels.
+// Pipelines with several replicas on GPUs, in one process or in two: when they load kernels.
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"
+#include "support/processes.h"
 #include "support/runs.h"
 
 using namespace dtrain;
@@ -35,6 +36,39 @@ TEST_SUITE("gpu") {
                                 "train.epochs=3", "train.clip_norm=100"});
       REQUIRE(losses.size() == alone.size());
       for (size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == doctest::Approx(alone[i]).epsilon(1e-5));
+    }
+  }
+
+  TEST_CASE("two processes with a pipeline of two GPUs each give one device's losses") {
+    const std::vector<std::vector<std::string>> options{
+        {}, {"train.clip_norm=0.1"}, {"train.class_weight={0: 0.3, 2: 4}"}};
+    for (std::vector<std::string> sets : options) {
+      sets.insert(sets.begin(), {"strategy=single", "train.epochs=3"});
+      CAPTURE(sets.back());
+      const std::vector<double> alone = losses_of(kDenseRun, sets);
+      const FourGpus gpus(1);
+      const TempDir directory;
+      std::vector<std::vector<double>> losses(2);
+      Processes processes(2);
+      std::vector<RunConfig> configs;
+      for (const char* devices : {"'gpu:0', 'gpu:1'", "'gpu:2', 'gpu:3'"}) {
+        sets[0] = std::string("strategy={pipeline: {devices: [") + devices +
+                  "], stages: [dense_1], microbatches: 2}}";
+        configs.push_back(config_from(kDenseRun, sets));
+      }
+      processes.run([&](World& world) {
+        const auto rank = static_cast<size_t>(world.rank());
+        Recorder recorder;
+        Trainer trainer(plan_training(configs[rank], world), RunDirectory(directory / "run"), recorder,
+                        recorder.requests);
+        trainer.start();
+        trainer.run();
+        losses[rank] = recorder.losses;
+      });
+      for (const std::vector<double>& its : losses) {
+        REQUIRE(its.size() == alone.size());
+        for (size_t i = 0; i < its.size(); ++i) CHECK(its[i] == doctest::Approx(alone[i]).epsilon(1e-5));
+      }
     }
   }
 }

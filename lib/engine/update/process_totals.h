@@ -1,0 +1,60 @@
+// The totals of a step, summed over the replicas of several processes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collective/sum_tree.h"
+#include "collective/world.h"
+
+namespace dtrain {
+
+/// Writes the sums of the totals of a replica's slots to `sums`, added in the order of the slots.
+void sum_over_slots(std::span<const double* const> slots, std::span<double> sums);
+
+/// Sums the totals of a step over all slots of the replicas of all processes, while the processes exchange
+/// gradients. For replicas on CPUs; one object serves all of this process.
+class ProcessTotals {
+ public:
+  /// `ranks`: of the replicas. `slots`: of each of them. `totals`: number of totals of a step. All processes
+  /// must create it in the same order among their background sums.
+  ProcessTotals(const ReplicaRanks& ranks, int slots, int64_t totals, World& world);
+
+  /// Hands over the totals of a slot of a replica of this process, on that slot's thread, once per step. They
+  /// must not change until the next step. The last call starts the sum over the processes.
+  void add(int rank, int slot, const double* totals);
+  /// Waits for the sums. To be called in each step after all calls of add() in this process, on any threads.
+  void wait() { sum_->wait(); }
+  /// The sums of the last step, valid until the next one.
+  std::span<const double> sums() const { return nodes_[0].totals; }
+  /// The sum over all slots and replicas of the total at *mine, which is one of those that the slot has
+  /// handed over.
+  double sum_of(const double* mine, int rank, int slot) const {
+    return sums()[static_cast<size_t>(mine - parts_[index_of(rank, slot)])];
+  }
+  /// Bytes of host memory.
+  size_t bytes() const;
+
+ private:
+  /// A subtree of the tree over all replicas that this process adds.
+  struct Node {
+    size_t first, replicas;  // replicas of this process
+    SumTree tree;
+    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
+  };
+
+  size_t index_of(int rank, int slot) const { return static_cast<size_t>(rank * slots_ + slot); }
+  void start();
+
+  const int slots_;
+  std::vector<const double*> parts_;             // by replica of this process, then slot
+  std::vector<std::vector<double>> by_replica_;  // sums over the slots; used if there are several
+  std::vector<Node> nodes_;
+  std::atomic<size_t> added_{0};  // from the first step on, so that nothing is reset
+  std::unique_ptr<BackgroundSum<double>> sum_;
+};
+
+}  // namespace dtrain
