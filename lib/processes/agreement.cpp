@@ -76,7 +76,7 @@ std::string describe_differences(const std::vector<Json>& facts, const std::vect
     std::vector<Fact> own;
     flatten(facts[rank], "", own);
     for (auto& [name, value] : own) {
-      if (!values.count(name)) names.push_back(name);
+      if (!values.contains(name)) names.push_back(name);
       values[name][static_cast<int>(rank)] = std::move(value);
     }
   }

@@ -230,7 +230,7 @@ const MpiTable& open_mpi_for(const Launch& launch, MpiLibrary& library) {
 }
 
 std::string short_mpi_version(const std::string& text) {
-  const std::string line = text.substr(0, text.find('\n'));
+  std::string line = text.substr(0, text.find('\n'));
   const auto word_at = [&](size_t start) {
     start = line.find_first_not_of(" \t", start);
     return start == line.npos ? "" : line.substr(start, line.find_first_of(" \t,", start) - start);

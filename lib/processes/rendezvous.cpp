@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/random.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -170,8 +171,7 @@ std::vector<Connection> ControlListener::accept(int size, Seconds limit) {
           rank > 0 && !ranks[static_cast<size_t>(rank - 1)].is_open()) {
         one.send(greeting("welcome", token_));
         one.flush();
-        ranks[static_cast<size_t>(rank - 1)] = std::move(one);
-        one.close();
+        ranks[static_cast<size_t>(rank - 1)] = std::exchange(one, Connection(Socket()));
         --missing;
       } else if (!open || !messages.empty()) {
         one.close();
