@@ -188,6 +188,28 @@ TEST_CASE("float16 cannot count many masked steps") {
                        UserError);
 }
 
+TEST_CASE("squares of norms fit float16") {
+  const TestExport rows("inputs: {x: [5, 2]}\nlayers: [unit_normalization]\n");
+  const std::vector<float> x = {0.0003f, 0.0004f, 6e-8f, 0, 0, 0, 3e4f, 4e4f, -0.3f, 0.4f};
+  const std::vector<float> unit = {0.6f, 0.8f, 1, 0, 0, 0, 0.6f, 0.8f, -0.6f, 0.8f};
+  for (const int64_t opset : {13, 17, 18}) {
+    const auto found = run_onnx(onnx_model(rows.model, {.opset = opset, .float16 = true}), 1, {x})[0];
+    REQUIRE(found.size() == unit.size());
+    for (size_t i = 0; i < unit.size(); ++i) CHECK(std::abs(found[i] - unit[i]) < 2e-3f);
+  }
+  const TestExport products(
+      "inputs: {x: [1, 2], y: [1, 2]}\nlayers: [dot: {inputs: [x, y], axes: -1, "
+      "normalize: true}]\n");
+  const auto cosine = [&](const OnnxOptions& options, std::vector<float> a, std::vector<float> b) {
+    return run_onnx(onnx_model(products.model, options), 1, {std::move(a), std::move(b)})[0][0];
+  };
+  CHECK(cosine({.float16 = true}, {1e-4f, 0}, {3e-5f, 4e-5f}) == doctest::Approx(0.6).epsilon(5e-3));
+  CHECK(cosine({.float16 = true}, {0, 0}, {300, 400}) == 0);
+  // Norms below Keras's epsilon, 1e-7, are replaced by it.
+  CHECK(cosine({}, {1, 0}, {3e-8f, 4e-8f}) == doctest::Approx(0.3));
+  CHECK(cosine({}, {1e-30f, 0}, {1, 0}) * 1e23f == doctest::Approx(1));
+}
+
 TEST_CASE("float16 holds causal masks") {
   const TestExport exported(
       "inputs: {x: [4, 2]}\nlayers: [multi_head_attention: {num_heads: 1, causal: true}]\n");

@@ -20,4 +20,8 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool 
 /// It uses ReduceSum, because ReduceMean and ReduceL2 take their axes in different ways in different opsets.
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x);
 
+/// Returns the rows of `x`, along its last axis, divided by their Euclidean norms, or by `epsilon` if a norm
+/// is smaller. No square overflows or underflows in float16.
+std::string onnx_unit_rows(OnnxLayer& layer, const std::string& x, float epsilon);
+
 }  // namespace dtrain
