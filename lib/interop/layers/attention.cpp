@@ -1,7 +1,7 @@
-// multi_head_attention and position embeddings. ONNX gets products and softmax, because its operator
-// Attention is newer than the operator sets that can be chosen.
+// multi_head_attention and position embeddings.
+#include "interop/layers/attention.h"
+
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -15,24 +15,10 @@
 
 namespace dtrain {
 
-namespace {
-
 bool option_is_set(const Json& options, const char* key) {
   const Json* const found = options.find(key);
   return found && !found->is_null() && !(found->is_bool() && !found->as_bool());
 }
-
-bool is_grouped(const Json& options) {
-  const Json* const heads = options.find("num_key_value_heads");
-  return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
-}
-
-/// Sizes of a layer's heads, from its parameters.
-struct Heads {
-  int64_t heads, kv_heads, key_dim, value_dim;
-
-  int64_t group() const { return heads / kv_heads; }
-};
 
 Heads heads_of(const GraphNode& node) {
   Heads result{};
@@ -43,6 +29,13 @@ Heads heads_of(const GraphNode& node) {
       result.kv_heads = parameter.shape[1], result.value_dim = parameter.shape[2];
   }
   return result;
+}
+
+namespace {
+
+bool is_grouped(const Json& options) {
+  const Json* const heads = options.find("num_key_value_heads");
+  return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
 }
 
 /// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
@@ -103,116 +96,6 @@ ConfigNode attention_from_keras(KerasLayerReader& reader) {
     options = options.without(keys);
   }
   return options;
-}
-
-/// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
-/// group: [rows, heads, dim].
-std::vector<float> repeated_heads(std::span<const float> values, const Heads& heads, int64_t dim) {
-  std::vector<float> result;
-  for (size_t head = 0; head < values.size(); head += static_cast<size_t>(dim))
-    for (int64_t i = 0; i < heads.group(); ++i)
-      result.insert(result.end(), values.begin() + static_cast<ptrdiff_t>(head),
-                    values.begin() + static_cast<ptrdiff_t>(head) + dim);
-  return result;
-}
-
-/// Adds the product of an input and a kernel; returns [batch, positions, heads, dim].
-std::string onnx_heads(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
-                       int64_t dim, bool repeats) {
-  const int64_t positions = layer.input_spec(input).shape[0], features = layer.input_spec(input).shape[1],
-                width = heads.heads * dim;
-  const auto parameter = [&](const std::string& of, const Shape& shape) {
-    if (!repeats) return layer.parameter(of, {}, shape);
-    return layer.array(name + (shape.rank() == 1 ? "_bias" : "_kernel"), shape,
-                       repeated_heads(layer.values(of), heads, dim));
-  };
-  std::string y = layer.add("MatMul", {layer.input(input, ExportLayout::channels_last),
-                                       parameter(name + "/kernel", {features, width})});
-  if (layer.has_parameter(name + "/bias")) y = layer.add("Add", {y, parameter(name + "/bias", {width})});
-  return layer.add("Reshape", {y, layer.integers({0, positions, heads.heads, dim})});
-}
-
-/// Rotates [batch, positions, heads, dim]: x * cosines + (its halves exchanged) * sines, where the sines of
-/// the first half are negative.
-std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
-  const Json* const rotary = layer.options().find("rotary");
-  if (!rotary || rotary->is_null()) return x;
-  const RotarySpec spec{.positions = positions, .dim = dim, .base = rotary->at("base").as_double()};
-  const int64_t pairs = spec.pairs();
-  std::vector<float> table(static_cast<size_t>(spec.table_floats())), cosines, sines;
-  for (int64_t i = 0; i < positions * pairs; ++i) math::rotary_table_entry(spec, i, table.data());
-  for (int64_t p = 0; p < positions; ++p)
-    for (int64_t i = 0; i < dim; ++i) {
-      const auto at = static_cast<size_t>(p * pairs + i % pairs);
-      const float sine = table[static_cast<size_t>(positions * pairs) + at];
-      cosines.push_back(table[at]);
-      sines.push_back(i < pairs ? -sine : sine);
-    }
-  const auto half = [&](int64_t begin, int64_t end) {
-    return layer.add("Slice", {x, layer.integers({begin}), layer.integers({end}), layer.integers({3})});
-  };
-  const std::string second = half(pairs, dim), first = half(0, pairs);
-  const std::string exchanged = layer.add("Concat", {second, first}, {{"axis", int64_t{3}}});
-  const auto times = [&](const std::string& value, const char* name, std::vector<float> factors) {
-    const std::string array =
-        layer.array(fmt::format("{}_{}", name, positions), {positions, 1, dim}, std::move(factors));
-    return layer.add("Mul", {value, array});
-  };
-  return layer.add("Add",
-                   {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
-}
-
-/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. Layer:
-/// OnnxLayer or TorchLayer.
-template <class Layer>
-std::string key_mask(Layer& layer) {
-  const std::string of_values = layer.mask(layer.inputs() == 1 ? 0 : 1);
-  return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
-}
-
-/// The score of a key that a query does not see: float16 holds it, and its exponential is 0.
-constexpr float kHidden = -6e4f;
-
-void attention_to_onnx(OnnxLayer& layer) {
-  const Heads heads = heads_of(layer.node());
-  const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
-  const int64_t queries = layer.input_spec(0).shape[0], keys = layer.input_spec(key_input).shape[0];
-  const bool repeats = heads.group() > 1;
-  const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
-    return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});
-  };
-  const std::string query = onnx_rotated(layer, onnx_heads(layer, 0, "query", heads, heads.key_dim, false),
-                                         queries, heads.key_dim),
-                    key = onnx_rotated(layer,
-                                       onnx_heads(layer, key_input, "key", heads, heads.key_dim, repeats),
-                                       keys, heads.key_dim),
-                    value = onnx_heads(layer, value_input, "value", heads, heads.value_dim, repeats);
-  std::string scores = layer.add("MatMul", {transposed(query, {0, 2, 1, 3}), transposed(key, {0, 2, 3, 1})});
-  scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
-  std::string visible = key_mask(layer);
-  if (!visible.empty()) {
-    visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, keys})});
-    scores = layer.add(
-        "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
-  }
-  if (option_is_set(layer.options(), "causal")) {
-    std::vector<float> mask;
-    for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j) mask.push_back(j > i ? kHidden : 0.0f);
-    const std::string array =
-        layer.array(fmt::format("causal_mask_{}_{}", queries, keys), {queries, keys}, std::move(mask));
-    scores = layer.add("Add", {scores, array});
-  }
-  std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  // A query that sees no key gets zeros.
-  if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
-  std::string y = transposed(layer.add("MatMul", {weights, transposed(value, {0, 2, 1, 3})}), {0, 2, 1, 3});
-  const int64_t width = heads.heads * heads.value_dim, features = layer.output_spec().shape[1];
-  y = layer.add("Reshape", {y, layer.integers({0, queries, width})});
-  y = layer.add("MatMul", {y, layer.parameter("attention_output/kernel", {}, {width, features})});
-  if (layer.has_parameter("attention_output/bias"))
-    y = layer.add("Add", {y, layer.parameter("attention_output/bias")});
-  layer.set_output(y, ExportLayout::channels_last);
 }
 
 /// Rotates [batch, heads, positions, dim].

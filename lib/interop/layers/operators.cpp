@@ -10,14 +10,6 @@ namespace {
 /// The smallest positive number of float16.
 constexpr float kLeastFloat16 = 0x1p-24f;
 
-/// Returns the largest element of each row of `x`, along its last axis, which remains with extent 1.
-std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x) {
-  constexpr int64_t kFirstWithInput = 18;  // the first opset whose ReduceMax has the axes as an input
-  const OnnxAttribute keeps{"keepdims", int64_t{1}};
-  if (layer.opset() >= kFirstWithInput) return layer.add("ReduceMax", {x, layer.integers({-1})}, {keeps});
-  return layer.add("ReduceMax", {x}, {{"axes", std::vector<int64_t>{-1}}, keeps});
-}
-
 }  // namespace
 
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
@@ -41,6 +33,13 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool 
   const std::string x = layer.input(0, ExportLayout::channels_first);
   layer.set_output(layer.add("Resize", {x, "", layer.float32(scales)}, std::move(attributes)),
                    ExportLayout::channels_first);
+}
+
+std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x) {
+  constexpr int64_t kFirstWithInput = 18;  // the first opset whose ReduceMax has the axes as an input
+  const OnnxAttribute keeps{"keepdims", int64_t{1}};
+  if (layer.opset() >= kFirstWithInput) return layer.add("ReduceMax", {x, layer.integers({-1})}, {keeps});
+  return layer.add("ReduceMax", {x}, {{"axes", std::vector<int64_t>{-1}}, keeps});
 }
 
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x) {
