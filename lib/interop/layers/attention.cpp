@@ -1,4 +1,4 @@
-// multi_head_attention and position embeddings.
+// multi_head_attention.
 #include "interop/layers/attention.h"
 
 #include <array>
@@ -10,8 +10,6 @@
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
-#include "nn/graph.h"
-#include "ops/math/positions.h"
 
 namespace dtrain {
 
@@ -178,68 +176,6 @@ void attention_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Keras has no layer that adds positions; the names of these classes are dtrain's own.
-std::function<KerasLayerConfig(const ConfigNode&)> positions_to_keras(const std::string& class_name) {
-  return [class_name](const ConfigNode& options) {
-    return KerasLayerConfig{.class_name = class_name,
-                            .config = keras_options(options),
-                            .missing = "layer that adds position embeddings to its input"};
-  };
-}
-
-std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::string& kind) {
-  return [kind](KerasLayerReader& reader) {
-    if (!reader.class_name().starts_with("Add"))
-      reader.add_problem(fmt::format("returns position embeddings; {} adds them to its input", kind));
-    return reader.options(registry<Layer>().fields(kind));
-  };
-}
-
-void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
-  layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
-                                     layer.array(fmt::format("positions_{}", layer.output_spec().shape[0]),
-                                                 layer.output_spec().shape, std::move(values))}),
-                   ExportLayout::channels_last);
-}
-
-void position_embedding_to_onnx(OnnxLayer& layer) {
-  const auto n = static_cast<size_t>(layer.output_spec().shape.elements());
-  const std::span<const float> values = layer.values("embeddings").first(n);
-  add_onnx_positions(layer, {values.begin(), values.end()});
-}
-
-void sinusoidal_to_onnx(OnnxLayer& layer) {
-  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
-  const double wavelength = layer.options().at("max_wavelength").as_double();
-  std::vector<float> values;
-  for (int64_t i = 0; i < positions * columns; ++i)
-    values.push_back(math::sinusoidal_position(i / columns, i % columns, columns, wavelength));
-  add_onnx_positions(layer, std::move(values));
-}
-
-void position_embedding_to_torch(TorchLayer& layer) {
-  layer.set_module(fmt::format("nn.Embedding({}, {})", layer.options().at("sequence_length").as_int(),
-                               layer.output_spec().shape[1]));
-  layer.weight("weight", "embeddings");
-  layer.set_output(layer.add(fmt::format("{} + {}.weight[:{}]", layer.input(0, ExportLayout::channels_last),
-                                         layer.module(), layer.output_spec().shape[0])),
-                   ExportLayout::channels_last);
-}
-
-void sinusoidal_to_torch(TorchLayer& layer) {
-  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
-  const std::string x = layer.input(0, ExportLayout::channels_last);
-  const std::string column = layer.add(fmt::format("torch.arange({}, device={}.device)", columns, x));
-  const std::string angles =
-      layer.add(fmt::format("torch.outer(torch.arange({}, dtype=torch.float64, device={}.device), {} ** "
-                            "(-({} // 2 * 2).double() / {}))",
-                            positions, x, layer.options().at("max_wavelength").as_double(), column, columns));
-  layer.set_output(
-      layer.add(fmt::format("{0} + torch.where({1} % 2 == 0, {2}.sin(), {2}.cos()).to({0}.dtype)", x, column,
-                            angles)),
-      ExportLayout::channels_last);
-}
-
 }  // namespace
 
 void add_attention_formats(std::vector<LayerFormats>& table) {
@@ -253,22 +189,6 @@ void add_attention_formats(std::vector<LayerFormats>& table) {
       .keras_part = attention_part,
       .complete_keras = complete_attention,
       .keras_call = attention_call,
-  });
-  table.push_back({
-      .kind = "position_embedding",
-      .to_keras = positions_to_keras("AddPositionEmbedding"),
-      .from_keras = positions_from_keras("position_embedding"),
-      .onnx = position_embedding_to_onnx,
-      .torch = position_embedding_to_torch,
-      .keras_classes = {"AddPositionEmbedding"},
-  });
-  table.push_back({
-      .kind = "sinusoidal_position_encoding",
-      .to_keras = positions_to_keras("AddSinePositionEncoding"),
-      .from_keras = positions_from_keras("sinusoidal_position_encoding"),
-      .onnx = sinusoidal_to_onnx,
-      .torch = sinusoidal_to_torch,
-      .keras_classes = {"AddSinePositionEncoding", "SinePositionEncoding"},
   });
 }
 
