@@ -532,6 +532,35 @@ outputs: [learned, fixed]
   CHECK(!found->layers[2].config.find("offset"));
 }
 
+TEST_CASE("Keras computes rotary attention with layers and operations that it has") {
+  const Graph graph = graph_from(R"(
+inputs: {x: [3, 4], y: [5, 6]}
+layers:
+  - multi_head_attention: {num_heads: 2, key_dim: 4, inputs: [x, y], causal: true, rotary: {base: 100},
+                           kernel_regularizer: {l2: 0.5}}
+)");
+  const Json model = keras_model_config(graph, "net", keras_layers(graph));
+  const Json& layer = model.at("config").at("layers").items().back();
+  CHECK(layer.at("class_name").as_string() == "Functional");
+  CHECK(layer.at("inbound_nodes").items()[0].at("args").items()[0].items().size() == 2);
+  CHECK(model.at("config").at("output_layers").dump() == R"(["multi_head_attention", 1, 0])");
+  CHECK(layer.at("config").at("input_layers").dump() == R"([["query_input", 0, 0], ["value_input", 0, 0]])");
+  const std::vector<Json>& inner = layer.at("config").at("layers").items();
+  const auto config_of_inner = [&](const std::string& name) {
+    const auto found = std::find_if(inner.begin(), inner.end(),
+                                    [&](const Json& one) { return one.at("name").as_string() == name; });
+    REQUIRE(found != inner.end());
+    return found->at("config");
+  };
+  CHECK(config_of_inner("key_product").at("output_shape").dump() == "[5, 2, 4]");
+  CHECK(config_of_inner("key_product").at("kernel_regularizer").at("class_name").as_string() == "L2");
+  CHECK(config_of_inner("query_positions").at("offset").dump() == "[[[0.0]], [[1.0]], [[2.0]]]");
+  CHECK(config_of_inner("query_angles").at("scale").dump() == "[1.0, 0.1, 1.0, 0.1]");
+  CHECK(config_of_inner("query_angles").at("dtype").as_string() == "float64");
+  CHECK(config_of_inner("attended").at("is_causal").as_bool());
+  CHECK(config_of_inner("attention_output").at("output_shape").dump() == "[3, 4]");
+}
+
 TEST_CASE("every kind of layer has one row of formats") {
   std::vector<std::string> kinds = registry<Layer>().names(), rows;
   for (const LayerFormats& row : all_layer_formats()) rows.push_back(row.kind);

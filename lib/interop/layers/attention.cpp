@@ -1,11 +1,13 @@
 // multi_head_attention.
 #include "interop/layers/attention.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "interop/keras/export/options.h"
+#include "interop/keras/files/positions.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -39,6 +41,11 @@ bool is_grouped(const Json& options) {
 /// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
 KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   const Json all = keras_options(options);
+  if (is_rotary_in_keras(all)) {
+    KerasLayerConfig keras{kKerasModel, Json::object()};
+    if (all.at("dropout").as_double() != 0) keras.missing = "dropout with rotary position embeddings";
+    return keras;
+  }
   const bool grouped = is_grouped(all);
   KerasLayerConfig keras{grouped ? "GroupQueryAttention" : "MultiHeadAttention", Json::object()};
   for (const auto& [key, value] : all.entries()) {
@@ -47,13 +54,16 @@ KerasLayerConfig attention_to_keras(const ConfigNode& options) {
     const bool renamed = grouped && (key == "num_heads" || key == "key_dim");
     keras.config.set(!renamed ? key : key == "num_heads" ? "num_query_heads" : "head_dim", value);
   }
-  if (option_is_set(all, "rotary")) keras.missing = "rotary position embeddings";
+  if (option_is_set(all, "rotary"))
+    keras.missing = "rotary position embeddings for grouped heads or another value_dim";
   if (grouped && option_is_set(all, "value_dim")) keras.missing = "value_dim for grouped heads";
   return keras;
 }
 
 /// Keras requires the sizes of heads.
-void complete_attention(const GraphNode& node, Json& config) {
+void complete_attention(const Graph& graph, const GraphNode& node, Json& config) {
+  if (keras_config_of(node.layer).class_name == kKerasModel)
+    return complete_rotary_attention(graph, node, config);
   const Heads heads = heads_of(node);
   if (config.find("head_dim")) {
     config.set("head_dim", heads.key_dim);
@@ -65,6 +75,10 @@ void complete_attention(const GraphNode& node, Json& config) {
 Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
   Json arguments = Json::array();
   for (const Json& input : inputs) arguments.push(input);
+  if (is_rotary_in_keras(to_json(options)))  // a model has one argument
+    return Json::object()
+        .set("args", Json::array().push(inputs.size() == 1 ? inputs.front() : arguments))
+        .set("kwargs", Json::object());
   if (inputs.size() == 1) arguments.push(inputs.front());  // the value; the key is the value by default
   Json keywords = Json::object();
   if (option_is_set(to_json(options), "causal")) keywords.set("use_causal_mask", true);
@@ -74,6 +88,11 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
+  if (keras_config.entries().empty()) {  // of the model that computes rotary positions
+    constexpr std::array kNames{"query", "key", "value", "attention_output"};
+    const auto number = std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
+    return number == 0 ? "layers/einsum_dense" : fmt::format("layers/einsum_dense_{}", number);
+  }
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
                      name == "attention_output" ? "output" : name);
 }

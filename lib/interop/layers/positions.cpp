@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "interop/keras/export/inner_model.h"
 #include "interop/keras/export/options.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
@@ -19,76 +20,42 @@ namespace dtrain {
 namespace {
 
 /// The name of the input of the Keras model that a position_embedding becomes.
-constexpr const char* kInput = "sequence";
-
-/// Returns a reference to the output of a layer within a Keras model.
-Json keras_tensor(const char* layer, const Shape& sample) {
-  Json shape = Json::array();
-  shape.push(Json());
-  for (const int64_t extent : sample) shape.push(extent);
-  return Json::object()
-      .set("class_name", "__keras_tensor__")
-      .set("config", Json::object()
-                         .set("shape", std::move(shape))
-                         .set("dtype", "float32")
-                         .set("keras_history", Json::array().push(layer).push(0).push(0)));
-}
-
-/// Returns a layer of a Keras model. `inputs`: the only argument of its call; null for an InputLayer.
-Json inner_layer(const char* class_name, const char* name, Json config, Json inputs) {
-  Json inbound = Json::array();
-  if (!inputs.is_null())
-    inbound.push(
-        Json::object().set("args", Json::array().push(std::move(inputs))).set("kwargs", Json::object()));
-  return Json::object()
-      .set("module", "keras.layers")
-      .set("registered_name", Json())
-      .set("class_name", class_name)
-      .set("config", config.set("name", name).set("dtype", "float32"))
-      .set("name", name)
-      .set("inbound_nodes", std::move(inbound));
-}
+constexpr const char* kSequence = "sequence";
 
 /// Writes a position_embedding as a Keras model: Keras has no such layer. Rescaling replaces each element of
 /// the input by the number of its position, and pooling takes one of these numbers.
-void complete_position_embedding(const GraphNode& node, Json& config) {
+void complete_position_embedding(const Graph&, const GraphNode& node, Json& config) {
   const Shape& shape = node.outputs[0].shape;
   const int64_t positions = shape[0], columns = shape[1];
   Json numbers = Json::array();
   for (int64_t i = 0; i < positions; ++i) numbers.push(Json::array().push(static_cast<double>(i)));
   const Json options = keras_options(options_of(node.layer));
-  const Json *const trainable = config.find("trainable"), *const penalty =
-                                                              config.find("activity_regularizer");
-  Json embedding = Json::object()
-                       .set("trainable", *trainable)
-                       .set("input_dim", options.at("sequence_length"))
-                       .set("output_dim", columns)
-                       .set("embeddings_initializer", options.at("initializer"));
+  const Json embedding = Json::object()
+                             .set("trainable", config.at("trainable"))
+                             .set("input_dim", options.at("sequence_length"))
+                             .set("output_dim", columns)
+                             .set("embeddings_initializer", options.at("initializer"));
   Json sum = Json::object();
-  if (penalty) sum.set("activity_regularizer", *penalty);
-  const Json input = keras_tensor(kInput, shape);
+  if (const Json* penalty = config.find("activity_regularizer")) sum.set("activity_regularizer", *penalty);
+  const Json input = keras_inner_tensor(kSequence, shape);
   Json layers = Json::array();
-  layers.push(inner_layer("InputLayer", kInput,
-                          Json::object().set("batch_shape", input.at("config").at("shape")), Json()));
-  layers.push(inner_layer("Rescaling", "positions",
-                          Json::object().set("scale", 0.0).set("offset", std::move(numbers)), input));
-  layers.push(inner_layer("GlobalMaxPooling1D", "numbers",
-                          Json::object().set("data_format", "channels_first").set("keepdims", false),
-                          keras_tensor("positions", shape)));
+  layers.push(keras_inner_layer_entry("InputLayer", kSequence,
+                                      Json::object().set("batch_shape", keras_batch_shape(shape)), {}));
+  layers.push(keras_inner_layer_entry(
+      "Rescaling", "positions", Json::object().set("scale", 0.0).set("offset", std::move(numbers)), {input}));
   layers.push(
-      inner_layer("Embedding", "embeddings", std::move(embedding), keras_tensor("numbers", {positions})));
-  layers.push(inner_layer("Add", "sum", std::move(sum),
-                          Json::array().push(input).push(keras_tensor("embeddings", shape))));
-  config = Json::object()
-               .set("name", *config.find("name"))
-               .set("trainable", *trainable)
-               .set("layers", std::move(layers))
-               .set("input_layers", Json::array().push(kInput).push(0).push(0))
-               .set("output_layers", Json::array().push("sum").push(0).push(0));
+      keras_inner_layer_entry("GlobalMaxPooling1D", "numbers",
+                              Json::object().set("data_format", "channels_first").set("keepdims", false),
+                              {keras_inner_tensor("positions", shape)}));
+  layers.push(keras_inner_layer_entry("Embedding", "embeddings", embedding,
+                                      {keras_inner_tensor("numbers", {positions})}));
+  layers.push(keras_inner_layer_entry(
+      "Add", "sum", sum, {Json::array().push(input).push(keras_inner_tensor("embeddings", shape))}));
+  config = keras_inner_model(config, std::move(layers), {kSequence}, "sum");
 }
 
 /// Writes a sinusoidal_position_encoding as a Rescaling that adds the encoding.
-void complete_sinusoidal(const GraphNode& node, Json& config) {
+void complete_sinusoidal(const Graph&, const GraphNode& node, Json& config) {
   const double wavelength = to_json(options_of(node.layer)).at("max_wavelength").as_double();
   const Shape& shape = node.outputs[0].shape;
   config.set("scale", 1.0).set("offset", keras_sinusoids(shape[0], shape[1], wavelength));

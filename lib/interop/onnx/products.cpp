@@ -121,7 +121,7 @@ OnnxArray instance_normalization(const OnnxCall& call) {
 
 /// Returns an operator that applies `function` to the first and the past-the-end element of each row, along
 /// the last axis, which stays with one element.
-OnnxOperator reduction(float (*function)(const float* begin, const float* end)) {
+OnnxOperator row_reduction(float (*function)(const float* begin, const float* end)) {
   return [function](const OnnxCall& call) {
     const OnnxArray& array = call.input(0);
     // Older operator sets have the axes as an attribute.
@@ -160,8 +160,8 @@ void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table)
   table.emplace_back("BatchNormalization", batch_normalization);
   table.emplace_back("LayerNormalization", layer_normalization);
   table.emplace_back("InstanceNormalization", instance_normalization);
-  table.emplace_back("ReduceSum", reduction(sum_of));
-  table.emplace_back("ReduceMax", reduction(maximum_of));
+  table.emplace_back("ReduceSum", row_reduction(sum_of));
+  table.emplace_back("ReduceMax", row_reduction(maximum_of));
 }
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/inner_model.h"
 #include "interop/keras/export/options.h"
 #include "interop/keras/files/positions.h"
 #include "interop/layer_formats.h"
@@ -20,18 +21,10 @@ std::vector<std::vector<int>> calls_of(const Graph& graph) {
   return calls;
 }
 
-/// Returns the shape of a batch: [null, 28, 28, 1].
-Json batch_shape(const Shape& sample) {
-  Json shape = Json::array();
-  shape.push(Json());
-  for (const int64_t extent : sample) shape.push(extent);
-  return shape;
-}
-
 Json input_config(const GraphNode& node, const std::string& name, KerasForm form) {
   return Json::object()
       .set(form == KerasForm::keras_3 ? "batch_shape" : "batch_input_shape",
-           batch_shape(node.outputs[0].shape))
+           keras_batch_shape(node.outputs[0].shape))
       .set("dtype", name_of(node.outputs[0].dtype))
       .set("name", name);
 }
@@ -55,7 +48,7 @@ Json layer_config(const Graph& graph, int number, const std::string& name) {
                                                           "activity_regularizer", regularizer->resolved)}))
                                             .find("activity_regularizer"));
   for (const auto& [key, value] : keras.config.entries()) config.set(key, value);
-  if (const auto& complete = formats_of(node.kind).complete_keras) complete(node, config);
+  if (const auto& complete = formats_of(node.kind).complete_keras) complete(graph, node, config);
   return config;
 }
 
@@ -129,7 +122,7 @@ class ModelWriter {
       tensors.push(Json::object()
                        .set("class_name", "__keras_tensor__")
                        .set("config", Json::object()
-                                          .set("shape", batch_shape(graph_.spec(input).shape))
+                                          .set("shape", keras_batch_shape(graph_.spec(input).shape))
                                           .set("dtype", name_of(graph_.spec(input).dtype))
                                           .set("keras_history", reference_to(input))));
     if (formats.keras_call) return formats.keras_call(options_of(call.layer), tensors.items());

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "interop/keras/files/model_tree.h"
+#include "interop/keras/files/keras_model.h"
 
 namespace dtrain {
 
@@ -21,7 +21,7 @@ inline constexpr const char* kKerasSinusoids = "AddSinePositionEncoding";
 Json keras_sinusoids(int64_t positions, int64_t columns, double max_wavelength);
 
 /// Replaces Keras's form of a position_embedding, which has a model, or of a sinusoidal_position_encoding, a
-/// Rescaling, by one layer with dtrain's options. Leaves all other layers as they are.
+/// Rescaling, by one layer with dtrain's options. Other layers are unchanged.
 void restore_positions(KerasModelLayer& layer);
 
 }  // namespace dtrain
