@@ -15,7 +15,8 @@ namespace dtrain {
 class KerasLayerReader;  // interop/keras/import/layer_reader.h
 class OnnxLayer;         // interop/onnx/builder.h
 class TorchLayer;        // interop/torch/builder.h
-struct GraphNode;        // nn/graph.h
+struct Graph;            // nn/graph.h
+struct GraphNode;
 
 /// A layer as Keras serializes it. `config` lacks the keys that all layers have: name, trainable and dtype.
 struct KerasLayerConfig {
@@ -47,7 +48,7 @@ struct LayerFormats {
   /// are one argument.
   std::string keras_further_inputs = {};
   /// Completes the config with options that follow from the layer's inputs; null: there are none.
-  std::function<void(const GraphNode& node, Json& config)> complete_keras = nullptr;
+  std::function<void(const Graph& graph, const GraphNode& node, Json& config)> complete_keras = nullptr;
   /// Returns the arguments of the Keras layer's call, {args, kwargs} in the form of Keras 3; null: the inputs
   /// are one argument, or keras_further_inputs. Only that form can express such calls.
   std::function<Json(const ConfigNode& options, const std::vector<Json>& inputs)> keras_call = nullptr;

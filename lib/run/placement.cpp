@@ -87,25 +87,6 @@ std::vector<std::string> placement_warnings(const RunConfig& config) {
   return diagnostics.warnings();
 }
 
-void check_constraints(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics) {
-  if (placement.sharded != ShardLevel::parameters) return;
-  for (const GraphNode& node : config.graph.nodes) {
-    if (node.shared_with >= 0) continue;
-    for (const ParameterSpec& parameter : node.parameters) {
-      if (!node.trains(parameter)) continue;
-      const auto refuse = [&](const char* what) {
-        diagnostics.error(
-            node.mark,
-            fmt::format("{} '{}': the {} of its {} needs the whole weight, which no replica stores with "
-                        "sharded's level 'parameters'; use level 'gradients' or 'optimizer'",
-                        node.kind, node.name, what, parameter.name));
-      };
-      if (parameter.constraint && !parameter.constraint->is_elementwise()) refuse("constraint");
-      if (parameter.orthogonal) refuse("orthogonal_regularizer");
-    }
-  }
-}
-
 void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics) {
   const auto weighted = std::find_if(config.heads.begin(), config.heads.end(),
                                      [](const Head& head) { return head.loss && head.is_weighted(); });

@@ -20,10 +20,6 @@ std::vector<std::string> placement_warnings(const RunConfig& config);
 /// Returns the workload that the strategy places, as far as the configuration specifies it.
 Workload workload_of(const RunConfig& config);
 
-/// Reports an error for each constraint or penalty on weights that training with this placement cannot apply:
-/// one that needs a whole weight, of which each replica stores only a part.
-void check_constraints(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics);
-
 /// Reports penalties on outputs of layers in runs whose rows have weights: the scale of their gradients would
 /// depend on the weights of the whole batch, which are known only after backward.
 void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics);

@@ -302,7 +302,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   if (use == ConfigUse::training) {
     check_activity_regularizers(config, diagnostics);
     if (dataset_known) check_train_split(config, diagnostics);
-    if (config.strategy) check_constraints(config, place_replicas(config, diagnostics), diagnostics);
+    if (config.strategy) place_replicas(config, diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
   std::vector<ConfigNode::Entry> parts{

@@ -115,7 +115,6 @@ RunPlan plan_training(RunConfig config, World& world) {
   set_nccl_environment(config.train.deterministic);
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics);
-  check_constraints(config, placement, diagnostics);
   check_activity_regularizers(config, diagnostics);
   check_train_split(config, diagnostics);
   check_processes(config, placement, world, diagnostics);

@@ -24,7 +24,7 @@ train:
   loss: {sparse_categorical_crossentropy: {from_logits: true}}
   class_weight: balanced
   optimizer: {adam: {learning_rate: 0.02}}
-  metrics: [accuracy, mean_iou]
+  metrics: [accuracy, mean_iou, {dice: {include_background: false}}]
 """
 DENOISING = """\
 seed: 3
@@ -66,8 +66,11 @@ class ImageTargets(Case):
         self.assertEqual(sorted(p.name for p in (self.dir / "predicted").iterdir()), sorted(f"{i}.png" for i in range(24)))
         # The predicted masks as targets agree with the predictions completely.
         reader = "{directory: images, target_images: {directory: %s, classes: [0, 100, 200]}}"
-        self.assertEqual(self.evaluate(reader % "predicted")["mean_iou"], 1)
-        found = self.evaluate(reader % "masks")["mean_iou"]
+        same = self.evaluate(reader % "predicted")
+        self.assertEqual((same["mean_iou"], same["dice"]), (1, 1))
+        scores = self.evaluate(reader % "masks")
+        self.assertTrue(0.5 < scores["dice"] < 1, scores)
+        found = scores["mean_iou"]
         self.assertGreater(found, 0.5)
         # Another folder that contains folders of these names.
         other = self.dir / "other"

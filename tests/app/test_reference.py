@@ -56,7 +56,7 @@ def braced(example):
 
 def suited(example):
     """Adapts the model and data to a loss or metric for classes."""
-    if example.startswith(("dice", "tversky")):  # losses of images
+    if example.startswith(("dice", "tversky")):  # losses and metrics of images
         return {"inputs": "a: [4, 4, 3]", "layer": "conv2d: {filters: 2, kernel_size: 1, activation: softmax}",
                 "reader": "synthetic: {samples: 8, target: {shape: [4, 4, 2]}}"}
     sparse = example.startswith(("sparse_", "accuracy", "perplexity"))

@@ -653,7 +653,7 @@ def generate(draw, schema):
         if key in train and draw.random() < 0.8:
             train[key] = draw.choice([1e-6, 0.1, 1, 1000])
     if draw.random() < 0.5:
-        suiting = (["accuracy", "sparse_categorical_accuracy", "f1_score", "recall", "auc", "confusion_matrix", "mean_iou",
+        suiting = (["accuracy", "sparse_categorical_accuracy", "f1_score", "recall", "auc", "confusion_matrix", "mean_iou", "dice",
                      "cohen_kappa", "matthews_correlation", "perplexity", "precision_at_recall"] if sparse
                    else ["mean_absolute_error", "binary_accuracy", "precision", "auc", "r2_score", "root_mean_squared_error", "hinge"])
         train["metrics"] = [choice("metric", draw.choice(suiting))] if draw.random() < 0.7 else [choice("metric")]

@@ -47,8 +47,12 @@ TEST_CASE("layers that Keras lacks are refused in time_distributed, too") {
 }
 
 TEST_CASE("layers and options that Keras lacks are refused") {
-  CHECK(
-      export_error("{multi_head_attention: {num_heads: 1, rotary: {}}}") ==
-      "multi_head_attention 'multi_head_attention' cannot be exported to Keras, which has no rotary position "
-      "embeddings");
+  const std::string lacks =
+      "multi_head_attention 'multi_head_attention' cannot be exported to Keras, which has no ";
+  CHECK(export_error("{multi_head_attention: {num_heads: 1, rotary: {}}}").empty());
+  CHECK(export_error(
+            "{multi_head_attention: {num_heads: 2, key_dim: 2, num_key_value_heads: 1, rotary: {}}}") ==
+        lacks + "rotary position embeddings for grouped heads or another value_dim");
+  CHECK(export_error("{multi_head_attention: {num_heads: 1, rotary: {}, dropout: 0.5}}") ==
+        lacks + "dropout with rotary position embeddings");
 }

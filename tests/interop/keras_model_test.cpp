@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "interop/keras/export/model_config.h"
+#include "interop/keras/files/model_tree.h"
 #include "interop/layer_formats.h"
 #include "interop/training_formats.h"
 #include "nn/loss.h"
@@ -493,6 +494,71 @@ TEST_CASE("layers have Keras's form") {
   // Keras has this function only as a layer, which cannot be part of a step.
   CHECK(config("simple_rnn: {units: 3, activation: {leaky_relu: {negative_slope: 0.5}}}")
             .find(R"("activation": "leaky_relu{)") != std::string::npos);
+}
+
+TEST_CASE("Keras computes positions with layers that it has") {
+  const Graph graph = graph_from(R"(
+inputs: {x: [3, 4]}
+layers:
+  - position_embedding: {sequence_length: 5, initializer: zeros, activity_regularizer: {l2: 0.5}, name: learned}
+  - sinusoidal_position_encoding: {max_wavelength: 100, name: fixed}
+outputs: [learned, fixed]
+)");
+  const Json model = keras_model_config(graph, "net", keras_layers(graph));
+  const std::vector<Json>& layers = model.at("config").at("layers").items();
+  REQUIRE(layers.size() == 3);
+  CHECK(layers[1].at("class_name").as_string() == "Functional");
+  const std::vector<Json>& inner = layers[1].at("config").at("layers").items();
+  REQUIRE(inner.size() == 5);
+  CHECK(inner[1].at("config").at("offset").dump() == "[[0.0], [1.0], [2.0]]");
+  CHECK(inner[3].at("config").at("input_dim").as_int() == 5);
+  CHECK(inner[3].at("config").at("output_dim").as_int() == 4);
+  CHECK(inner[4].at("config").at("activity_regularizer").at("config").at("l2").as_double() == 0.5);
+  CHECK(layers[2].at("class_name").as_string() == "Rescaling");
+  CHECK(layers[2].at("config").at("offset").items()[1].dump() ==
+        "[0.841470957, 0.540302277, 0.099833414, 0.995004177]");
+  // Keras counts the calls of a model from 1 in output_layers only.
+  CHECK(model.at("config").at("output_layers").dump() == R"([["learned", 1, 0], ["fixed", 0, 0]])");
+  CHECK(layers[2].at("inbound_nodes").dump().find(R"(["learned", 0, 0])") != std::string::npos);
+  // An import finds the layers again.
+  const auto found = parse_keras_model(model);
+  REQUIRE(found->layers.size() == 3);
+  CHECK(!found->layers[1].model);
+  CHECK(found->layers[1].config.at("sequence_length").as_int() == 5);
+  CHECK(found->layers[1].config.at("initializer").at("class_name").as_string() == "Zeros");
+  CHECK(found->layers[1].config.at("activity_regularizer").at("class_name").as_string() == "L2");
+  CHECK(found->layers[2].class_name == "AddSinePositionEncoding");
+  CHECK(found->layers[2].config.at("max_wavelength").as_double() == 100);
+  CHECK(!found->layers[2].config.find("offset"));
+}
+
+TEST_CASE("Keras computes rotary attention with layers and operations that it has") {
+  const Graph graph = graph_from(R"(
+inputs: {x: [3, 4], y: [5, 6]}
+layers:
+  - multi_head_attention: {num_heads: 2, key_dim: 4, inputs: [x, y], causal: true, rotary: {base: 100},
+                           kernel_regularizer: {l2: 0.5}}
+)");
+  const Json model = keras_model_config(graph, "net", keras_layers(graph));
+  const Json& layer = model.at("config").at("layers").items().back();
+  CHECK(layer.at("class_name").as_string() == "Functional");
+  CHECK(layer.at("inbound_nodes").items()[0].at("args").items()[0].items().size() == 2);
+  CHECK(model.at("config").at("output_layers").dump() == R"(["multi_head_attention", 1, 0])");
+  CHECK(layer.at("config").at("input_layers").dump() == R"([["query_input", 0, 0], ["value_input", 0, 0]])");
+  const std::vector<Json>& inner = layer.at("config").at("layers").items();
+  const auto config_of_inner = [&](const std::string& name) {
+    const auto found = std::find_if(inner.begin(), inner.end(),
+                                    [&](const Json& one) { return one.at("name").as_string() == name; });
+    REQUIRE(found != inner.end());
+    return found->at("config");
+  };
+  CHECK(config_of_inner("key_product").at("output_shape").dump() == "[5, 2, 4]");
+  CHECK(config_of_inner("key_product").at("kernel_regularizer").at("class_name").as_string() == "L2");
+  CHECK(config_of_inner("query_positions").at("offset").dump() == "[[[0.0]], [[1.0]], [[2.0]]]");
+  CHECK(config_of_inner("query_angles").at("scale").dump() == "[1.0, 0.1, 1.0, 0.1]");
+  CHECK(config_of_inner("query_angles").at("dtype").as_string() == "float64");
+  CHECK(config_of_inner("attended").at("is_causal").as_bool());
+  CHECK(config_of_inner("attention_output").at("output_shape").dump() == "[3, 4]");
 }
 
 TEST_CASE("every kind of layer has one row of formats") {

@@ -188,10 +188,69 @@ TEST_CASE("float16 cannot count many masked steps") {
                        UserError);
 }
 
+TEST_CASE("squares of norms fit float16") {
+  const TestExport rows("inputs: {x: [5, 2]}\nlayers: [unit_normalization]\n");
+  const std::vector<float> x = {0.0003f, 0.0004f, 6e-8f, 0, 0, 0, 3e4f, 4e4f, -0.3f, 0.4f};
+  const std::vector<float> unit = {0.6f, 0.8f, 1, 0, 0, 0, 0.6f, 0.8f, -0.6f, 0.8f};
+  for (const int64_t opset : {13, 17, 18}) {
+    const auto found = run_onnx(onnx_model(rows.model, {.opset = opset, .float16 = true}), 1, {x})[0];
+    REQUIRE(found.size() == unit.size());
+    for (size_t i = 0; i < unit.size(); ++i) CHECK(std::abs(found[i] - unit[i]) < 2e-3f);
+  }
+  const TestExport products(
+      "inputs: {x: [1, 2], y: [1, 2]}\nlayers: [dot: {inputs: [x, y], axes: -1, "
+      "normalize: true}]\n");
+  const auto cosine = [&](const OnnxOptions& options, std::vector<float> a, std::vector<float> b) {
+    return run_onnx(onnx_model(products.model, options), 1, {std::move(a), std::move(b)})[0][0];
+  };
+  CHECK(cosine({.float16 = true}, {1e-4f, 0}, {3e-5f, 4e-5f}) == doctest::Approx(0.6).epsilon(5e-3));
+  CHECK(cosine({.float16 = true}, {0, 0}, {300, 400}) == 0);
+  // Norms below Keras's epsilon, 1e-7, are replaced by it.
+  CHECK(cosine({}, {1, 0}, {3e-8f, 4e-8f}) == doctest::Approx(0.3));
+  CHECK(cosine({}, {1e-30f, 0}, {1, 0}) * 1e23f == doctest::Approx(1));
+}
+
 TEST_CASE("float16 holds causal masks") {
   const TestExport exported(
       "inputs: {x: [4, 2]}\nlayers: [multi_head_attention: {num_heads: 1, causal: true}]\n");
   CHECK_NOTHROW(onnx_model(exported.model, {.float16 = true}));
+}
+
+TEST_CASE("attention is one node in opset 23") {
+  CHECK(
+      ops(onnx_model(TestExport("inputs: {x: [5, 4]}\nlayers: [multi_head_attention: {num_heads: 4, key_dim: "
+                                "2, num_key_value_heads: 2, causal: true}]\n")
+                         .model,
+                     {.opset = 23})) == "MatMul Add MatMul Add MatMul Add Attention MatMul Add");
+  // Rows of padding: all, none, the first, and steps in the middle.
+  const std::vector<float> steps = {0, 0, 0, 0, 0, 0, 0, 0,  1, 2, -1, 3, 2, 1, 0.5f, 1,
+                                    0, 0, 1, 3, 2, 2, 1, -2, 3, 1, 0,  0, 0, 0, 2,    1};
+  for (const char* const options :
+       {"num_heads: 2, key_dim: 3", "num_heads: 2, key_dim: 3, causal: true",
+        "num_heads: 2, key_dim: 4, rotary: {}",
+        "num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true, rotary: {}",
+        "num_heads: 4, key_dim: 2, value_dim: 3, num_key_value_heads: 1, inputs: [other, masked]",
+        "num_heads: 2, key_dim: 3, inputs: [other, masked], causal: true"})
+    for (const char* const reader : {"masking: {name: masked, inputs: x}",
+                                     "activation: {activation: linear, name: masked, inputs: x}"}) {
+      CAPTURE(options);
+      CAPTURE(reader);
+      const TestExport exported(
+          fmt::format("inputs: {{x: [4, 2], other: [3, 5]}}\nlayers: [{0}, "
+                      "multi_head_attention: {{{1}, name: last}}, dense: {{units: 1, inputs: other, name: "
+                      "unused}}]\noutputs: [last, unused]\n",
+                      reader, options));
+      std::vector<float> other;
+      for (int i = 0; i < 4 * 3 * 5; ++i) other.push_back(std::sin(static_cast<float>(i)));
+      const auto answers = [&](int64_t opset) {
+        const OnnxModel model = onnx_model(exported.model, {.opset = opset});
+        CHECK(count(model, "Attention") == (opset == 23 ? 1 : 0));
+        return run_onnx(model, 4, {steps, other})[0];
+      };
+      const std::vector<float> node = answers(23), products = answers(17);
+      REQUIRE(node.size() == products.size());
+      for (size_t i = 0; i < node.size(); ++i) CHECK(std::abs(node[i] - products[i]) < 1e-5f);
+    }
 }
 
 TEST_CASE("attention does not see masked steps") {

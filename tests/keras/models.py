@@ -122,10 +122,6 @@ def random_graph(seed):
     return RandomGraph(seed).run()
 
 
-# Layers that Keras does not have.
-NOT_IN_KERAS = {"position_embedding", "sinusoidal_position_encoding"}
-
-
 def every_layer():
     """Every kind of layer, every activation as a layer and as an option, and the options that change the computation.
 
@@ -244,9 +240,13 @@ def every_layer():
         {"lstm": {"units": 4, "go_backwards": True, "unit_forget_bias": False, "bias_initializer": "random_normal"}},
         {"gru": {"units": 3, "inputs": "gru", "use_bias": False, "name": "gru_state"}},
         # Attention.
-        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "embedded", "causal": True, "dropout": 0.1, "kernel_regularizer": {"l2": 0.01}, "bias_constraint": "non_neg", "bias_initializer": "random_normal"}},
+        {"position_embedding": {"sequence_length": 8, "inputs": "embedded", "activity_regularizer": {"l2": 0.01}}},
+        {"sinusoidal_position_encoding": {"max_wavelength": 100.0, "name": "placed"}},
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "inputs": "placed", "causal": True, "dropout": 0.1, "kernel_regularizer": {"l2": 0.01}, "bias_constraint": "non_neg", "bias_initializer": "random_normal"}},
         {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "inputs": ["multi_head_attention", "embedded"], "name": "crossed"}},
         {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "num_key_value_heads": 2, "use_bias": False, "name": "grouped"}},
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "rotary": {"base": 50.0}, "causal": True, "bias_initializer": "random_normal", "name": "rotated"}},
+        {"multi_head_attention": {"num_heads": 3, "key_dim": 2, "rotary": {}, "use_bias": False, "inputs": ["rotated", "turned_back"], "name": "rotated_to_others"}},
         {"masking": {"mask_value": 0.5}},
         {"flatten": {"ignore_mask": True, "name": "attended"}},
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},

@@ -66,7 +66,10 @@ def main():
     options = parser.parse_args()
     every = models.every_layer()
     cases = [("every layer, external data", every, TOLERANCE, ["--external-data"]),
-             ("every layer, newest opset", every, TOLERANCE, ["--opset", 21]),
+             ("every layer, opset 21", every, TOLERANCE, ["--opset", 21]),
+             ("every layer, newest opset", every, TOLERANCE, ["--opset", 23]),
+             ("masked attention, newest opset", models.small_ones()["masked attention"], TOLERANCE, ["--opset", 23]),
+             ("attention in float16, newest opset", models.small_ones()["masked attention"], HALF_TOLERANCE, ["--opset", 23, "--float16"]),
              ("every layer, float16", every, HALF_TOLERANCE, ["--float16"]),
              ("opset 13", models.small_ones()["mean_squared_error"], TOLERANCE, ["--opset", 13])]
     cases += [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])]

@@ -76,7 +76,7 @@ def check_classes(binary, directory, cut):
     rows = table(best_class)
     scores, reported = evaluate(binary, directory, rows, cut, units=CLASSES,
                             loss="{sparse_categorical_crossentropy: {from_logits: true}}",
-                            metrics="[accuracy, confusion_matrix, mean_iou, cohen_kappa, matthews_correlation, perplexity, "
+                            metrics="[accuracy, confusion_matrix, mean_iou, dice, cohen_kappa, matthews_correlation, perplexity, "
                             "auc, {auc: {curve: PR, name: pr}}, " + ", ".join(
                                 "{%s: {average: %s, name: %s_%s}}" % (kind, average, kind, average)
                                 for kind in ("precision", "recall", "f1_score")
@@ -90,6 +90,7 @@ def check_classes(binary, directory, cut):
                   of(y, predicted, average=average, zero_division=0), 1e-6)
     close("confusion_matrix", reported["confusion_matrix"], sk.confusion_matrix(y, predicted), 0)
     close("mean_iou", reported["mean_iou"], sk.jaccard_score(y, predicted, average="macro"), 1e-6)
+    close("dice", reported["dice"], sk.f1_score(y, predicted, average="macro"), 1e-6)
     close("cohen_kappa", reported["cohen_kappa"], sk.cohen_kappa_score(y, predicted), 1e-6)
     close("matthews_correlation", reported["matthews_correlation"], sk.matthews_corrcoef(y, predicted), 1e-6)
     close("perplexity", reported["perplexity"], numpy.exp(sk.log_loss(y, p)), 1e-4)

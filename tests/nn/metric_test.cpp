@@ -80,6 +80,15 @@ TEST_CASE("metrics are computed from sums of counts") {
   CHECK(result_of("recall: {average: weighted}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
   CHECK(result_of("f1_score: {average: micro}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
   CHECK(result_of("f1_score", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
+  CHECK(result_of("dice", classes, 7, 4).as_double() ==
+        doctest::Approx((2 * 3.0 / (4 + 3) + 0 + 2 * 2.0 / (2 + 3)) / 3));
+  CHECK(result_of("dice: {include_background: false}", classes, 7, 4).as_double() ==
+        doctest::Approx((0 + 2 * 2.0 / (2 + 3)) / 2));
+  CHECK(result_of("dice: {include_background: false, average: micro}", classes, 7, 4).as_double() ==
+        doctest::Approx(2 * 2.0 / (3 + 4)));
+  CHECK(result_of("dice: {include_background: false, average: none}", classes, 7, 4).dump() ==
+        "[0.0, 0.8, 0.0]");
+  CHECK(result_of("dice", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
   CHECK(result_of("confusion_matrix", {1, 2, 3, 4.5}, 9, 2).dump() == "[[1, 2], [3, 4.5]]");
   CHECK(result_of("mean_iou", {1, 2, 0, 4}, 7, 2).as_double() == doctest::Approx((1.0 / 3 + 4.0 / 6) / 2));
   CHECK(result_of("perplexity", {3 * std::log(2.0)}, 3, 4).as_double() == doctest::Approx(2));
@@ -108,6 +117,9 @@ TEST_CASE("metrics are computed from sums of counts") {
   CHECK(!parse_kind<Metric>("f1_score")->is_number({"y", {4}}));
   CHECK(parse_kind<Metric>("f1_score")->is_number({"y", {1}}));
   CHECK(parse_kind<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+  CHECK(parse_kind<Metric>("dice")->is_number({"y", {4}}));
+  CHECK(!parse_kind<Metric>("dice: {average: none, include_background: false}")->is_number({"y", {3}}));
+  CHECK(parse_kind<Metric>("dice: {average: none, include_background: false}")->is_number({"y", {2}}));
 }
 
 TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
@@ -232,7 +244,7 @@ DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") 
   const Values logits{2, 1, 0, 0.5f, 0, -0.5f, 1, 1, 0, -1, 0, 0};
   same({"precision", "recall: {average: macro}", "precision: {thresholds: 0.4}", "f1_score: {average: macro}",
         "f1_score: {average: macro, threshold: 0.3}", "binary_accuracy", "binary_accuracy: {threshold: 0.3}",
-        "accuracy", "auc", "auc: {curve: PR}", "mean_iou", "cohen_kappa", "matthews_correlation",
+        "accuracy", "auc", "auc: {curve: PR}", "mean_iou", "dice", "cohen_kappa", "matthews_correlation",
         "precision_at_recall: 0.5", "precision_at_recall: {recall: 1, class_id: 2}"},
        "categorical_crossentropy", device.kept(softmaxes), logits, device.tolerance(1e-3));
   // The sigmoids are 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
@@ -419,8 +431,8 @@ DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest v
 TEST_CASE("every metric knows whether larger is better") {
   for (const char* larger :
        {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k", "precision: {name: acc_loss}",
-        "recall: {name: misses}", "f1_score", "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity",
-        "cohen_kappa", "matthews_correlation", "precision_at_recall: 0.5"})
+        "recall: {name: misses}", "f1_score", "auc: {name: roc}", "mean_iou", "dice", "r2_score",
+        "cosine_similarity", "cohen_kappa", "matthews_correlation", "precision_at_recall: 0.5"})
     CHECK(parse_kind<Metric>(larger)->larger_is_better());
   for (const char* smaller :
        {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "log_cosh",
@@ -462,6 +474,11 @@ TEST_CASE("metrics report an unsuitable output or target") {
       "of 4 classes, for which the largest score is the prediction");
   CHECK(errors("f1_score: {threshold: 0.9}", output, sparse) != "");
   CHECK(errors("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
+  CHECK(errors("dice: {threshold: 0.9}", {"y", {1}}, {"t", {1}}) == "");
+  CHECK(errors("dice: {include_background: false}", output, sparse) == "");
+  CHECK(errors("dice: {include_background: false}", {"y", {1}}, {"t", {1}}) ==
+        "'include_background: false' requires an output with a column for each class, the first of which is "
+        "the background; found the single column of 'y', which has no background");
   CHECK(errors("binary_accuracy", output, dense) == "");
   CHECK(errors("binary_accuracy", output, sparse) != "");
   CHECK(errors("mean_absolute_error", output, dense) == "");

@@ -109,6 +109,8 @@ train:
       - {{f1_score: {{average: micro, name: f1_micro}}}}
       - {{f1_score: {{average: weighted, name: f1_weighted}}}}
       - {{f1_score: {{name: f1_each}}}}
+      - dice
+      - {{dice: {{name: dice_each, average: none, include_background: false}}}}
       - {{precision: {{average: macro}}}}
       - {{recall: {{average: macro}}}}
       - {{precision: {{average: none, name: precision_each}}}}
@@ -177,6 +179,8 @@ const std::map<std::string, std::string> kPlain = {
     {"classes_f1_micro", "0.6872037914691943"},
     {"classes_f1_weighted", "0.6835723035652577"},
     {"classes_f1_each", "[0.6782608695652174, 0.6727272727272727, 0.6236559139784946, 0.7692307692307693]"},
+    {"classes_dice", "0.6859687063754385"},
+    {"classes_dice_each", "[0.6727272727272727, 0.6236559139784946, 0.7692307692307693]"},
     {"classes_precision", "0.6892961666707035"},
     {"classes_recall", "0.6917424633969987"},
     {"classes_precision_each", "[0.65, 0.6981132075471698, 0.7073170731707317, 0.7017543859649122]"},
@@ -209,6 +213,8 @@ const std::map<std::string, std::string> kWeighted = {
     {"classes_f1_micro", "0.6739171910206566"},
     {"classes_f1_weighted", "0.6695045024050168"},
     {"classes_f1_each", "[0.6546887714457641, 0.6733196371697058, 0.5969406307425942, 0.7621251729581177]"},
+    {"classes_dice", "0.6717685530790455"},
+    {"classes_dice_each", "[0.6733196371697058, 0.5969406307425942, 0.7621251729581177]"},
     {"classes_precision", "0.6793294654214045"},
     {"classes_recall", "0.6787086491434364"},
     {"classes_precision_each",

@@ -225,8 +225,7 @@ TEST_CASE("training options give the same bits with the shards of several proces
       CAPTURE(sets[0]);
       check_divisions(kRun, sets, {{2, 2}, {1, 1, 1, 1}}, level);
     }
-  // Level `parameters` rejects this constraint.
-  for (const std::string level : {"optimizer", "gradients"})
+  for (const std::string& level : kLevels)
     check_divisions(kRun, {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
                     {{2, 2}, {3, 1}}, level);
 }

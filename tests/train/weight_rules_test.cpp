@@ -192,12 +192,10 @@ TEST_CASE("orthogonal penalties are the same under every strategy") {
   const std::vector<std::string> penalties = penalties_with(0.3, 0.5);
   CHECK(outcome_of(kRules, penalties).losses[0] >
         outcome_of(kRules, penalties_with(1e-6, 1e-6)).losses[0] + 0.05);
-  check_strategies(penalties, kStrategies);
-  check_strategies(with(penalties, "train.class_weight={0: 0.3, 3: 4}"), kStrategies);
-  CHECK(error_of([&] {
-          plan_from(kRules, with(penalties, sharded("parameters")));
-        }).find("dense 'first': the orthogonal_regularizer of its kernel needs the whole weight") !=
-        std::string::npos);
+  std::vector<std::string> strategies = kStrategies;
+  strategies.push_back(sharded("parameters"));
+  check_strategies(penalties, strategies);
+  check_strategies(with(penalties, "train.class_weight={0: 0.3, 3: 4}"), strategies);
 }
 
 TEST_CASE("penalties on outputs are refused if rows have weights") {
@@ -217,12 +215,15 @@ TEST_CASE("a layer that shares another's weights has its activity_regularizer") 
 }
 
 TEST_CASE("constraints are the same under every strategy") {
-  check_strategies(kConstraints, kStrategies);
-  check_strategies(with(kConstraints, "train.callbacks=[{ema: {decay: 0.9}}]"), kStrategies);
+  std::vector<std::string> strategies = kStrategies;
+  strategies.push_back(sharded("parameters"));
+  check_strategies(kConstraints, strategies);
+  check_strategies(with(kConstraints, "train.callbacks=[{ema: {decay: 0.9}}]"), strategies);
 }
 
 TEST_CASE("weights satisfy their constraints after training") {
-  for (const std::string& strategy : {std::string("strategy=single"), mirrored(3), sharded("gradients")}) {
+  for (const std::string& strategy :
+       {std::string("strategy=single"), mirrored(3), sharded("gradients"), sharded("parameters")}) {
     CAPTURE(strategy);
     const Outcome outcome = outcome_of(kRules, with(kConstraints, strategy));
     const float* values = outcome.values.data();  // in the order of the layers
@@ -239,11 +240,4 @@ TEST_CASE("weights satisfy their constraints after training") {
     values += 16;
     for (int64_t row = 0; row < 16; ++row) CHECK(norm(16 * row, 16, 1) == doctest::Approx(1).epsilon(1e-5));
   }
-}
-
-TEST_CASE("the training reports constraints that sharded parameters do not allow") {
-  CHECK(error_of([] {
-          plan_from(kRules, with(kConstraints, sharded("parameters")));
-        }).find("dense 'first': the constraint of its kernel needs the whole weight") != std::string::npos);
-  CHECK_NOTHROW(plan_from(kRules, {sharded("parameters")}));  // non_neg needs no whole weight
 }

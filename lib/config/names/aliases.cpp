@@ -82,6 +82,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"focal", "categorical_focal_crossentropy",
      "there are categorical_focal_crossentropy and binary_focal_crossentropy"},
     {"diceloss", "dice"},
+    {"dicescore", "dice"},
+    {"dicecoefficient", "dice"},
     {"softdice", "dice"},
     {"tverskyloss", "tversky"},
     {"jaccard", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},

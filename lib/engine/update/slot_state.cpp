@@ -75,7 +75,10 @@ void SlotState::make_parts() {
   const std::span<Worker*const> workers = request_.workers, owners = updating_;
   const bool is_sharded = exchange_ == Exchange::sharded;
   const int sharers = is_sharded ? request_.ranks.total() : static_cast<int>(workers.size());
-  std::vector<Range> shares = layout.shares(sharers, request_.update.needs_whole_parameters());
+  const bool needs_whole_parameters =
+      request_.update.needs_whole_parameters() ||
+      (request_.sharded == ShardLevel::parameters && request_.update.weight_rules().need_whole_parameters());
+  std::vector<Range> shares = layout.shares(sharers, needs_whole_parameters);
   if (is_sharded) {
     const auto first = shares.begin() + request_.ranks.first();
     std::vector<Range> own(first, first + static_cast<std::ptrdiff_t>(workers.size()));

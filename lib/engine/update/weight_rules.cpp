@@ -1,5 +1,7 @@
 #include "engine/update/weight_rules.h"
 
+#include <algorithm>
+
 namespace dtrain {
 
 WeightRules::WeightRules(const ParameterLayout& layout) {
@@ -17,6 +19,11 @@ WeightRules::WeightRules(const ParameterLayout& layout) {
       constraints_.push_back(
           {range, slice->constraint->spec_for(slice->shape), slice->constraint->is_elementwise()});
   }
+}
+
+bool WeightRules::need_whole_parameters() const {
+  return penalties_read_all() || std::any_of(constraints_.begin(), constraints_.end(),
+                                             [](const Limit& limit) { return !limit.elementwise; });
 }
 
 void WeightRules::add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const {

@@ -19,6 +19,8 @@ class WeightRules {
   /// Returns whether some penalties need whole parameters.
   bool penalties_read_all() const { return !orthogonal_.empty(); }
   bool has_constraints() const { return !constraints_.empty(); }
+  /// Returns whether a replica needs whole parameters to compute the penalties and constraints of its share.
+  bool need_whole_parameters() const;
 
   /// Enqueues the addition of the penalties of `range` to *total (device memory); those that need whole
   /// parameters: of each parameter that begins in `range`, of which `memory` holds all elements.

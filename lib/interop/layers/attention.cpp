@@ -1,38 +1,24 @@
-// multi_head_attention and position embeddings. ONNX gets products and softmax, because its operator
-// Attention is newer than the operator sets that can be chosen.
+// multi_head_attention.
+#include "interop/layers/attention.h"
+
+#include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "interop/keras/export/options.h"
+#include "interop/keras/files/positions.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
-#include "nn/graph.h"
-#include "ops/math/positions.h"
 
 namespace dtrain {
-
-namespace {
 
 bool option_is_set(const Json& options, const char* key) {
   const Json* const found = options.find(key);
   return found && !found->is_null() && !(found->is_bool() && !found->as_bool());
 }
-
-bool is_grouped(const Json& options) {
-  const Json* const heads = options.find("num_key_value_heads");
-  return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
-}
-
-/// Sizes of a layer's heads, from its parameters.
-struct Heads {
-  int64_t heads, kv_heads, key_dim, value_dim;
-
-  int64_t group() const { return heads / kv_heads; }
-};
 
 Heads heads_of(const GraphNode& node) {
   Heads result{};
@@ -45,9 +31,21 @@ Heads heads_of(const GraphNode& node) {
   return result;
 }
 
+namespace {
+
+bool is_grouped(const Json& options) {
+  const Json* const heads = options.find("num_key_value_heads");
+  return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
+}
+
 /// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
 KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   const Json all = keras_options(options);
+  if (is_rotary_in_keras(all)) {
+    KerasLayerConfig keras{kKerasModel, Json::object()};
+    if (all.at("dropout").as_double() != 0) keras.missing = "dropout with rotary position embeddings";
+    return keras;
+  }
   const bool grouped = is_grouped(all);
   KerasLayerConfig keras{grouped ? "GroupQueryAttention" : "MultiHeadAttention", Json::object()};
   for (const auto& [key, value] : all.entries()) {
@@ -56,13 +54,16 @@ KerasLayerConfig attention_to_keras(const ConfigNode& options) {
     const bool renamed = grouped && (key == "num_heads" || key == "key_dim");
     keras.config.set(!renamed ? key : key == "num_heads" ? "num_query_heads" : "head_dim", value);
   }
-  if (option_is_set(all, "rotary")) keras.missing = "rotary position embeddings";
+  if (option_is_set(all, "rotary"))
+    keras.missing = "rotary position embeddings for grouped heads or another value_dim";
   if (grouped && option_is_set(all, "value_dim")) keras.missing = "value_dim for grouped heads";
   return keras;
 }
 
 /// Keras requires the sizes of heads.
-void complete_attention(const GraphNode& node, Json& config) {
+void complete_attention(const Graph& graph, const GraphNode& node, Json& config) {
+  if (keras_config_of(node.layer).class_name == kKerasModel)
+    return complete_rotary_attention(graph, node, config);
   const Heads heads = heads_of(node);
   if (config.find("head_dim")) {
     config.set("head_dim", heads.key_dim);
@@ -74,6 +75,10 @@ void complete_attention(const GraphNode& node, Json& config) {
 Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
   Json arguments = Json::array();
   for (const Json& input : inputs) arguments.push(input);
+  if (is_rotary_in_keras(to_json(options)))  // a model has one argument
+    return Json::object()
+        .set("args", Json::array().push(inputs.size() == 1 ? inputs.front() : arguments))
+        .set("kwargs", Json::object());
   if (inputs.size() == 1) arguments.push(inputs.front());  // the value; the key is the value by default
   Json keywords = Json::object();
   if (option_is_set(to_json(options), "causal")) keywords.set("use_causal_mask", true);
@@ -83,6 +88,11 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
+  if (keras_config.entries().empty()) {  // of the model that computes rotary positions
+    constexpr std::array kNames{"query", "key", "value", "attention_output"};
+    const auto number = std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
+    return number == 0 ? "layers/einsum_dense" : fmt::format("layers/einsum_dense_{}", number);
+  }
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
                      name == "attention_output" ? "output" : name);
 }
@@ -103,116 +113,6 @@ ConfigNode attention_from_keras(KerasLayerReader& reader) {
     options = options.without(keys);
   }
   return options;
-}
-
-/// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
-/// group: [rows, heads, dim].
-std::vector<float> repeated_heads(std::span<const float> values, const Heads& heads, int64_t dim) {
-  std::vector<float> result;
-  for (size_t head = 0; head < values.size(); head += static_cast<size_t>(dim))
-    for (int64_t i = 0; i < heads.group(); ++i)
-      result.insert(result.end(), values.begin() + static_cast<ptrdiff_t>(head),
-                    values.begin() + static_cast<ptrdiff_t>(head) + dim);
-  return result;
-}
-
-/// Adds the product of an input and a kernel; returns [batch, positions, heads, dim].
-std::string onnx_heads(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
-                       int64_t dim, bool repeats) {
-  const int64_t positions = layer.input_spec(input).shape[0], features = layer.input_spec(input).shape[1],
-                width = heads.heads * dim;
-  const auto parameter = [&](const std::string& of, const Shape& shape) {
-    if (!repeats) return layer.parameter(of, {}, shape);
-    return layer.array(name + (shape.rank() == 1 ? "_bias" : "_kernel"), shape,
-                       repeated_heads(layer.values(of), heads, dim));
-  };
-  std::string y = layer.add("MatMul", {layer.input(input, ExportLayout::channels_last),
-                                       parameter(name + "/kernel", {features, width})});
-  if (layer.has_parameter(name + "/bias")) y = layer.add("Add", {y, parameter(name + "/bias", {width})});
-  return layer.add("Reshape", {y, layer.integers({0, positions, heads.heads, dim})});
-}
-
-/// Rotates [batch, positions, heads, dim]: x * cosines + (its halves exchanged) * sines, where the sines of
-/// the first half are negative.
-std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
-  const Json* const rotary = layer.options().find("rotary");
-  if (!rotary || rotary->is_null()) return x;
-  const RotarySpec spec{.positions = positions, .dim = dim, .base = rotary->at("base").as_double()};
-  const int64_t pairs = spec.pairs();
-  std::vector<float> table(static_cast<size_t>(spec.table_floats())), cosines, sines;
-  for (int64_t i = 0; i < positions * pairs; ++i) math::rotary_table_entry(spec, i, table.data());
-  for (int64_t p = 0; p < positions; ++p)
-    for (int64_t i = 0; i < dim; ++i) {
-      const auto at = static_cast<size_t>(p * pairs + i % pairs);
-      const float sine = table[static_cast<size_t>(positions * pairs) + at];
-      cosines.push_back(table[at]);
-      sines.push_back(i < pairs ? -sine : sine);
-    }
-  const auto half = [&](int64_t begin, int64_t end) {
-    return layer.add("Slice", {x, layer.integers({begin}), layer.integers({end}), layer.integers({3})});
-  };
-  const std::string second = half(pairs, dim), first = half(0, pairs);
-  const std::string exchanged = layer.add("Concat", {second, first}, {{"axis", int64_t{3}}});
-  const auto times = [&](const std::string& value, const char* name, std::vector<float> factors) {
-    const std::string array =
-        layer.array(fmt::format("{}_{}", name, positions), {positions, 1, dim}, std::move(factors));
-    return layer.add("Mul", {value, array});
-  };
-  return layer.add("Add",
-                   {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
-}
-
-/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. Layer:
-/// OnnxLayer or TorchLayer.
-template <class Layer>
-std::string key_mask(Layer& layer) {
-  const std::string of_values = layer.mask(layer.inputs() == 1 ? 0 : 1);
-  return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
-}
-
-/// The score of a key that a query does not see: float16 holds it, and its exponential is 0.
-constexpr float kHidden = -6e4f;
-
-void attention_to_onnx(OnnxLayer& layer) {
-  const Heads heads = heads_of(layer.node());
-  const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
-  const int64_t queries = layer.input_spec(0).shape[0], keys = layer.input_spec(key_input).shape[0];
-  const bool repeats = heads.group() > 1;
-  const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
-    return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});
-  };
-  const std::string query = onnx_rotated(layer, onnx_heads(layer, 0, "query", heads, heads.key_dim, false),
-                                         queries, heads.key_dim),
-                    key = onnx_rotated(layer,
-                                       onnx_heads(layer, key_input, "key", heads, heads.key_dim, repeats),
-                                       keys, heads.key_dim),
-                    value = onnx_heads(layer, value_input, "value", heads, heads.value_dim, repeats);
-  std::string scores = layer.add("MatMul", {transposed(query, {0, 2, 1, 3}), transposed(key, {0, 2, 3, 1})});
-  scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
-  std::string visible = key_mask(layer);
-  if (!visible.empty()) {
-    visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, keys})});
-    scores = layer.add(
-        "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
-  }
-  if (option_is_set(layer.options(), "causal")) {
-    std::vector<float> mask;
-    for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j) mask.push_back(j > i ? kHidden : 0.0f);
-    const std::string array =
-        layer.array(fmt::format("causal_mask_{}_{}", queries, keys), {queries, keys}, std::move(mask));
-    scores = layer.add("Add", {scores, array});
-  }
-  std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  // A query that sees no key gets zeros.
-  if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
-  std::string y = transposed(layer.add("MatMul", {weights, transposed(value, {0, 2, 1, 3})}), {0, 2, 1, 3});
-  const int64_t width = heads.heads * heads.value_dim, features = layer.output_spec().shape[1];
-  y = layer.add("Reshape", {y, layer.integers({0, queries, width})});
-  y = layer.add("MatMul", {y, layer.parameter("attention_output/kernel", {}, {width, features})});
-  if (layer.has_parameter("attention_output/bias"))
-    y = layer.add("Add", {y, layer.parameter("attention_output/bias")});
-  layer.set_output(y, ExportLayout::channels_last);
 }
 
 /// Rotates [batch, heads, positions, dim].
@@ -295,68 +195,6 @@ void attention_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Keras has no layer that adds positions; the names of these classes are dtrain's own.
-std::function<KerasLayerConfig(const ConfigNode&)> positions_to_keras(const std::string& class_name) {
-  return [class_name](const ConfigNode& options) {
-    return KerasLayerConfig{.class_name = class_name,
-                            .config = keras_options(options),
-                            .missing = "layer that adds position embeddings to its input"};
-  };
-}
-
-std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::string& kind) {
-  return [kind](KerasLayerReader& reader) {
-    if (!reader.class_name().starts_with("Add"))
-      reader.add_problem(fmt::format("returns position embeddings; {} adds them to its input", kind));
-    return reader.options(registry<Layer>().fields(kind));
-  };
-}
-
-void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
-  layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
-                                     layer.array(fmt::format("positions_{}", layer.output_spec().shape[0]),
-                                                 layer.output_spec().shape, std::move(values))}),
-                   ExportLayout::channels_last);
-}
-
-void position_embedding_to_onnx(OnnxLayer& layer) {
-  const auto n = static_cast<size_t>(layer.output_spec().shape.elements());
-  const std::span<const float> values = layer.values("embeddings").first(n);
-  add_onnx_positions(layer, {values.begin(), values.end()});
-}
-
-void sinusoidal_to_onnx(OnnxLayer& layer) {
-  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
-  const double wavelength = layer.options().at("max_wavelength").as_double();
-  std::vector<float> values;
-  for (int64_t i = 0; i < positions * columns; ++i)
-    values.push_back(math::sinusoidal_position(i / columns, i % columns, columns, wavelength));
-  add_onnx_positions(layer, std::move(values));
-}
-
-void position_embedding_to_torch(TorchLayer& layer) {
-  layer.set_module(fmt::format("nn.Embedding({}, {})", layer.options().at("sequence_length").as_int(),
-                               layer.output_spec().shape[1]));
-  layer.weight("weight", "embeddings");
-  layer.set_output(layer.add(fmt::format("{} + {}.weight[:{}]", layer.input(0, ExportLayout::channels_last),
-                                         layer.module(), layer.output_spec().shape[0])),
-                   ExportLayout::channels_last);
-}
-
-void sinusoidal_to_torch(TorchLayer& layer) {
-  const int64_t positions = layer.output_spec().shape[0], columns = layer.output_spec().shape[1];
-  const std::string x = layer.input(0, ExportLayout::channels_last);
-  const std::string column = layer.add(fmt::format("torch.arange({}, device={}.device)", columns, x));
-  const std::string angles =
-      layer.add(fmt::format("torch.outer(torch.arange({}, dtype=torch.float64, device={}.device), {} ** "
-                            "(-({} // 2 * 2).double() / {}))",
-                            positions, x, layer.options().at("max_wavelength").as_double(), column, columns));
-  layer.set_output(
-      layer.add(fmt::format("{0} + torch.where({1} % 2 == 0, {2}.sin(), {2}.cos()).to({0}.dtype)", x, column,
-                            angles)),
-      ExportLayout::channels_last);
-}
-
 }  // namespace
 
 void add_attention_formats(std::vector<LayerFormats>& table) {
@@ -370,22 +208,6 @@ void add_attention_formats(std::vector<LayerFormats>& table) {
       .keras_part = attention_part,
       .complete_keras = complete_attention,
       .keras_call = attention_call,
-  });
-  table.push_back({
-      .kind = "position_embedding",
-      .to_keras = positions_to_keras("AddPositionEmbedding"),
-      .from_keras = positions_from_keras("position_embedding"),
-      .onnx = position_embedding_to_onnx,
-      .torch = position_embedding_to_torch,
-      .keras_classes = {"AddPositionEmbedding"},
-  });
-  table.push_back({
-      .kind = "sinusoidal_position_encoding",
-      .to_keras = positions_to_keras("AddSinePositionEncoding"),
-      .from_keras = positions_from_keras("sinusoidal_position_encoding"),
-      .onnx = sinusoidal_to_onnx,
-      .torch = sinusoidal_to_torch,
-      .keras_classes = {"AddSinePositionEncoding", "SinePositionEncoding"},
   });
 }
 

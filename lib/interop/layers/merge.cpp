@@ -129,8 +129,7 @@ std::string onnx_dot_rows(OnnxLayer& layer, size_t number) {
   }
   if (input.batch_rank != 3) x = layer.add("Reshape", {x, layer.integers({0, input.rows, input.columns})});
   if (!layer.options().at("normalize").as_bool()) return x;
-  const std::string norm = layer.add("Sqrt", {onnx_sums_of_squares(layer, x)});
-  return layer.add("Div", {x, layer.add("Max", {norm, layer.constant(kKerasEpsilon)})});
+  return onnx_unit_rows(layer, x, kKerasEpsilon);
 }
 
 void dot_to_onnx(OnnxLayer& layer) {

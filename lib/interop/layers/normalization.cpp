@@ -65,9 +65,7 @@ void rms_normalization_to_onnx(OnnxLayer& layer) {
 
 void unit_normalization_to_onnx(OnnxLayer& layer) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
-  const std::string norm = layer.add("Sqrt", {onnx_sums_of_squares(layer, x)});
-  layer.set_output(layer.add("Div", {x, layer.add("Max", {norm, layer.constant(1e-12f)})}),
-                   ExportLayout::channels_last);
+  layer.set_output(onnx_unit_rows(layer, x, 1e-12f), ExportLayout::channels_last);
 }
 
 /// Returns the number of groups of a group_normalization.

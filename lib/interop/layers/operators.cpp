@@ -1,8 +1,16 @@
 #include "interop/layers/operators.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dtrain {
+
+namespace {
+
+/// The smallest positive number of float16.
+constexpr float kLeastFloat16 = 0x1p-24f;
+
+}  // namespace
 
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
   return [op](OnnxLayer& layer) {
@@ -27,8 +35,26 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool 
                    ExportLayout::channels_first);
 }
 
+std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x) {
+  constexpr int64_t kFirstWithInput = 18;  // the first opset whose ReduceMax has the axes as an input
+  const OnnxAttribute keeps{"keepdims", int64_t{1}};
+  if (layer.opset() >= kFirstWithInput) return layer.add("ReduceMax", {x, layer.integers({-1})}, {keeps});
+  return layer.add("ReduceMax", {x}, {{"axes", std::vector<int64_t>{-1}}, keeps});
+}
+
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x) {
   return layer.add("ReduceSum", {layer.add("Mul", {x, x}), layer.integers({-1})}, {{"keepdims", int64_t{1}}});
+}
+
+std::string onnx_unit_rows(OnnxLayer& layer, const std::string& x, float epsilon) {
+  // With m = max(|x|, epsilon) and y = x / m, the result is y / max(norm of y, 1): the norm of y is at least
+  // 1 if m is not epsilon.
+  const float least = layer.is_float16() ? std::max(epsilon, kLeastFloat16) : epsilon;
+  const std::string largest =
+      layer.add("Max", {onnx_row_maxima(layer, layer.add("Abs", {x})), layer.constant(least)});
+  const std::string y = layer.add("Div", {x, largest});
+  const std::string norm = layer.add("Sqrt", {onnx_sums_of_squares(layer, y)});
+  return layer.add("Div", {y, layer.add("Max", {norm, layer.constant(1)})});
 }
 
 }  // namespace dtrain

@@ -16,8 +16,15 @@ std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 /// interpolated linearly as in Keras, or repeated; the factors are then whole numbers.
 void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool is_linear);
 
+/// Returns the largest element of each row of `x`, along its last axis, which remains with extent 1.
+std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x);
+
 /// Returns the sums of the squares of the rows of `x`, along its last axis, which remains with extent 1.
 /// It uses ReduceSum, because ReduceMean and ReduceL2 take their axes in different ways in different opsets.
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x);
+
+/// Returns the rows of `x`, along its last axis, divided by their Euclidean norms, or by `epsilon` if a norm
+/// is smaller. No square overflows or underflows in float16.
+std::string onnx_unit_rows(OnnxLayer& layer, const std::string& x, float epsilon);
 
 }  // namespace dtrain

@@ -23,6 +23,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_bidirectional_formats(table);
     add_time_distributed_formats(table);
     add_attention_formats(table);
+    add_position_formats(table);
     return table;
   }();
   return rows;

@@ -17,6 +17,7 @@ void add_embedding_formats(std::vector<LayerFormats>& table);
 void add_merge_formats(std::vector<LayerFormats>& table);
 void add_normalization_formats(std::vector<LayerFormats>& table);
 void add_pooling_formats(std::vector<LayerFormats>& table);
+void add_position_formats(std::vector<LayerFormats>& table);
 void add_prelu_formats(std::vector<LayerFormats>& table);
 void add_recurrent_formats(std::vector<LayerFormats>& table);
 void add_rescaling_formats(std::vector<LayerFormats>& table);

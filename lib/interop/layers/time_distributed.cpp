@@ -22,12 +22,13 @@ Configured<Layer> layer_in(const ConfigNode& options) {
   return registry<Layer>().parse(*options.find("layer"), none);
 }
 
-/// Keras calls the layer with one argument, and so does not compute attention, which needs two.
+/// Keras calls the layer with one argument, and so does not compute attention, which needs two. Configs that
+/// depend on the shape of the input are not complete here.
 KerasLayerConfig time_distributed_to_keras(const ConfigNode& options) {
   KerasLayerConfig keras{"TimeDistributed", Json::object()};
   const ConfigNode& layer = *options.find("layer");
   keras.config.set("layer", keras_inner_layer(layer, keras.missing));
-  if (const std::string kind = layer_in(options).name; formats_of(kind).keras_call)
+  if (const std::string kind = layer_in(options).name; formats_of(kind).complete_keras)
     keras.missing = fmt::format("{} in TimeDistributed", kind);
   return keras;
 }

@@ -61,11 +61,14 @@ const TensorSpec& OnnxLayer::input_spec(size_t input) const {
   return builder_.model_.graph->spec(node_->inputs[input]);
 }
 
+int64_t OnnxLayer::opset() const {
+  return builder_.onnx_.opset;
+}
+
 void OnnxLayer::require_opset(int64_t least) const {
-  const int64_t opset = builder_.onnx_.opset;
-  if (opset < least)
+  if (opset() < least)
     throw UserError(fmt::format("{} '{}' needs opset {} or later, found {}; give --opset {}", node_->kind,
-                                node_->name, least, opset, least));
+                                node_->name, least, opset(), least));
 }
 
 ExportLayout OnnxLayer::layout(size_t input) const {

@@ -34,6 +34,8 @@ class OnnxLayer {
   const TensorSpec& input_spec(size_t input = 0) const;
   const TensorSpec& output_spec() const { return node_->outputs[0]; }
   size_t inputs() const { return node_->inputs.size(); }
+  /// Returns the operator set of the exported model.
+  int64_t opset() const;
   /// Throws UserError if the model is exported for an older operator set.
   void require_opset(int64_t least) const;
 

@@ -97,6 +97,7 @@ void add_onnx_elementwise(Row& table) {
   plain("Softplus", [](float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); });
   plain("Softsign", [](float x) { return x / (1 + std::abs(x)); });
   plain("Erf", [](float x) { return std::erf(x); });
+  plain("Abs", [](float x) { return std::abs(x); });
   plain("Sqrt", [](float x) { return std::sqrt(x); });
   plain("Exp", [](float x) { return std::exp(x); });
   plain("Selu", [](float x) { return 1.05070102f * elu(x, 1.67326319f); });

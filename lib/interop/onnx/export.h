@@ -17,7 +17,7 @@ struct OnnxOptions {
 };
 
 /// The range of supported ONNX operator set versions.
-inline constexpr int64_t kLeastOpset = 13, kMostOpset = 21;
+inline constexpr int64_t kLeastOpset = 13, kMostOpset = 23;
 
 /// Converts the model to ONNX operators. Inputs and outputs have dtrain's layout (images channels last) and a
 /// dynamic batch axis. Throws UserError for a layer that the opset has no operator for, and for numbers out

@@ -78,6 +78,7 @@ void append(std::string& bytes, Number number) {
 }  // namespace
 
 int64_t onnx_ir_version(int64_t opset) {
+  if (opset >= 23) return 11;
   if (opset >= 21) return 10;
   if (opset >= 19) return 9;
   return opset >= 15 ? 8 : 7;

@@ -37,6 +37,7 @@ std::string OnnxCall::text(std::string_view name, const std::string& otherwise) 
 const OnnxOperator& onnx_operator(const std::string& name) {
   static const std::map<std::string, OnnxOperator> operators = [] {
     std::vector<std::pair<std::string, OnnxOperator>> table;
+    add_onnx_attention(table);
     add_onnx_elementwise(table);
     add_onnx_products(table);
     add_onnx_recurrent(table);

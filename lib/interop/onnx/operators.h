@@ -41,6 +41,7 @@ using OnnxOperator = std::function<OnnxArray(const OnnxCall& call)>;
 const OnnxOperator& onnx_operator(const std::string& name);
 
 // Each function adds the operators of one file to the table.
+void add_onnx_attention(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_elementwise(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_recurrent(std::vector<std::pair<std::string, OnnxOperator>>& table);

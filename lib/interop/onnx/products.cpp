@@ -1,6 +1,7 @@
 // Matrix products, softmax, and normalization of rows and channels.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "interop/onnx/operators.h"
@@ -118,21 +119,36 @@ OnnxArray instance_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Sums the elements of the last axis, which stays with one element.
-OnnxArray reduce_sum(const OnnxCall& call) {
-  const OnnxArray& array = call.input(0);
-  if (call.input(1).integers != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
-    throw std::logic_error("ReduceSum along another axis than the last, or without keepdims");
-  Shape shape = array.shape;
-  const auto columns = static_cast<size_t>(shape.columns());
-  shape[shape.rank() - 1] = 1;
-  OnnxArray result(shape);
-  for (size_t r = 0; r < result.values.size(); ++r) {
-    double sum = 0;
-    for (size_t c = 0; c < columns; ++c) sum += static_cast<double>(array.values[r * columns + c]);
-    result.values[r] = static_cast<float>(sum);
-  }
-  return result;
+/// Returns an operator that applies `function` to the first and the past-the-end element of each row, along
+/// the last axis, which stays with one element.
+OnnxOperator row_reduction(float (*function)(const float* begin, const float* end)) {
+  return [function](const OnnxCall& call) {
+    const OnnxArray& array = call.input(0);
+    // Older operator sets have the axes as an attribute.
+    const std::vector<int64_t> axes = call.has_input(1) ? call.input(1).integers : call.integers("axes");
+    if (axes != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
+      throw std::logic_error("a reduction along another axis than the last, or without keepdims");
+    Shape shape = array.shape;
+    const int64_t columns = shape.columns();
+    shape[shape.rank() - 1] = 1;
+    OnnxArray result(shape);
+    const float* row = array.values.data();
+    for (float& value : result.values) {
+      value = function(row, row + columns);
+      row += columns;
+    }
+    return result;
+  };
+}
+
+float sum_of(const float* begin, const float* end) {
+  return static_cast<float>(std::accumulate(begin, end, 0.0));
+}
+
+/// NaN if an element is NaN.
+float maximum_of(const float* begin, const float* end) {
+  return std::accumulate(begin, end, *begin,
+                         [](float most, float x) { return most > x || std::isnan(most) ? most : x; });
 }
 
 }  // namespace
@@ -144,7 +160,8 @@ void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table)
   table.emplace_back("BatchNormalization", batch_normalization);
   table.emplace_back("LayerNormalization", layer_normalization);
   table.emplace_back("InstanceNormalization", instance_normalization);
-  table.emplace_back("ReduceSum", reduce_sum);
+  table.emplace_back("ReduceSum", row_reduction(sum_of));
+  table.emplace_back("ReduceMax", row_reduction(maximum_of));
 }
 
 }  // namespace dtrain

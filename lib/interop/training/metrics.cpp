@@ -155,6 +155,7 @@ const std::vector<MetricFormats>& all_metric_formats() {
       {"precision", precision_metric("Precision")},
       {"recall", precision_metric("Recall")},
       {"f1_score", f1_score},
+      {"dice", no_metric},
       {"confusion_matrix", no_metric},
       {"mean_iou", mean_iou},
       {"cohen_kappa", no_metric},

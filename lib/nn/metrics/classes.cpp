@@ -1,4 +1,6 @@
-// Precision, recall and F1 score.
+// Precision, recall, F1 score and the Dice coefficient.
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "nn/metrics/class_counts.h"
@@ -11,9 +13,11 @@ struct ClassOptions {
   std::optional<std::string> name;
   Average average = Average::none;
   std::optional<double> threshold;
+  bool include_background = true;  // false: class 0 is left out of the averages
 };
 
-/// Precision, recall or F1 score. The threshold applies to columns that are independent yes/no predictions.
+/// Precision, recall, F1 score or Dice coefficient. The threshold applies to columns that are independent
+/// yes/no predictions.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
   /// How the metric's scores are computed.
@@ -27,6 +31,13 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     if (!CountedMetric::check(output, target, report_error)) return false;
+    if (!options_.include_background && output.shape.columns() == 1) {
+      report_error(fmt::format(
+          "'include_background: false' requires an output with a column for each class, the first "
+          "of which is the background; found the single column of '{}', which has no background",
+          output.name));
+      return false;
+    }
     if (!options_.threshold || spec(output.shape.columns(), target.dtype).by_threshold) return true;
     report_error(
         fmt::format("'{}' requires columns that are yes/no predictions, but the target of '{}' is the number "
@@ -35,10 +46,16 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
     return false;
   }
   bool is_number(const TensorSpec& output) const override {
-    return options_.average != Average::none || output.shape.columns() == 1;
+    return options_.average != Average::none || output.shape.columns() - first_class() == 1;
   }
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    return average_of(sums, kind_.score, options_.average);
+    const size_t first = static_cast<size_t>(first_class()), classes = sums.size() / 3;
+    std::vector<double> counted;
+    for (size_t begin = 0; begin < sums.size(); begin += classes) {
+      const auto counts = sums.subspan(begin + first, classes - first);
+      counted.insert(counted.end(), counts.begin(), counts.end());
+    }
+    return average_of(counted, kind_.score, options_.average);
   }
 
  protected:
@@ -53,6 +70,8 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   }
 
  private:
+  int64_t first_class() const { return options_.include_background ? 0 : 1; }
+
   Kind kind_;
   ClassOptions options_;
 };
@@ -61,6 +80,13 @@ struct PrecisionOptions {
   std::optional<std::string> name;
   Average average = Average::micro;
   std::optional<double> thresholds;
+};
+
+struct DiceOptions {
+  std::optional<std::string> name;
+  Average average = Average::macro;
+  std::optional<double> threshold;
+  bool include_background = true;
 };
 
 }  // namespace
@@ -125,6 +151,24 @@ void add_class_metrics(Registry<Metric>& table) {
                    return std::make_shared<const ClassMetric>(
                        ClassMetric::Kind{"threshold", &ClassCounts::f1, false}, options);
                  });
+  table.add_with(
+      "dice",
+      Schema<DiceOptions>(
+          "The Dice coefficient of each class: twice the number of rows (pixels) of the class "
+          "that are predicted as it, divided by the numbers of its rows and of the rows "
+          "predicted as it, which are counted over the whole data set.")
+          .example("{include_background: false}")
+          .optional("average", &DiceOptions::average, kAverage)
+          .optional("threshold", &DiceOptions::threshold, kThreshold,
+                    between<std::optional<double>>(0.0, 1.0))
+          .optional("include_background", &DiceOptions::include_background,
+                    "whether class 0 is one of the classes; an output of one column has no background")
+          .optional("name", &DiceOptions::name, kMetricName),
+      [](const DiceOptions& options, const ConfigNode&) {
+        return std::make_shared<const ClassMetric>(
+            ClassMetric::Kind{"threshold", &ClassCounts::f1, false},
+            ClassOptions{options.name, options.average, options.threshold, options.include_background});
+      });
 }
 
 }  // namespace dtrain

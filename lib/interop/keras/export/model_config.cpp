@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/inner_model.h"
 #include "interop/keras/export/options.h"
+#include "interop/keras/files/positions.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {
@@ -19,18 +21,10 @@ std::vector<std::vector<int>> calls_of(const Graph& graph) {
   return calls;
 }
 
-/// Returns the shape of a batch: [null, 28, 28, 1].
-Json batch_shape(const Shape& sample) {
-  Json shape = Json::array();
-  shape.push(Json());
-  for (const int64_t extent : sample) shape.push(extent);
-  return shape;
-}
-
 Json input_config(const GraphNode& node, const std::string& name, KerasForm form) {
   return Json::object()
       .set(form == KerasForm::keras_3 ? "batch_shape" : "batch_input_shape",
-           batch_shape(node.outputs[0].shape))
+           keras_batch_shape(node.outputs[0].shape))
       .set("dtype", name_of(node.outputs[0].dtype))
       .set("name", name);
 }
@@ -54,7 +48,7 @@ Json layer_config(const Graph& graph, int number, const std::string& name) {
                                                           "activity_regularizer", regularizer->resolved)}))
                                             .find("activity_regularizer"));
   for (const auto& [key, value] : keras.config.entries()) config.set(key, value);
-  if (const auto& complete = formats_of(node.kind).complete_keras) complete(node, config);
+  if (const auto& complete = formats_of(node.kind).complete_keras) complete(graph, node, config);
   return config;
 }
 
@@ -78,14 +72,17 @@ class ModelWriter {
                       .set("input_layers", ends(inputs))
                       .set("output_layers", ends(graph_.outputs));
     Json model = Json::object();
-    if (is_keras_3()) model.set("module", "keras.src.models.functional").set("registered_name", "Functional");
-    model.set("class_name", "Functional").set("config", std::move(config));
+    if (is_keras_3()) set_model_class(model);
+    model.set("class_name", kKerasModel).set("config", std::move(config));
     if (is_keras_3()) model.set("build_config", Json::object().set("input_shape", Json()));
     return model;
   }
 
  private:
   bool is_keras_3() const { return form_ == KerasForm::keras_3; }
+  static void set_model_class(Json& entry) {
+    entry.set("module", "keras.src.models.functional").set("registered_name", kKerasModel);
+  }
   const GraphNode& node(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
 
   /// Returns [name of the layer, index of its call, index of the output].
@@ -97,10 +94,18 @@ class ModelWriter {
   }
 
   /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one: models
-  /// with one input or output use a single tensor.
+  /// with one input or output use a single tensor. It counts the calls of an output that is a model within
+  /// the model from 1, unlike those of other layers' inputs.
   Json ends(const std::vector<ValueRef>& values) const {
     Json references = Json::array();
-    for (const ValueRef& value : values) references.push(reference_to(value));
+    for (const ValueRef& value : values) {
+      const Json reference = reference_to(value);
+      const bool counts_from_one = keras_class_of(graph_, graph_.owner(value.node)) == kKerasModel;
+      references.push(Json::array()
+                          .push(reference.items()[0])
+                          .push(reference.items()[1].as_int() + (counts_from_one ? 1 : 0))
+                          .push(reference.items()[2]));
+    }
     if (is_keras_3() && values.size() == 1) return Json(references.items().front());
     return references;
   }
@@ -117,7 +122,7 @@ class ModelWriter {
       tensors.push(Json::object()
                        .set("class_name", "__keras_tensor__")
                        .set("config", Json::object()
-                                          .set("shape", batch_shape(graph_.spec(input).shape))
+                                          .set("shape", keras_batch_shape(graph_.spec(input).shape))
                                           .set("dtype", name_of(graph_.spec(input).dtype))
                                           .set("keras_history", reference_to(input))));
     if (formats.keras_call) return formats.keras_call(options_of(call.layer), tensors.items());
@@ -151,8 +156,10 @@ class ModelWriter {
       for (const int call : calls_[static_cast<size_t>(layer.node)])
         inbound.push(is_keras_3() ? call_of_keras_3(call) : call_of_keras_2(node(call).inputs));
     Json entry = Json::object();
+    const std::string class_name = keras_class_of(graph_, layer.node);
     if (is_keras_3()) entry.set("module", "keras.layers").set("registered_name", Json());
-    entry.set("class_name", keras_class_of(graph_, layer.node))
+    if (class_name == kKerasModel) set_model_class(entry);
+    entry.set("class_name", class_name)
         .set("config",
              is_input ? input_config(its, layer.name, form_) : layer_config(graph_, layer.node, layer.name))
         .set("name", layer.name)
@@ -173,8 +180,9 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
                         KerasForm form) {
   const bool needs_keras_3 = std::any_of(layers.begin(), layers.end(), [&](const KerasLayer& layer) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
+    const std::string class_name = keras_class_of(graph, layer.node);
     return node.kind != "input" && (formats_of(node.kind).keras_call ||
-                                    keras_class_of(graph, layer.node) == kKerasReversibleEmbedding);
+                                    class_name == kKerasReversibleEmbedding || class_name == kKerasModel);
   });
   if (needs_keras_3) form = KerasForm::keras_3;
   return ModelWriter(graph, layers, form).model(name);

@@ -7,6 +7,8 @@ namespace dtrain {
 
 KerasMaskRule keras_mask_rule(const std::string& class_name) {
   constexpr std::array kPassed{"Activation",
+                               "AddPositionEmbedding",
+                               "AddSinePositionEncoding",
                                "ReLU",
                                "LeakyReLU",
                                "ELU",

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/json.h"
+#include "interop/keras/files/positions.h"
 
 namespace dtrain {
 
@@ -74,6 +75,7 @@ class ModelParser {
     if (is_model_class(layer.class_name) || value_at(layer.config, "layers"))
       layer.model = std::make_shared<const KerasModel>(
           ModelParser(fmt::format("{}/{}", where_, layer.name)).parse(written));
+    restore_positions(layer);
     result_.layers.push_back(std::move(layer));
   }
 
@@ -155,6 +157,7 @@ class ModelParser {
     for (const Json& node : nodes->items()) {
       KerasCall call{{}, Json::object()};
       if (const Json* args = value_at(node, "args")) {  // Keras 3
+        is_keras_3_ = true;
         add_tensors(*args, call.inputs);
         if (const Json* keywords = value_at(node, "kwargs")) add_arguments(*keywords, call.arguments);
       } else {
@@ -172,9 +175,18 @@ class ModelParser {
     }
   }
 
+  /// Returns whether a layer is a model within the model, other than a Sequential.
+  static bool is_functional(const KerasModelLayer& layer) {
+    return layer.class_name == kKerasModel || (layer.model && layer.class_name != "Sequential");
+  }
+
   /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a
-  /// call.
+  /// call. Keras 3 does so in the lists of inputs and outputs only.
   void number_calls_from_zero() {
+    if (is_keras_3_)
+      for (KerasTensor& output : result_.outputs)
+        if (is_functional(result_.layers[static_cast<size_t>(output.layer)]))
+          output.call = std::max(0, output.call - 1);
     std::vector<int> largest(result_.layers.size(), -1);
     const auto for_each_tensor = [&](const auto& work) {
       for (KerasModelLayer& layer : result_.layers)
@@ -200,6 +212,7 @@ class ModelParser {
   std::string where_;
   KerasModel result_;
   std::map<std::string, int> numbers_;
+  bool is_keras_3_ = false;  // whether the calls have the form of Keras 3
 };
 
 }  // namespace

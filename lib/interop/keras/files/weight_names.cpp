@@ -10,6 +10,7 @@
 #include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/json.h"
 #include "interop/keras/files/model_tree.h"
+#include "interop/keras/files/positions.h"
 
 namespace dtrain {
 
@@ -84,6 +85,9 @@ void add_layers(const KerasModel& model, const std::string& path, const std::str
     const std::string group = fmt::format("{}layers/{}", path, numbers.next(layer.class_name));
     if (layer.model) {
       add_layers(*layer.model, group + "/", prefix + layer.name + "/", layers);
+    } else if (layer.class_name == kKerasModel) {
+      layers.emplace(fmt::format("{}/{}", group, kKerasPositionWeights),
+                     NamedLayer{prefix + layer.name, "embedding", layer.config});
     } else {
       layers.emplace(group,
                      NamedLayer{prefix + layer.name, keras_snake_case(layer.class_name), layer.config});

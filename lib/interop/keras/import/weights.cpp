@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/positions.h"
 
 namespace dtrain {
 
@@ -170,6 +171,7 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
         add(owner);
         for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", owner, part.group));
       }
+      if (layer->class_name == kKerasModel) add(fmt::format("{}/{}", path, kKerasPositionWeights));
     }
     if (found.size() > best.size()) best = std::move(found);
   }

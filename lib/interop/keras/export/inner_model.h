@@ -1,0 +1,32 @@
+// Parts of a Keras model within the model, which computes a layer that Keras lacks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/shape.h"
+
+namespace dtrain {
+
+/// Returns the shape of a batch: [null, 28, 28, 1].
+Json keras_batch_shape(const Shape& sample);
+
+/// Returns a reference to the output of a layer of the inner model.
+Json keras_inner_tensor(const std::string& layer, const Shape& sample);
+
+/// Returns a layer of the inner model that is called once. `arguments`: those of the call; empty for an
+/// InputLayer.
+Json keras_inner_layer_entry(const std::string& class_name, const std::string& name, Json config,
+                             std::vector<Json> arguments, const char* dtype = "float32");
+
+/// Returns the same for one of Keras's operations; `module`: "keras.src.ops.numpy".
+Json keras_inner_operation(const std::string& module, const std::string& class_name, const std::string& name,
+                           Json config, std::vector<Json> arguments);
+
+/// Returns the config of the inner model. `outer`: has the keys `name` and `trainable`. `inputs`, `output`:
+/// names of layers.
+Json keras_inner_model(const Json& outer, Json layers, const std::vector<std::string>& inputs,
+                       const std::string& output);
+
+}  // namespace dtrain

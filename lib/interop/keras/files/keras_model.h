@@ -1,0 +1,47 @@
+// The structure of a Keras model: layers, their calls, models within models.
+#pragma once
+
+#include <compare>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+/// One output of one call of a layer.
+struct KerasTensor {
+  int layer = 0;  ///< index in KerasModel::layers
+  int call = 0;   ///< index in KerasModelLayer::calls; 0 for an input
+  int output = 0;
+  auto operator<=>(const KerasTensor&) const = default;
+};
+
+/// One call of a layer ("inbound node").
+struct KerasCall {
+  std::vector<KerasTensor> inputs;
+  Json arguments;  ///< keyword arguments that are not null; usually an empty object
+};
+
+struct KerasModel;
+
+struct KerasModelLayer {
+  std::string name, class_name;
+  Json config;
+  bool trainable = true;
+  std::shared_ptr<const KerasModel> model;  ///< its layers if the layer is itself a model, else null
+  std::vector<KerasCall> calls;             ///< empty for an InputLayer
+
+  bool is_input() const { return class_name == "InputLayer"; }
+};
+
+/// A functional or Sequential model. A Sequential is represented as a chain of calls that starts with an
+/// InputLayer.
+struct KerasModel {
+  std::string name;
+  std::vector<KerasModelLayer> layers;  ///< in Keras's order
+  std::vector<KerasTensor> inputs, outputs;
+};
+
+}  // namespace dtrain

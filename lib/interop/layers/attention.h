@@ -1,0 +1,45 @@
+// Parts of the conversions of multi_head_attention that several formats share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "nn/graph.h"
+
+namespace dtrain {
+
+class OnnxLayer;
+
+/// Returns whether an option is neither missing nor null nor false.
+bool option_is_set(const Json& options, const char* key);
+
+/// Sizes of a layer's heads, from its parameters.
+struct Heads {
+  int64_t heads, kv_heads, key_dim, value_dim;
+
+  int64_t group() const { return heads / kv_heads; }
+};
+
+/// Returns the sizes of the heads of a multi_head_attention.
+Heads heads_of(const GraphNode& node);
+
+/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. Layer:
+/// OnnxLayer or TorchLayer.
+template <class Layer>
+std::string key_mask(Layer& layer) {
+  const std::string of_values = layer.mask(layer.inputs() == 1 ? 0 : 1);
+  return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
+}
+
+/// Returns whether Keras's layers can compute an attention with rotary positions: not if several heads of
+/// queries share keys and values, or if heads of values have another size than those of keys.
+bool is_rotary_in_keras(const Json& options);
+/// LayerFormats::complete_keras of such an attention: a Keras model, which Keras 3 can open.
+void complete_rotary_attention(const Graph& graph, const GraphNode& node, Json& config);
+
+/// LayerFormats::onnx of multi_head_attention: the operator Attention if the operator set has it, else
+/// products and a softmax.
+void attention_to_onnx(OnnxLayer& layer);
+
+}  // namespace dtrain

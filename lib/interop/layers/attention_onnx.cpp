@@ -1,0 +1,170 @@
+// multi_head_attention as ONNX operators.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "interop/layers/attention.h"
+#include "interop/layers/operators.h"
+#include "interop/onnx/builder.h"
+#include "ops/math/positions.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The first operator set with the operator Attention.
+constexpr int64_t kFirstWithAttention = 23;
+
+/// The score of a key that a query does not see: float16 holds it, and its exponential is 0.
+constexpr float kHidden = -6e4f;
+
+/// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
+/// group: [rows, heads, dim].
+std::vector<float> repeated_heads(std::span<const float> values, const Heads& heads, int64_t dim) {
+  std::vector<float> result;
+  for (size_t head = 0; head < values.size(); head += static_cast<size_t>(dim))
+    for (int64_t i = 0; i < heads.group(); ++i)
+      result.insert(result.end(), values.begin() + static_cast<ptrdiff_t>(head),
+                    values.begin() + static_cast<ptrdiff_t>(head) + dim);
+  return result;
+}
+
+/// Adds the product of an input and a kernel; returns [batch, positions, count * dim]. If `count` is more
+/// than the kernel's heads, each head is repeated for its group.
+std::string onnx_product(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
+                         int64_t count, int64_t dim) {
+  const int64_t features = layer.input_spec(input).shape[1], width = count * dim;
+  const bool repeats = name != "query" && count != heads.kv_heads;
+  const auto parameter = [&](const std::string& of, const Shape& shape) {
+    if (!repeats) return layer.parameter(of, {}, shape);
+    return layer.array(name + (shape.rank() == 1 ? "_bias" : "_kernel"), shape,
+                       repeated_heads(layer.values(of), heads, dim));
+  };
+  const std::string y = layer.add("MatMul", {layer.input(input, ExportLayout::channels_last),
+                                             parameter(name + "/kernel", {features, width})});
+  return layer.has_parameter(name + "/bias") ? layer.add("Add", {y, parameter(name + "/bias", {width})}) : y;
+}
+
+/// Rotates [batch, positions, heads, dim]: x * cosines + (its halves exchanged) * sines, where the sines of
+/// the first half are negative.
+std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
+  const double base = layer.options().at("rotary").at("base").as_double();
+  const RotarySpec spec{.positions = positions, .dim = dim, .base = base};
+  const int64_t pairs = spec.pairs();
+  std::vector<float> table(static_cast<size_t>(spec.table_floats())), cosines, sines;
+  for (int64_t i = 0; i < positions * pairs; ++i) math::rotary_table_entry(spec, i, table.data());
+  for (int64_t p = 0; p < positions; ++p)
+    for (int64_t i = 0; i < dim; ++i) {
+      const auto at = static_cast<size_t>(p * pairs + i % pairs);
+      const float sine = table[static_cast<size_t>(positions * pairs) + at];
+      cosines.push_back(table[at]);
+      sines.push_back(i < pairs ? -sine : sine);
+    }
+  const auto half = [&](int64_t begin, int64_t end) {
+    return layer.add("Slice", {x, layer.integers({begin}), layer.integers({end}), layer.integers({3})});
+  };
+  const std::string second = half(pairs, dim), first = half(0, pairs);
+  const std::string exchanged = layer.add("Concat", {second, first}, {{"axis", int64_t{3}}});
+  const auto times = [&](const std::string& value, const char* name, std::vector<float> factors) {
+    const std::string array =
+        layer.array(fmt::format("{}_{}", name, positions), {positions, 1, dim}, std::move(factors));
+    return layer.add("Mul", {value, array});
+  };
+  return layer.add("Add",
+                   {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
+}
+
+/// The products of the queries, keys and values, and the mask of the keys ("": none).
+struct OnnxAttention {
+  std::string query, key, value, visible;
+  int64_t queries, keys;
+  bool is_causal;
+};
+
+/// Returns an array of [queries, keys]: `seen` for the keys that causal attention sees, `hidden` for others.
+std::string causal_array(OnnxLayer& layer, const OnnxAttention& of, const char* name, float seen,
+                         float hidden) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < of.queries; ++i)
+    for (int64_t j = 0; j < of.keys; ++j) values.push_back(j > i ? hidden : seen);
+  return layer.array(fmt::format("{}_{}_{}", name, of.queries, of.keys), {of.queries, of.keys},
+                     std::move(values));
+}
+
+/// Adds the operator Attention to products of [batch, positions, heads * dim]; returns the same of the
+/// queries. The mask is a finite number, and a query that sees no key gets zeros, because runtimes treat
+/// -infinity for all keys in different ways. ONNX Runtime does not repeat a mask for each query.
+std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
+  const auto node = [&](std::vector<std::string> inputs, bool is_causal) {
+    return layer.add(
+        "Attention", std::move(inputs),
+        {{"q_num_heads", heads.heads}, {"kv_num_heads", heads.kv_heads}, {"is_causal", int64_t{is_causal}}});
+  };
+  if (of.visible.empty()) return node({of.query, of.key, of.value}, of.is_causal);
+  const std::string seen =
+      of.is_causal ? causal_array(layer, of, "causal_pairs", 1, 0) : causal_array(layer, of, "pairs", 1, 1);
+  const std::string pairs =
+      layer.add("Mul", {layer.add("Reshape", {of.visible, layer.integers({0, 1, 1, of.keys})}), seen});
+  const std::string is_hidden = layer.add("LessOrEqual", {pairs, layer.constant(0)});
+  const std::string mask = layer.add("Where", {is_hidden, layer.constant(kHidden), layer.constant(0)});
+  const std::string sees =
+      layer.add("Reshape", {onnx_row_maxima(layer, pairs), layer.integers({0, of.queries, 1})});
+  return layer.add("Mul", {node({of.query, of.key, of.value, mask}, false), sees});
+}
+
+/// Adds products and a softmax to [batch, positions, heads, dim]; returns [batch, queries, heads * dim].
+std::string decomposed_attention(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
+  const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
+    return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});
+  };
+  std::string scores =
+      layer.add("MatMul", {transposed(of.query, {0, 2, 1, 3}), transposed(of.key, {0, 2, 3, 1})});
+  scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
+  std::string visible = of.visible;
+  if (!visible.empty()) {
+    visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, of.keys})});
+    scores = layer.add(
+        "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
+  }
+  if (of.is_causal) scores = layer.add("Add", {scores, causal_array(layer, of, "causal_mask", 0, kHidden)});
+  std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  // A query that sees no key gets zeros.
+  if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
+  const std::string y =
+      transposed(layer.add("MatMul", {weights, transposed(of.value, {0, 2, 1, 3})}), {0, 2, 1, 3});
+  return layer.add("Reshape", {y, layer.integers({0, of.queries, heads.heads * heads.value_dim})});
+}
+
+}  // namespace
+
+void attention_to_onnx(OnnxLayer& layer) {
+  const Heads heads = heads_of(layer.node());
+  const size_t key_input = layer.inputs() - 1, value_input = layer.inputs() == 1 ? 0 : 1;
+  const bool is_node = layer.opset() >= kFirstWithAttention,
+             has_rotary = option_is_set(layer.options(), "rotary");
+  const int64_t kv_heads = is_node ? heads.kv_heads : heads.heads;
+  const auto projected = [&](size_t input, const char* name, int64_t count, int64_t dim, bool rotates) {
+    const std::string rows = onnx_product(layer, input, name, heads, count, dim);
+    if (is_node && !rotates) return rows;
+    const int64_t positions = layer.input_spec(input).shape[0];
+    std::string split = layer.add("Reshape", {rows, layer.integers({0, positions, count, dim})});
+    if (rotates) split = onnx_rotated(layer, split, positions, dim);
+    return is_node ? layer.add("Reshape", {split, layer.integers({0, positions, count * dim})}) : split;
+  };
+  OnnxAttention of;
+  of.query = projected(0, "query", heads.heads, heads.key_dim, has_rotary);
+  of.key = projected(key_input, "key", kv_heads, heads.key_dim, has_rotary);
+  of.value = projected(value_input, "value", kv_heads, heads.value_dim, false);
+  of.visible = key_mask(layer);
+  of.queries = layer.input_spec(0).shape[0];
+  of.keys = layer.input_spec(key_input).shape[0];
+  of.is_causal = option_is_set(layer.options(), "causal");
+  std::string y = is_node ? attention_node(layer, heads, of) : decomposed_attention(layer, heads, of);
+  const int64_t width = heads.heads * heads.value_dim, features = layer.output_spec().shape[1];
+  y = layer.add("MatMul", {y, layer.parameter("attention_output/kernel", {}, {width, features})});
+  if (layer.has_parameter("attention_output/bias"))
+    y = layer.add("Add", {y, layer.parameter("attention_output/bias")});
+  layer.set_output(y, ExportLayout::channels_last);
+}
+
+}  // namespace dtrain
