@@ -78,8 +78,9 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 }  // namespace
 
 bool runs_together(int argc, const char* const* argv) {
-  constexpr std::array<std::string_view, 3> kCommands = {"fit", "resume", "check"};
-  constexpr std::array<std::string_view, 3> kAlone = {"--help", "-h", "--fit"};  // `check --fit`
+  constexpr std::array<std::string_view, 4> kCommands = {"fit", "resume", "check", "gpus"};
+  // `check --fit`, `gpus --watch`
+  constexpr std::array<std::string_view, 4> kAlone = {"--help", "-h", "--fit", "--watch"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
   return std::none_of(argv + 2, argv + argc, [&](std::string_view word) {
     return std::find(kAlone.begin(), kAlone.end(), word) != kAlone.end();

@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Returns whether the processes run this command line together (fit, resume, and check without --fit). Other
-/// commands are run by process 0 alone.
+/// Returns whether the processes run this command line together (fit, resume, check without --fit, and gpus
+/// without --watch). Other commands are run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 
 /// Connects the processes, checks that all have the same program and libraries, and divides the cores and

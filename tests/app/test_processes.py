@@ -100,9 +100,34 @@ class Processes(Case):
 
     def test_commands_that_do_not_train_run_once(self):
         for _, launcher in self.each():
-            done = self.launch(launcher, 2, support.BINARY, "gpus", "--json")
+            done = self.launch(launcher, 2, support.BINARY, "schema")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count('"cpu"'), 1)
+            json.loads(done.stdout)  # one document
+
+    def test_gpus_shows_the_devices_of_all_processes_and_the_links(self):
+        for name, launcher in self.each():
+            done = self.launch(launcher, 3, support.BINARY, "gpus")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(re.findall(r"^\S+ \(process (\d) of 3\)\ncpu ", done.stdout, re.MULTILINE), ["0", "1", "2"], done.stdout)
+            self.assertNotIn("link between", done.stdout)
+            done = self.launch(launcher, 3, support.BINARY, "gpus", "--measure", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual([one["process"] for one in found["processes"]], [0, 1, 2])
+            for one in found["processes"]:
+                self.assertGreater(one["cpu"]["cores"], 0)
+                self.assertTrue(one["mpi"].startswith(name), one["mpi"])
+            link, = found["communication"]["links"]  # all processes are on this machine
+            self.assertEqual([end["process"] for end in link["between"]], [0, 1])
+            self.assertEqual({end["machine"] for end in link["between"]}, {one["machine"] for one in found["processes"]})
+            self.assertGreater(link["bytes_per_second"], 0)
+            self.assertLess(link["latency_seconds"], 1)
+            self.assertEqual(found["communication"]["sum_over_processes"]["bytes"], 25 << 20)
+            self.assertGreater(found["communication"]["sum_over_processes"]["seconds"], 0)
+            done = self.launch(launcher, 2, support.BINARY, "gpus", "--measure")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"\(process 0 of 2\) +\S+ \(process 1 of 2\) +[\d.]+ us +[\d.]+ .?B/s\n")
+            self.assertIn("of gradients over all processes in ", done.stdout)
 
     def test_two_processes_give_the_bits_of_one(self):
         """With one core for each replica, or equally many."""
