@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/process_group.h"
 #include "collective/collective.h"
 #include "commands.h"
 #include "device/gpu_info.h"
@@ -305,6 +306,7 @@ void add_gpus(CommandLine& line, World& world) {
       .at_least(1)
       .type_name("N")
       .needs(watch_flag);
+  add_interface_option(command);
   add_output_options(command, *output);
   command.callback([output, measure, watch, watching, &world] {
     if (*watch) return watch_devices(*output, *watching);

@@ -84,7 +84,7 @@ int run_as_process(int argc, char** argv) {
   Outcome outcome = attempt([&] {
     launch = detect_launch();
     if (runs_together(argc, argv)) {
-      join_processes(launch, processes);
+      join_processes(launch, chosen_network(argc, argv), processes);
     } else {
       idle = launch.rank > 0;
     }

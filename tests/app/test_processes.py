@@ -148,6 +148,24 @@ class Processes(Case):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assert_same_run("one", "two")
 
+    def test_the_network_interface_is_chosen(self):
+        self.write("config.yaml", support.CONFIG)
+        for words, variables, option in ((["--interface", "eth99"], {}, "--interface"), (["--interface=10.99.99.0/24"], {}, "--interface"),
+                                         ([], {"DTRAIN_INTERFACE": "eth99"}, "the environment variable DTRAIN_INTERFACE")):
+            done = self.dtrain("fit", "config.yaml", "--output", "run", *words, env=variables, expect=2)
+            self.assertRegex(done.err, rf"^error: {option}: .*; its interfaces: .*\blo \(127\.0\.0\.1")
+            self.assertFalse((self.dir / "run").exists())
+        self.dtrain("fit", "config.yaml", "--output", "one", "--epochs", 1, "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}")
+        for _, launcher in self.each():
+            for words, variables in ((["--interface", "127.0.0.0/8"], {}), ([], {"DTRAIN_INTERFACE": "lo"})):
+                done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite",
+                                   "--epochs", 1, "--set", "strategy={mirrored: {devices: [cpu:0]}}", *words, **variables)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assert_same_run("one", "two")
+            done = self.launch(launcher, 2, support.BINARY, "gpus", "--interface", "eth99")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("--interface: this machine has no network interface 'eth99'"), 1, done.stderr)
+
     def test_stop_ends_all_processes(self):
         self.write("config.yaml", support.CONFIG)
         for _, launcher in self.each():
