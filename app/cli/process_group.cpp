@@ -79,7 +79,7 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 }  // namespace
 
 bool runs_together(int argc, const char* const* argv) {
-  constexpr std::array<std::string_view, 4> kCommands = {"fit", "resume", "check", "gpus"};
+  constexpr std::array<std::string_view, 5> kCommands = {"fit", "resume", "evaluate", "check", "gpus"};
   // `check --fit`, `gpus --watch`
   constexpr std::array<std::string_view, 4> kAlone = {"--help", "-h", "--fit", "--watch"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;

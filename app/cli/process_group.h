@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// Returns whether the processes run this command line together (fit, resume, check without --fit, and gpus
-/// without --watch). Other commands are run by process 0 alone.
+/// Returns whether the processes run this command line together (fit, resume, evaluate, check without --fit,
+/// and gpus without --watch). Other commands are run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 
 /// Returns the network that --interface or, without it, the environment variable DTRAIN_INTERFACE chooses.

@@ -36,6 +36,28 @@ def launchers():
 
 LAUNCHERS = launchers()
 
+FLOWERS = """\
+seed: 5
+model:
+  inputs: {x: [3]}
+  layers:
+    - dense: {units: 8, activation: relu}
+    - dense: {units: 3}
+dataset:
+  train: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour]}}
+  test: {split: {of: train, fraction: 0.3}}
+  transforms: [standardize]
+strategy: single
+train:
+  epochs: 3
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.03}}
+  metrics: [accuracy, f1_score]
+"""
+FLOWERS_CSV = "name,colour,length,species\n" + "".join(
+    f"f{i},{('red', 'blue')[i * i % 5 % 2]},{(i * 37 % 100) / 10 + i % 3},{('iris', 'rose', 'tulip')[i % 3]}\n" for i in range(150))
+
 
 def environment(**more):
     own = {key: value for key, value in os.environ.items() if not key.startswith(NO_LAUNCHER)}
@@ -147,6 +169,44 @@ class Processes(Case):
                                        "--set", f"strategy={divided}")
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assert_same_run("one", "two")
+
+    def test_evaluate_gives_the_numbers_of_one_process(self):
+        self.fit("--epochs", 1)
+        self.write("inputs.csv", FLOWERS_CSV)
+        self.write("flowers.csv", FLOWERS_CSV)
+        self.fit(config=FLOWERS, output="flowers")
+        two = ("--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}")
+        one = ("--set", "strategy={mirrored: {devices: [cpu:0]}}")
+        for _, launcher in self.each():
+            for words in (("run", "--split", "train", "--per-class"), ("flowers",), ("flowers", "--input", "inputs.csv"),
+                          ("flowers", "--errors", 4)):
+                with self.subTest(words):
+                    done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "evaluate", *words, "--json", *one)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    expected, found = self.json("evaluate", *words, *two), json.loads(done.stdout)
+                    # Process 0 finds the samples with the largest losses alone.
+                    worst, expected_worst = found.pop("errors", []), expected.pop("errors", [])
+                    self.assertEqual([sample["row"] for sample in worst], [sample["row"] for sample in expected_worst])
+                    self.assertEqual(found, expected)
+                    self.assertEqual(done.stderr.count("the model was trained on samples of this file"), int("--input" in words), done.stderr)
+            # Only process 0 has standard input.
+            done = subprocess.run([launcher, "-n", "2", support.BINARY, "evaluate", "flowers", "--input", "-", "--json"], cwd=self.dir,
+                                  env=environment(), input=FLOWERS_CSV, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["samples"], FLOWERS_CSV.count("\n") - 1)
+
+    def test_evaluate_needs_the_same_data_on_all_machines(self):
+        self.write("flowers.csv", FLOWERS_CSV)
+        self.fit(config=FLOWERS, output="flowers")
+        self.write("other/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
+        # A script gives process 1 another folder of data.
+        script = self.write("on_two_machines.sh", 'rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n[ "$rank" = 1 ] && export DTRAIN_DATA=other\n'
+                            'exec "$@"\n')
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, "sh", script, support.BINARY, "evaluate", "flowers")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"the data of the processes differ from those of process 0.*\nprocess 1: 'test': ")
+            self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
 
     def test_the_network_interface_is_chosen(self):
         self.write("config.yaml", support.CONFIG)
