@@ -198,10 +198,11 @@ class Processes(Case):
     def test_evaluate_needs_the_same_data_on_all_machines(self):
         self.write("flowers.csv", FLOWERS_CSV)
         self.fit(config=FLOWERS, output="flowers")
-        self.write("other/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
-        # A script gives process 1 another folder of data.
-        script = self.write("on_two_machines.sh", 'rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n[ "$rank" = 1 ] && export DTRAIN_DATA=other\n'
-                            'exec "$@"\n')
+        (self.dir / "flowers.csv").unlink()
+        self.write("data0/flowers.csv", FLOWERS_CSV)
+        self.write("data1/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
+        # Gives each process its own folder of data, as if it were on its own machine.
+        script = self.write("on_machine.sh", 'export DTRAIN_DATA="$PWD/data${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"\nexec "$@"\n')
         for _, launcher in self.each():
             done = self.launch(launcher, 2, "sh", script, support.BINARY, "evaluate", "flowers")
             self.assertNotEqual(done.returncode, 0)
