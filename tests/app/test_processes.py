@@ -227,6 +227,25 @@ class Processes(Case):
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count("--interface: this machine has no network interface 'eth99'"), 1, done.stderr)
 
+    def test_processes_have_different_numbers_of_replicas(self):
+        self.write("config.yaml", support.CONFIG)
+        self.dtrain("fit", "config.yaml", "--output", "one", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 4}}")
+        divided = ("--set", "strategy={mirrored: {devices: [cpu:0], replicas: [3, 1]}}")
+        done = self.dtrain("check", "config.yaml", *divided, expect=2)
+        self.assertIn("error: replicas: the list is for 2 processes, but 1 was started", done.err)
+        for _, launcher in self.each():
+            # Each replica has one core, as on the command line above, if this machine has at most four.
+            done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite", *divided)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("in process 0; 4 replicas in all processes (3 + 1)", done.stderr)
+            if os.cpu_count() <= 4:
+                self.assert_same_run("one", "two")
+            done = self.launch(launcher, 3, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "three", *divided)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("the list is for 2 processes, but 3 were started"), 1, done.stderr)
+        # The trained model does not need as many processes.
+        self.assertGreater(self.json("evaluate", "two", "--split", "train")["samples"], 0)
+
     def test_stop_ends_all_processes(self):
         self.write("config.yaml", support.CONFIG)
         for _, launcher in self.each():

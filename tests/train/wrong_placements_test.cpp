@@ -170,6 +170,16 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
      "", "pipeline: 11 stages for a model of 10 layers: a stage would have no layers"},
+    // Numbers of replicas.
+    {"{mirrored: {devices: [cpu:0], replicas: @0}}", "", "",
+     "mirrored's replicas: expected a number from 1 to 1024, found '0'"},
+    {"{mirrored: {devices: [cpu:0], replicas: [3, @1025]}}", "", "",
+     "mirrored's replicas: expected a number from 1 to 1024, found '1025'"},
+    {"{mirrored: {devices: [cpu:0], replicas: [3, @one]}}", "", "", "mirrored's replicas: expected"},
+    {"{mirrored: {devices: [cpu:0], replicas: @[]}}", "", "",
+     "mirrored's replicas: expected a number, or a list of numbers by process"},
+    {"{sharded: {devices: [cpu:0], replicas: [@-1, 2]}}", "", "",
+     "sharded's replicas: expected a number from 1 to 1024, found '-1'"},
     // Other options of the pipeline.
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], replicas: @2"), "", "",
      "pipeline: 3 devices cannot be divided evenly among 2 replicas"},
