@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/process_group.h"
 #include "cli/wrong_path.h"
 #include "commands.h"
 #include "data/columns/column.h"
@@ -370,6 +371,7 @@ void add_check(CommandLine& line, World& world) {
                   "Bytes per second between two devices assumed by --fit, e.g. 300GB")
       .type_name("BYTES")
       .needs(fit);
+  add_interface_option(command);
   add_output_options(command, options->output);
   command.callback([options, &world] { in_world(world, [&] { check(*options, world); }); });
 }

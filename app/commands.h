@@ -26,7 +26,7 @@ void add_diff(CommandLine& line);
 void add_sweep(CommandLine& line);
 void add_report(CommandLine& line);
 void add_runs(CommandLine& line);
-void add_gpus(CommandLine& line);
+void add_gpus(CommandLine& line, World& world);
 void add_schema(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_help(CommandLine& line);

@@ -10,6 +10,7 @@
 #include "base/files/paths.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/process_group.h"
 #include "cli/signals.h"
 #include "commands.h"
 #include "data/given_file.h"
@@ -20,6 +21,8 @@
 #include "run/run_plan.h"
 #include "run/thresholds.h"
 #include "runs/saved_model.h"
+#include "runs/training.h"
+#include "train/data_agreement.h"
 #include "train/errors_in_units.h"
 #include "train/sample_check.h"
 #include "train/saved_threshold.h"
@@ -84,18 +87,19 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
                   [&](const auto& number) { return number.first == name_of_threshold(config, head); });
 }
 
-/// Adds results that need each sample's prediction: errors in the data's units, and --errors.
-void inspect_predictions(const RunPlan& plan, const Checkpoint& checkpoint,
+/// Adds results that need each sample's prediction: errors in the data's units, and --errors. Process 0
+/// computes them alone.
+void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
                          const std::shared_ptr<const Dataset>& data, const Loader& loader,
                          const std::optional<int64_t>& worst_count, const std::atomic<int>& stop,
                          Findings& found) {
-  const RunConfig& config = plan.config;
   ErrorsInUnits in_units(config);
   std::optional<WorstSamples> worst;
   std::vector<PredictionVisitor*> visitors;
   if (in_units.needs_predictions()) visitors.push_back(&in_units);
   if (worst_count) visitors.push_back(&worst.emplace(config, *data, static_cast<size_t>(*worst_count)));
   if (!visitors.empty()) {
+    const RunPlan plan = plan_run(config, single_process());
     const int64_t batch_size = std::min(config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
     const auto engine = engine_for_inference(plan, checkpoint, Plan::Purpose::prediction, batch_size, loader);
     if (!visit_predictions(config, *engine, data, batch_size, visitors, [&] { return stop != 0; }))
@@ -151,19 +155,19 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
 
 /// Opens the samples of the split or of --input. Records their name for the report.
 std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOptions& options,
-                                         Findings& found) {
+                                         const World& world, Findings& found) {
   const RunConfig& config = run.config;
   if (options.inputs.empty()) {
     if (options.header || !options.delimiter.empty())
       throw UserError("--header and --delimiter require --input");
     found.split = choose_split(config.dataset, options);
     auto data = open_samples(config, *config.dataset.find(found.split), false);
-    warn_of_other_data(run, found.split, *data);
+    if (world.writes_files()) warn_of_other_data(run, found.split, *data);
     return data;
   }
   found.inputs = find_given_paths(options.inputs);
   const GivenFiles given = open_given_files(found.inputs);
-  warn_of_trained_files(run, given);
+  if (world.writes_files()) warn_of_trained_files(run, given);
   auto data = with_weights(
       open_labelled(given, config.dataset, config.graph.input_specs(), config.targets(), options.text()),
       config, nullptr);
@@ -171,9 +175,48 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
   return data;
 }
 
+/// Throws UserError if the processes do not have the same samples.
+void check_same_data(World& world, const Dataset& data, const Findings& found) {
+  if (world.size() == 1) return;
+  if (found.inputs.empty()) return check_data_agree(world, {{found.split, data.identity()}});
+  std::vector<std::string> files = found.inputs;
+  std::erase_if(files, [](const std::string& path) { return file_type(path) != FileType::file; });
+  DataIdentity identity;
+  identity.files = identify_files(files);
+  identity.samples = identity.to = data.size();
+  check_data_agree(world, {{"--input", std::move(identity)}});
+}
+
+/// Returns the first stop signal of any process; 0 if there is none. To be called by all processes.
+int agree_on_stop(World& world, const std::atomic<int>& stop) {
+  int64_t signal = stop;
+  world.all_reduce_max({&signal, 1});
+  return static_cast<int>(signal);
+}
+
+/// Computes loss and metrics; each process evaluates the rows of its replicas.
+Measures evaluate_samples(const RunPlan& plan, const Checkpoint& checkpoint, Loader& loader,
+                          const std::atomic<int>& stop) {
+  World& world = plan.world;
+  const auto engine =
+      engine_for_inference(plan, checkpoint, Plan::Purpose::evaluation, plan.config.train.batch_size, loader);
+  int64_t batch = 0;
+  int signal = 0;
+  auto measures = evaluate_split(plan.config, *engine, loader, [&] {
+    world.set_position("evaluating", ++batch);
+    signal = agree_on_stop(world, stop);
+    return signal != 0;
+  });
+  if (!measures) throw Interrupted(signal, "stopped");
+  return *std::move(measures);
+}
+
 void evaluate(const EvaluateOptions& options, World& world) {
-  SavedRun run = load_saved_model(options);
+  const std::atomic<int>& stop = catch_signals().stop;
+  SavedRun run = share_saved_model(options, world);
   RunConfig& config = run.config;
+  world.set_peer_timeout(config.train.peer_timeout.seconds());
+  world.set_position("reading the data", 0);
   config.require_train(run.checkpoint.path());
   if (options.inputs.empty()) config.require_dataset(run.checkpoint.path());
   if (options.errors && config.heads[0].mask)
@@ -186,25 +229,32 @@ void evaluate(const EvaluateOptions& options, World& world) {
   found.thresholds = add_threshold_reports(run);
   const RunPlan plan = plan_run(config, world);  // reports missing devices before the data are opened
   print_warnings(plan.warnings);
-  const auto data = open_data(run, options, found);
-  for (const std::string& warning : data->warnings()) print_warning(warning);
-  const std::atomic<int>& stop = catch_signals().stop;
-  Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
+  const auto data = open_data(run, options, world, found);
+  if (world.writes_files())
+    for (const std::string& warning : data->warnings()) print_warning(warning);
+  check_same_data(world, *data, found);
+  Loader loader(data, {.batch_size = config.train.batch_size,
+                       .prefetch = config.dataset.prefetch,
+                       .rows = own_rows(plan, Plan::Purpose::evaluation)});
   found.samples = loader.samples();
-  auto engine =
-      engine_for_inference(plan, run.checkpoint, Plan::Purpose::evaluation, config.train.batch_size, loader);
-  auto measures = evaluate_split(config, *engine, loader, [&] { return stop != 0; });
-  if (!measures) throw Interrupted(stop, "stopped");
-  for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
-  engine.reset();  // frees memory for the next engine
-  found.measures = *std::move(measures);
+  found.measures = evaluate_samples(plan, run.checkpoint, loader, stop);
+  if (!world.writes_files()) return;
+  for (const Measures::Uncertain& number : found.measures.uncertain) print_warning(number.describe());
   drop_thresholds(config, found.measures);
-  inspect_predictions(plan, run.checkpoint, data, loader, options.errors, stop, found);
+  inspect_predictions(config, run.checkpoint, data, loader, options.errors, stop, found);
   name_classes(found, config, data->facts());
   if (options.output.json)
     print_json(findings_as_json(run, data->facts(), found));
   else if (options.output.text())
     print_text(findings_as_text(run, data->facts(), found));
+}
+
+/// Evaluates with all processes, or with process 0 alone if only it has the samples.
+void evaluate_together(const EvaluateOptions& options, World& world) {
+  const bool reads_standard_input =
+      std::find(options.inputs.begin(), options.inputs.end(), kStandardStream) != options.inputs.end();
+  if (!reads_standard_input) return in_world(world, [&] { evaluate(options, world); });
+  if (world.writes_files()) evaluate(options, single_process());
 }
 
 }  // namespace
@@ -235,7 +285,8 @@ void add_evaluate(CommandLine& line, World& world) {
       .at_least(1)
       .type_name("N");
   add_output_options(command, options->output);
-  command.callback([options, &world] { evaluate(*options, world); });
+  add_interface_option(command);
+  command.callback([options, &world] { evaluate_together(*options, world); });
 }
 
 }  // namespace dtrain

@@ -1,18 +1,27 @@
-// dtrain gpus: shows the devices of this machine.
+// dtrain gpus: shows the devices of this machine, or of all processes, and the links between them.
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/process_group.h"
 #include "collective/collective.h"
 #include "commands.h"
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
 #include "print/libraries_json.h"
+#include "print/link_table.h"
+#include "processes/control.h"
 #include "processes/mpi_library.h"
+#include "processes/processes.h"
+#include "runs/training.h"
 #include "watch.h"
 
 namespace dtrain {
@@ -26,7 +35,7 @@ struct Found {
   std::string mpi;               // the libraries that would be opened, or "none"
   std::vector<GpuSpeed> speeds;  // by GPU, if measured
   std::vector<std::string> peer_notes;
-  double all_reduce = 0;  // bytes per second over all GPUs; 0 if not measured
+  double all_reduce = 0;  // bytes per second over the GPUs of this process; 0 if not measured
 };
 
 bool reaches(const GpuInfo& from, int to) {
@@ -132,15 +141,12 @@ std::string describe(const GpuInfo& gpu) {
   return text + "\n";
 }
 
-std::string rate(double bandwidth) {
-  return format_bytes(static_cast<uint64_t>(bandwidth)) + "/s";
-}
-
 std::string describe(const GpuSpeed& speed) {
-  std::string text = fmt::format("       from the host {}, to the host {}, within (read and written) {}",
-                                 rate(speed.to_device), rate(speed.to_host), rate(speed.within));
+  std::string text =
+      fmt::format("       from the host {}, to the host {}, within (read and written) {}",
+                  format_rate(speed.to_device), format_rate(speed.to_host), format_rate(speed.within));
   for (size_t to = 0; to < speed.to_gpu.size(); ++to)
-    if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, rate(speed.to_gpu[to]));
+    if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, format_rate(speed.to_gpu[to]));
   text += "\n";
   for (const int gpu : speed.damaged)
     text += fmt::format("       data copied to gpu:{} arrives corrupted\n", gpu);
@@ -177,41 +183,114 @@ std::string describe(const Found& found) {
   if (report.gpus.size() > 1) text += peer_matrix(report.gpus);
   for (const std::string& note : found.peer_notes) text += note + "\n";
   if (found.all_reduce > 0)
-    text += fmt::format("NCCL sums {} of gradients over all GPUs\n", rate(found.all_reduce));
+    text += fmt::format("NCCL sums {} of gradients over all GPUs\n", format_rate(found.all_reduce));
   return text;
 }
 
-void list_devices(const OutputOptions& output, bool measure) {
+Json to_json(const Found& found) {
+  return Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)).set("mpi", found.mpi);
+}
+
+bool all_usable(const GpuReport& report) {
+  return report.presence.count > 0 && std::all_of(report.gpus.begin(), report.gpus.end(),
+                                                  [](const GpuInfo& gpu) { return gpu.problem.empty(); });
+}
+
+constexpr size_t kAllReduceBytes = size_t{256} << 20;
+
+void measure_devices(Found& found) {
+  found.speeds = measure_gpus();
+  found.peer_notes = peer_access_notes();
+  if (all_usable(found.gpus) && found.gpus.presence.count > 1 && nccl_available())
+    found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
+}
+
+/// `machines`: of all processes, by rank. Processes of one machine measure one after the other.
+Found find_devices(World& world, const std::vector<std::string>& machines, bool measure) {
   Found found;
   found.cpu = cpu_info();
   found.mpi = describe_mpi_libraries();
   found.gpus = gpu_report();
-  if (found.gpus.presence.count > 0) {
-    found.nccl = nccl_version();
-    if (measure) found.speeds = measure_gpus();
-    if (measure) found.peer_notes = peer_access_notes();
-    const bool all_usable = std::all_of(found.gpus.gpus.begin(), found.gpus.gpus.end(),
-                                        [](const GpuInfo& gpu) { return gpu.problem.empty(); });
-    if (measure && all_usable && found.gpus.presence.count > 1 && nccl_available())
-      found.all_reduce = measure_all_reduce(found.gpus.presence.count, size_t{256} << 20);
+  if (found.gpus.presence.count > 0) found.nccl = nccl_version();
+  if (!measure) return found;
+  std::map<std::string, int64_t> processes;
+  int64_t turn = 0, turns = 0;
+  for (size_t rank = 0; rank < machines.size(); ++rank) {
+    const int64_t of_rank = processes[machines[rank]]++;
+    if (static_cast<int>(rank) == world.rank()) turn = of_rank;
+    turns = std::max(turns, of_rank + 1);
   }
+  for (int64_t now = 0; now < turns; ++now) {
+    if (now == turn && found.gpus.presence.count > 0) measure_devices(found);
+    if (turns > 1) world.any(false);
+  }
+  return found;
+}
+
+/// Returns why NCCL cannot sum over the GPUs of all processes; "" if it can.
+std::string find_nccl_problem(World& world, const Found& found) {
+  Json mine = Json::array();
+  for (const GpuInfo& gpu : found.gpus.gpus) mine.push(gpu.uuid);
+  std::set<std::string> gpus;
+  bool shared = false;
+  for (const std::string& text : world.all_gather_texts(mine.dump()))
+    for (const Json& uuid : Json::parse(text).items()) shared |= !gpus.insert(uuid.as_string()).second;
+  if (world.any(!all_usable(found.gpus))) return "not all GPUs can be used";
+  if (world.any(!nccl_available())) return "NCCL was not found";
+  return shared ? "several processes use the same GPU" : "";
+}
+
+Communication measure_communication(World& world, std::vector<std::string> machines, const Found& found) {
+  Communication measured;
+  measured.machines = std::move(machines);
+  measured.links = measure_links(world, measured.machines);
+  measured.sum_seconds = measure_process_sum(world, Communication::kSumBytes);
+  if (world.any(found.gpus.presence.count == 0)) return measured;
+  measured.no_all_reduce = find_nccl_problem(world, found);
+  if (measured.no_all_reduce.empty())
+    measured.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, world);
+  return measured;
+}
+
+/// Prints the devices of all processes, machine by machine.
+void list_devices(const OutputOptions& output, bool measure, World& world) {
+  const std::vector<std::string> machines = world.all_gather_texts(host_name());
+  const Found found = find_devices(world, machines, measure);
+  if (world.size() == 1) {
+    if (output.json) print_json(to_json(found));
+    if (output.text()) print_text(describe(found));
+    return;
+  }
+  std::optional<Communication> measured;
+  if (measure) measured = measure_communication(world, machines, found);
+  const std::string name = process_name(host_name(), world.rank(), world.size());
+  const std::vector<std::string> texts = world.all_gather_texts(fmt::format("{}\n{}", name, describe(found)));
+  const std::vector<std::string> facts = world.all_gather_texts(to_json(found).dump());
   if (output.json) {
-    print_json(
-        Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)).set("mpi", found.mpi));
-  } else if (output.text()) {
-    print_text(describe(found));
+    Json processes = Json::array();
+    for (size_t rank = 0; rank < facts.size(); ++rank)
+      processes.push(
+          Json::parse(facts[rank]).set("process", static_cast<int64_t>(rank)).set("machine", machines[rank]));
+    Json json = Json::object().set("processes", std::move(processes));
+    if (measured) json.set("communication", communication_json(*measured));
+    print_json(json);
   }
+  if (!output.text()) return;
+  std::string text = fmt::format("{}", fmt::join(texts, "\n"));
+  if (measured) text += "\n" + communication_text(*measured);
+  print_text(text);
 }
 
 }  // namespace
 
-void add_gpus(CommandLine& line) {
-  Command command = line.add_command("gpus", "Show the devices of this machine");
+void add_gpus(CommandLine& line, World& world) {
+  Command command = line.add_command(
+      "gpus", "Show the devices of this machine, or of all machines if mpirun or srun starts it");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
-  command.add_flag(
-      "--measure", *measure,
-      "Measure the speed of copies to, from, within and between the GPUs, and of sums over all of them");
+  command.add_flag("--measure", *measure,
+                   "Measure the speed of copies to, from, within and between the GPUs, of sums over all of "
+                   "them, and of the links between the machines");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
   const Option watch_flag =
@@ -227,10 +306,11 @@ void add_gpus(CommandLine& line) {
       .at_least(1)
       .type_name("N")
       .needs(watch_flag);
+  add_interface_option(command);
   add_output_options(command, *output);
-  command.callback([output, measure, watch, watching] {
+  command.callback([output, measure, watch, watching, &world] {
     if (*watch) return watch_devices(*output, *watching);
-    list_devices(*output, *measure);
+    in_world(world, [&] { list_devices(*output, *measure, world); });
   });
 }
 

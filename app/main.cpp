@@ -39,9 +39,11 @@ void run(int argc, char** argv, World& world) {
   add_generate(line, world);
   add_export(line);
   add_check(line, world);
-  for (const auto add : {add_summary, add_inspect, add_import, add_diff, add_new, add_sweep, add_report,
-                         add_runs, add_gpus, add_schema, add_completion, add_help})
+  for (const auto add :
+       {add_summary, add_inspect, add_import, add_diff, add_new, add_sweep, add_report, add_runs})
     add(line);
+  add_gpus(line, world);
+  for (const auto add : {add_schema, add_completion, add_help}) add(line);
   line.run(argc, argv);
 }
 
@@ -82,7 +84,7 @@ int run_as_process(int argc, char** argv) {
   Outcome outcome = attempt([&] {
     launch = detect_launch();
     if (runs_together(argc, argv)) {
-      join_processes(launch, processes);
+      join_processes(launch, chosen_network(argc, argv), processes);
     } else {
       idle = launch.rank > 0;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string_view>
 #include <thread>
@@ -78,16 +79,40 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 }  // namespace
 
 bool runs_together(int argc, const char* const* argv) {
-  constexpr std::array<std::string_view, 3> kCommands = {"fit", "resume", "check"};
-  constexpr std::array<std::string_view, 3> kAlone = {"--help", "-h", "--fit"};  // `check --fit`
+  constexpr std::array<std::string_view, 5> kCommands = {"fit", "resume", "evaluate", "check", "gpus"};
+  // `check --fit`, `gpus --watch`
+  constexpr std::array<std::string_view, 4> kAlone = {"--help", "-h", "--fit", "--watch"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
   return std::none_of(argv + 2, argv + argc, [&](std::string_view word) {
     return std::find(kAlone.begin(), kAlone.end(), word) != kAlone.end();
   });
 }
 
-void join_processes(const Launch& launch, std::unique_ptr<Processes>& connected) {
-  connected = connect_processes(launch);
+ChosenNetwork chosen_network(int argc, const char* const* argv) {
+  constexpr std::string_view kOption = "--interface";
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == kOption && i + 1 < argc) return {argv[i + 1]};
+    if (word.starts_with(kOption) && word.substr(kOption.size()).starts_with('='))
+      return {std::string(word.substr(kOption.size() + 1))};
+  }
+  const char* const variable = std::getenv("DTRAIN_INTERFACE");
+  return variable ? ChosenNetwork{variable, "the environment variable DTRAIN_INTERFACE"} : ChosenNetwork();
+}
+
+void add_interface_option(Command& command) {
+  static std::string parsed;  // chosen_network() has read it
+  command
+      .add_option("--interface", parsed,
+                  "Connect several processes over this network interface (its name, or a range of addresses "
+                  "such as 10.77.0.0/16; default: DTRAIN_INTERFACE, or any)")
+      .type_name("NAME|CIDR");
+}
+
+void join_processes(const Launch& launch, const ChosenNetwork& network,
+                    std::unique_ptr<Processes>& connected) {
+  choose_network(network);
+  connected = connect_processes(launch, network);
   if (!connected) return;
   Processes& processes = *connected;
   ControlChannel& control = processes.control();

@@ -4,20 +4,28 @@
 #include <memory>
 #include <string>
 
+#include "cli/command_line.h"
 #include "processes/processes.h"
 
 namespace dtrain {
 
-/// Returns whether the processes run this command line together (fit, resume, and check without --fit). Other
-/// commands are run by process 0 alone.
+/// Returns whether the processes run this command line together (fit, resume, evaluate, check without --fit,
+/// and gpus without --watch). Other commands are run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 
-/// Connects the processes, checks that all have the same program and libraries, and divides the cores and
-/// GPUs of a machine among its processes. From then on only process 0 prints; it prints the warnings of the
-/// others, too. When another process fails, the transport is aborted, and this process ends in limited time.
-/// `processes` remains null for a single process. Throws as connect_processes() and Processes::agree() do; if
-/// `processes` is set then, leave_processes() must be called.
-void join_processes(const Launch& launch, std::unique_ptr<Processes>& processes);
+/// Returns the network that --interface or, without it, the environment variable DTRAIN_INTERFACE chooses.
+/// Reads the words of the command line, because the processes are connected before it is parsed.
+ChosenNetwork chosen_network(int argc, const char* const* argv);
+/// Adds the option --interface to a command for which runs_together() is true. chosen_network() reads it.
+void add_interface_option(Command& command);
+
+/// Connects the processes over the chosen network, checks that all have the same program and libraries, and
+/// divides the cores and GPUs of a machine among its processes. From then on only process 0 prints; it prints
+/// the warnings of the others, too. When another process fails, the transport is aborted, and this process
+/// ends in limited time. `processes` remains null for a single process. Throws as connect_processes() and
+/// Processes::agree() do; if `processes` is set then, leave_processes() must be called.
+void join_processes(const Launch& launch, const ChosenNetwork& network,
+                    std::unique_ptr<Processes>& processes);
 
 /// Ends this process's part of the run, and returns its exit code. `error`: why it failed; empty after
 /// success (also after a stop by a signal). An error is printed by process 0, whichever process it comes

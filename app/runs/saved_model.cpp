@@ -12,6 +12,7 @@
 #include "data/readers/csv/text.h"
 #include "run/row_weights.h"
 #include "run/target_scale.h"
+#include "train/shared_run.h"
 
 namespace dtrain {
 
@@ -54,6 +55,18 @@ SavedRun load_saved_model(const ModelOptions& options) {
   reject_wrong_run(options.path, options.command);
   const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
   return load_saved_run(options.path, options.sets, print_warning, which);
+}
+
+SavedRun share_saved_model(const ModelOptions& options, World& world) {
+  if (world.size() == 1) return load_saved_model(options);
+  if (!world.writes_files()) {
+    Checkpoint checkpoint = *share_checkpoint(world, nullptr);
+    RunConfig config = saved_config(checkpoint, options.sets);
+    return {std::move(checkpoint), std::move(config), std::nullopt};
+  }
+  SavedRun run = load_saved_model(options);
+  share_checkpoint(world, &run.checkpoint);
+  return run;
 }
 
 std::string checkpoint_as_text(const SavedRun& run) {

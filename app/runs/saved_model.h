@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/command_line.h"
+#include "collective/world.h"
 #include "data/dataset_spec.h"
 #include "train/saved_run.h"
 
@@ -39,6 +40,10 @@ void add_text_options(Command& command, InputOptions& options);
 /// Loads the checkpoint file. For a run directory, loads the best checkpoint if the configuration has
 /// checkpoint.best, else the newest. Throws UserError as load_saved_run() does.
 SavedRun load_saved_model(const ModelOptions& options);
+
+/// Loads the model in process 0 like load_saved_model(), and sends its checkpoint to the other processes,
+/// which need no file. All processes must call it.
+SavedRun share_saved_model(const ModelOptions& options, World& world);
 
 /// Describes the checkpoint's path and place in its run in a line: "checkpoint: PATH, the best by val_loss
 /// (0.1234)".

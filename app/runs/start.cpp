@@ -1,6 +1,7 @@
 #include "runs/start.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,9 +29,12 @@ std::string describe_devices(const RunPlan& plan) {
   if (placement.devices().size() > 1) text += ", " + placement_text(placement);
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
-  if (const int processes = plan.world.size(); processes > 1)
-    text += fmt::format(" in each of {} processes, {} in total", processes,
-                        format_plural(plan.ranks.total(), "replica"));
+  const std::vector<int>& counts = plan.ranks.counts;
+  const std::string total = format_plural(plan.ranks.total(), "replica");
+  if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end())
+    text += fmt::format(" in process 0; {} in all processes ({})", total, fmt::join(counts, " + "));
+  else if (counts.size() > 1)
+    text += fmt::format(" in each of {} processes, {} in total", counts.size(), total);
   if (!any_cpu) return text;
   const CpuInfo cpu = cpu_info();
   return text + fmt::format(" ({}, {})", cpu.name, format_plural(cpu.cores, "core"));

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/invocation.h"
+#include "cli/process_group.h"
 #include "cli/signals.h"
 #include "print/progress.h"
 #include "report/run_files.h"
@@ -145,6 +146,7 @@ void add_training_options(Command& command, TrainingOptions& options) {
       .add_option("--step-log", options.step_log,
                   "Append a JSON line per step to this file: step, batch loss, seconds since the start")
       .type_name("FILE");
+  add_interface_option(command);
   add_output_options(command, options.output);
 }
 

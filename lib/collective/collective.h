@@ -110,9 +110,10 @@ class DeviceCollective {
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
                                                                World& world);
 bool nccl_available();
-/// Measures NCCL's all-reduce over the first `gpus` GPUs: bytes of one GPU's array divided by the time of the
-/// reduction, best of several rounds. Allocates `bytes` on each GPU. Throws Error as make_nccl_group() does.
-double measure_all_reduce(int gpus, size_t bytes);
+/// Measures NCCL's all-reduce over the first `gpus` GPUs of each process of `world`: bytes of one GPU's array
+/// divided by the time of the reduction, best of several rounds. Allocates `bytes` on each GPU. All processes
+/// must call it. Throws Error as make_nccl_group() does.
+double measure_all_reduce(int gpus, size_t bytes, World& world);
 /// Returns the version of the loaded NCCL library, such as "2.28.9"; empty if there is none.
 std::string nccl_version();
 /// Sets environment variables that NCCL reads at startup, unless they are already set, for the rest of the

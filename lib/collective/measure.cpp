@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-double measure_all_reduce(int gpus, size_t bytes) {
+double measure_all_reduce(int gpus, size_t bytes, World& world) {
   constexpr int kRounds = 6, kAtOnce = 5;  // the first round warms up
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<Context*> members;
@@ -15,7 +15,7 @@ double measure_all_reduce(int gpus, size_t bytes) {
     contexts.push_back(make_gpu_context({DeviceId::Kind::gpu, gpu}, false));
     members.push_back(contexts.back().get());
   }
-  const auto groups = make_nccl_group(members, single_process());
+  const auto groups = make_nccl_group(members, world);
   Team team(gpus, false);
   team.on_abort([&] { groups[0]->abort(); });
   std::vector<Buffer> data(contexts.size());

@@ -64,6 +64,25 @@ bool PartsExchange::advance(Transport& transport) {
   return transfers_.done(transport);
 }
 
+void RoundTripsExchange::start_message(Transport& transport) {
+  const bool begins = transport.rank() < with_, sends = messages_ % 2 == (begins ? 0 : 1);
+  transfers_.add(sends ? transport.send(with_, tag_, bytes_) : transport.receive(with_, tag_, bytes_));
+  ++messages_;
+}
+
+bool RoundTripsExchange::advance(Transport& transport) {
+  while (transfers_.done(transport)) {
+    if (messages_ == 2) begin_ = Clock::now();
+    if (messages_ == 2 * (rounds_ + 1)) {
+      const std::chrono::duration<double> taken = Clock::now() - begin_;
+      if (transport.rank() < with_) seconds_ = taken.count() / rounds_;
+      return true;
+    }
+    start_message(transport);
+  }
+  return false;
+}
+
 namespace {
 
 std::vector<std::vector<Range>> nodes_of(const ReplicaRanks& ranks) {

@@ -1,6 +1,7 @@
 // Exchanges of messages in which all processes take part.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -60,6 +61,30 @@ class PartsExchange final : public Exchange {
   std::optional<int> to_;
   bool started_ = false;
   Transfers transfers_;
+};
+
+/// Sends a message to another process and back, several times (World::measure_round_trips()).
+class RoundTripsExchange final : public Exchange {
+ public:
+  RoundTripsExchange(int tag, int with, int64_t bytes, int rounds)
+      : tag_(tag), with_(with), rounds_(rounds), bytes_(static_cast<size_t>(bytes)) {}
+
+  /// Mean seconds of a round after the first one, in the process of lower rank.
+  double seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool advance(Transport& transport) override;
+  /// Starts the next message of this process: sent and received in turn.
+  void start_message(Transport& transport);
+
+  int tag_, with_, rounds_;
+  std::vector<std::byte> bytes_;
+  int messages_ = 0;  // started
+  Transfers transfers_;
+  Clock::time_point begin_;
+  double seconds_ = 0;
 };
 
 /// Sums an array over all replicas. Each process receives one part of the array from all others, adds it in

@@ -144,6 +144,12 @@ void ProcessWorld::gather_parts(const PartsOfProcesses& parts, std::span<float> 
   run(exchange);
 }
 
+double ProcessWorld::measure_round_trips(int with, int64_t bytes, int rounds) {
+  RoundTripsExchange exchange(kWaitingCalls, with, bytes, rounds);
+  run(exchange);
+  return exchange.seconds();
+}
+
 void ProcessWorld::abort(const std::string& why) noexcept {
   if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why);
 }

@@ -46,6 +46,7 @@ class ProcessWorld final : public World {
   void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts, std::span<float* const> sums) override;
   void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
   void gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
+  double measure_round_trips(int with, int64_t bytes, int rounds) override;
   void abort(const std::string& why) noexcept override;
   void set_peer_timeout(double seconds) override;
   std::string failure() const override;

@@ -1,6 +1,7 @@
 #include "collective/world.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "collective/sum_tree.h"
 
@@ -96,6 +97,9 @@ class SingleProcess final : public World {
   void sum_parts(const ReplicaRanks&, std::vector<Range>, std::span<float* const>) override {}
   void all_gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
+  double measure_round_trips(int, int64_t, int) override {
+    throw std::logic_error("a single process has no links");
+  }
   void abort(const std::string&) noexcept override {}
   std::string failure() const override { return ""; }
 };

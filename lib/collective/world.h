@@ -121,6 +121,11 @@ class World {
   /// The same, but only process 0 receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
+  /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
+  /// not counted. Returns the mean seconds of a round in the process of lower rank, 0 in the other one. Only
+  /// these two processes make the call, in the same order as their other calls. To measure the link.
+  virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
+
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. Safe on any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;

@@ -63,6 +63,10 @@ struct Workload {
   /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
   /// (CPU devices share memory and cores). Null: use typical values.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
+  /// Rank of the process whose devices are placed, and the number of processes.
+  int process = 0, processes = 1;
+  /// Whether these processes train. A trained model may be used by fewer processes than its options name.
+  bool trains = false;
 };
 
 /// Places runs on devices. Immutable.

@@ -193,12 +193,13 @@ std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only) {
 }
 
 std::string describe_mpi_libraries() {
-  std::vector<MpiLibrary> libraries = find_mpi_libraries();
-  const Launch launch = detect_launch();
-  if (!launch.families.empty())
-    std::stable_sort(libraries.begin(), libraries.end(), [&](const MpiLibrary& a, const MpiLibrary& b) {
-      return a.family == launch.families[0] && b.family != launch.families[0];
-    });
+  std::vector<MpiLibrary> libraries;
+  for (const MpiFamily family : detect_launch().families) {
+    libraries = find_mpi_libraries(family);
+    std::erase_if(libraries, [&](const MpiLibrary& library) { return library.family != family; });
+    if (!libraries.empty()) break;
+  }
+  if (libraries.empty()) libraries = find_mpi_libraries();
   if (libraries.empty()) return "none";
   std::string text;
   for (const MpiLibrary& library : libraries)

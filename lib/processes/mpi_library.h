@@ -25,7 +25,7 @@ struct MpiLibrary {
 std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only = std::nullopt);
 
 /// Describes the libraries that would be used, for users: "Open MPI 4.1.4 (/usr/lib/libmpi.so.40)", or
-/// "none". The library for the launcher of this process comes first.
+/// "none". If a launcher started this process, these are only the libraries that suit it, if there is one.
 std::string describe_mpi_libraries();
 
 /// Opens the library and the shim that suit the launcher, and keeps them open. `library` receives its

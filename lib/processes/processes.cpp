@@ -43,15 +43,15 @@ void wait_for(Transport& transport, Transport::Request request) {
   while (!transport.test(request)) backoff.wait();
 }
 
-Processes::Processes(const MpiTable& mpi, std::string mpi_version)
+Processes::Processes(const MpiTable& mpi, std::string mpi_version, const ChosenNetwork& network)
     : mpi_(mpi), mpi_version_(std::move(mpi_version)), transport_(mpi) {
   check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
   hosts_ = all_gather(host_name());
-  connect_control();
+  connect_control(network);
 }
 
 /// A failure on any side is reported to all by MPI, so that no process waits for one that has given up.
-void Processes::connect_control() {
+void Processes::connect_control(const ChosenNetwork& network) {
   std::vector<Connection> connections;
   std::string problem;
   if (rank() == 0) {
@@ -61,7 +61,7 @@ void Processes::connect_control() {
     } catch (const Error& error) {
       problem = error.what();
     }
-    broadcast(listener ? listener->invitation() : "");
+    broadcast(listener ? listener->invitation(network) : "");
     if (listener) connections = listener->accept(size(), kConnectLimit);
   } else if (const std::string invitation = broadcast(""); !invitation.empty()) {
     connections.push_back(connect_to_listener(invitation, rank(), kConnectLimit, problem));
@@ -72,7 +72,7 @@ void Processes::connect_control() {
     if (!others[other].empty())
       problems += fmt::format(
           "{}{} cannot reach process 0 on {} by TCP, which carries heartbeats and errors; it tried: "
-          "{}. A firewall may block these ports",
+          "{}. A firewall may block these ports, or --interface chooses another network",
           problems.empty() ? "" : "\n", process_name(hosts_[other], static_cast<int>(other), size()),
           hosts_[0], others[other]);
   problems = broadcast(problems);
@@ -153,7 +153,7 @@ bool Processes::finish(int exit_code) {
   return true;
 }
 
-std::unique_ptr<Processes> connect_processes(const Launch& launch) {
+std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenNetwork& network) {
   if (launch.launcher == Launch::Launcher::none) return nullptr;
   MpiLibrary library;
   const MpiTable& mpi = open_mpi_for(launch, library);
@@ -177,7 +177,7 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch) {
         fmt::format("{} ({}) does not support MPI_THREAD_SERIALIZED, which dtrain needs; use a library that "
                     "was built with support for threads",
                     library.version, library.path));
-  return std::make_unique<Processes>(mpi, library.version);
+  return std::make_unique<Processes>(mpi, library.version, network);
 }
 
 }  // namespace dtrain

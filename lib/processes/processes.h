@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "processes/control.h"
+#include "processes/interfaces.h"
 #include "processes/launch.h"
 #include "processes/mpi_transport.h"
 #include "processes/transport.h"
@@ -24,7 +25,7 @@ class ReportedByProcess0 : public UserError {
 class Processes {
  public:
   /// Connects the processes of the launch. See connect_processes().
-  Processes(const MpiTable& mpi, std::string mpi_version);
+  Processes(const MpiTable& mpi, std::string mpi_version, const ChosenNetwork& network);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
@@ -65,7 +66,7 @@ class Processes {
   void close_control() { control_.reset(); }
 
  private:
-  void connect_control();
+  void connect_control(const ChosenNetwork& network);
   void send(int to, const std::string& bytes);
   std::string receive(int from);
 
@@ -84,9 +85,10 @@ std::string host_name();
 /// Waits for a transfer: polls without pause first, then with pauses, to leave the core to computing threads.
 void wait_for(Transport& transport, Transport::Request request);
 
-/// Returns the processes of the launch; null for a single process, which needs no MPI library. Throws
+/// Returns the processes of the launch; null for a single process, which needs no MPI library. The control
+/// channel uses the chosen network (processes/interfaces.h) between machines. Throws
 /// UserError if no MPI library suits the launcher, if MPI supports too few threads, if the processes do not
 /// see each other, or if the control channel cannot be connected.
-std::unique_ptr<Processes> connect_processes(const Launch& launch);
+std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenNetwork& network = {});
 
 }  // namespace dtrain

@@ -133,11 +133,13 @@ ControlListener::ControlListener() : token_(random_token()) {
     throw Error("cannot listen for other processes: this machine has neither IPv4 nor IPv6");
 }
 
-std::string ControlListener::invitation() const {
+std::string ControlListener::invitation(const ChosenNetwork& network) const {
+  const std::vector<InterfaceAddress> own = addresses_in(network, interface_addresses());
   Json listeners = Json::array();
   for (const Open& listener : listeners_) {
     Json addresses = Json::array();
-    for (const std::string& address : own_addresses(listener.ipv6)) addresses.push(address);
+    for (const InterfaceAddress& one : own)
+      if (one.is_ipv6() == listener.ipv6) addresses.push(one.address);
     listeners.push(Json::object()
                        .set("port", static_cast<int>(listener.port))
                        .set("loopback", listener.ipv6 ? "::1" : "127.0.0.1")

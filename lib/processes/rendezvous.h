@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "processes/connection.h"
+#include "processes/interfaces.h"
 
 namespace dtrain {
 
@@ -17,9 +18,9 @@ class ControlListener {
   /// Throws Error if the process cannot listen.
   ControlListener();
 
-  /// Returns JSON for the other processes: the addresses, and a random token that shows that a connection
-  /// comes from this run.
-  std::string invitation() const;
+  /// Returns JSON for the other processes: the addresses in the chosen network, and a random token that shows
+  /// that a connection comes from this run. Throws UserError if this machine is not in the network.
+  std::string invitation(const ChosenNetwork& network = {}) const;
   /// Waits for a connection from each of the processes 1 to size - 1, and returns them in this order; those
   /// that did not connect within the time are closed ones.
   std::vector<Connection> accept(int size, std::chrono::duration<double> limit);

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -124,28 +122,6 @@ std::string connection_problem(const Socket& socket) {
   socklen_t size = sizeof error;
   if (::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   return error == 0 ? "" : reason(error);
-}
-
-std::vector<std::string> own_addresses(bool ipv6) {
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return {};
-  std::vector<std::string> addresses;
-  for (const ifaddrs* one = first; one; one = one->ifa_next) {
-    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK)) continue;
-    if (one->ifa_addr->sa_family != (ipv6 ? AF_INET6 : AF_INET)) continue;
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    if (ipv6) {
-      const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
-      if (IN6_IS_ADDR_LINKLOCAL(&address)) continue;
-      ::inet_ntop(AF_INET6, &address, text.data(), text.size());
-    } else {
-      const in_addr& address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
-      ::inet_ntop(AF_INET, &address, text.data(), text.size());
-    }
-    addresses.emplace_back(text.data());
-  }
-  ::freeifaddrs(first);
-  return addresses;
 }
 
 std::string network_identity() {

@@ -48,10 +48,6 @@ Socket start_to_connect(const Endpoint& endpoint, std::string& problem);
 /// ready for writing.
 std::string connection_problem(const Socket& socket);
 
-/// Returns the addresses of this machine's network interfaces that are up, without loopback and link-local
-/// ones.
-std::vector<std::string> own_addresses(bool ipv6);
-
 /// Returns a text that is equal for two processes if they reach each other by loopback addresses: the same
 /// running system, and the same network namespace.
 std::string network_identity();

@@ -73,8 +73,12 @@ Workload workload_of(const RunConfig& config) {
           .element_bytes = bytes_of(gpu_math(config.train).type)};
 }
 
-Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
-  Placement placement = config.strategy->place(workload_of(config), diagnostics);
+Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics, const World& world, bool trains) {
+  Workload work = workload_of(config);
+  work.process = world.rank();
+  work.processes = world.size();
+  work.trains = trains;
+  Placement placement = config.strategy->place(work, diagnostics);
   if (placement.replicas.empty()) return placement;
   check_precision(config, placement.devices(), diagnostics);
   check_shares(config, placement, diagnostics);

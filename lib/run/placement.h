@@ -1,6 +1,7 @@
 // Checks that this machine's devices support a run.
 #pragma once
 
+#include "collective/world.h"
 #include "config/diagnostics.h"
 #include "distribute/strategy.h"
 #include "run/run_config.h"
@@ -10,8 +11,9 @@ namespace dtrain {
 /// Returns the placement by the run's strategy. Reports, each with its location, everything that this machine
 /// does not support: missing devices, unsupported precision, and batches per replica whose arrays exceed
 /// kMostArrayElements. The result has no replicas if a device is missing. The strategy must have been parsed;
-/// the model may be incomplete.
-Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics);
+/// the model may be incomplete. `world`: the processes; `trains`: see Workload.
+Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics,
+                         const World& world = single_process(), bool trains = false);
 
 /// Returns the warnings of place_replicas(), such as about GPUs that `auto` leaves out, as lines of
 /// Diagnostics::warnings(). For commands that need no RunPlan (run/run_plan.h).

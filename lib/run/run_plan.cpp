@@ -103,7 +103,7 @@ Placement RunPlan::placement_of_all() const {
 
 RunPlan plan_run(RunConfig config, World& world) {
   Diagnostics diagnostics;
-  Placement placement = place_replicas(config, diagnostics);
+  Placement placement = place_replicas(config, diagnostics, world);
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
   ReplicaRanks ranks = ranks_of(config, placement, world);
@@ -114,7 +114,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   const auto begin = std::chrono::steady_clock::now();
   set_nccl_environment(config.train.deterministic);
   Diagnostics diagnostics;
-  Placement placement = place_replicas(config, diagnostics);
+  Placement placement = place_replicas(config, diagnostics, world, true);
   check_activity_regularizers(config, diagnostics);
   check_train_split(config, diagnostics);
   check_processes(config, placement, world, diagnostics);

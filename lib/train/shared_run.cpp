@@ -10,10 +10,7 @@
 
 namespace dtrain {
 
-namespace {
-
-/// Sends or receives the bytes of a checkpoint file, if there is one.
-std::optional<Checkpoint> share(World& world, const Checkpoint* mine) {
+std::optional<Checkpoint> share_checkpoint(World& world, const Checkpoint* mine) {
   const std::string path = world.broadcast_text(mine ? mine->path() : "");
   if (path.empty()) return std::nullopt;
   auto size = static_cast<int64_t>(mine ? mine->file_bytes() : 0);
@@ -25,20 +22,18 @@ std::optional<Checkpoint> share(World& world, const Checkpoint* mine) {
   return Checkpoint::from_bytes(path, file, bytes);
 }
 
-}  // namespace
-
 void send_run(World& world, const RunConfig& config, const std::string& directory,
               const Checkpoint* checkpoint) {
   if (world.size() == 1) return;
   world.broadcast_text(config.resolved.to_yaml());
   world.broadcast_text(directory);
-  share(world, checkpoint);
+  share_checkpoint(world, checkpoint);
 }
 
 SharedRun receive_run(World& world) {
   const std::string yaml = world.broadcast_text("");
   std::string directory = world.broadcast_text("");
-  std::optional<Checkpoint> checkpoint = share(world, nullptr);
+  std::optional<Checkpoint> checkpoint = share_checkpoint(world, nullptr);
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(yaml, "the configuration of process 0", diagnostics);
   diagnostics.throw_if_errors();

@@ -17,6 +17,10 @@ struct SharedRun {
   std::optional<Checkpoint> checkpoint;  // from which the run continues
 };
 
+/// Sends a checkpoint of process 0, or null, to the other processes, which pass null. Returns what process 0
+/// passed.
+std::optional<Checkpoint> share_checkpoint(World& world, const Checkpoint* mine);
+
 /// Sends a run to the other processes. To be called by process 0; the others call receive_run().
 void send_run(World& world, const RunConfig& config, const std::string& directory,
               const Checkpoint* checkpoint);

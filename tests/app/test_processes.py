@@ -36,6 +36,28 @@ def launchers():
 
 LAUNCHERS = launchers()
 
+FLOWERS = """\
+seed: 5
+model:
+  inputs: {x: [3]}
+  layers:
+    - dense: {units: 8, activation: relu}
+    - dense: {units: 3}
+dataset:
+  train: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour]}}
+  test: {split: {of: train, fraction: 0.3}}
+  transforms: [standardize]
+strategy: single
+train:
+  epochs: 3
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.03}}
+  metrics: [accuracy, f1_score]
+"""
+FLOWERS_CSV = "name,colour,length,species\n" + "".join(
+    f"f{i},{('red', 'blue')[i * i % 5 % 2]},{(i * 37 % 100) / 10 + i % 3},{('iris', 'rose', 'tulip')[i % 3]}\n" for i in range(150))
+
 
 def environment(**more):
     own = {key: value for key, value in os.environ.items() if not key.startswith(NO_LAUNCHER)}
@@ -100,9 +122,34 @@ class Processes(Case):
 
     def test_commands_that_do_not_train_run_once(self):
         for _, launcher in self.each():
-            done = self.launch(launcher, 2, support.BINARY, "gpus", "--json")
+            done = self.launch(launcher, 2, support.BINARY, "schema")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count('"cpu"'), 1)
+            json.loads(done.stdout)  # one document
+
+    def test_gpus_shows_the_devices_of_all_processes_and_the_links(self):
+        for name, launcher in self.each():
+            done = self.launch(launcher, 3, support.BINARY, "gpus")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(re.findall(r"^\S+ \(process (\d) of 3\)\ncpu ", done.stdout, re.MULTILINE), ["0", "1", "2"], done.stdout)
+            self.assertNotIn("link between", done.stdout)
+            done = self.launch(launcher, 3, support.BINARY, "gpus", "--measure", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual([one["process"] for one in found["processes"]], [0, 1, 2])
+            for one in found["processes"]:
+                self.assertGreater(one["cpu"]["cores"], 0)
+                self.assertTrue(one["mpi"].startswith(name), one["mpi"])
+            link, = found["communication"]["links"]  # all processes are on this machine
+            self.assertEqual([end["process"] for end in link["between"]], [0, 1])
+            self.assertEqual({end["machine"] for end in link["between"]}, {one["machine"] for one in found["processes"]})
+            self.assertGreater(link["bytes_per_second"], 0)
+            self.assertLess(link["latency_seconds"], 1)
+            self.assertEqual(found["communication"]["sum_over_processes"]["bytes"], 25 << 20)
+            self.assertGreater(found["communication"]["sum_over_processes"]["seconds"], 0)
+            done = self.launch(launcher, 2, support.BINARY, "gpus", "--measure")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"\(process 0 of 2\) +\S+ \(process 1 of 2\) +[\d.]+ us +[\d.]+ .?B/s\n")
+            self.assertIn("of gradients over all processes in ", done.stdout)
 
     def test_two_processes_give_the_bits_of_one(self):
         """With one core for each device of each replica."""
@@ -127,6 +174,82 @@ class Processes(Case):
                                        "--set", f"strategy={divided}")
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assert_same_run("one", "two")
+
+    def test_evaluate_gives_the_numbers_of_one_process(self):
+        self.fit("--epochs", 1)
+        self.write("inputs.csv", FLOWERS_CSV)
+        self.write("flowers.csv", FLOWERS_CSV)
+        self.fit(config=FLOWERS, output="flowers")
+        two = ("--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}")
+        one = ("--set", "strategy={mirrored: {devices: [cpu:0]}}")
+        for _, launcher in self.each():
+            for words in (("run", "--split", "train", "--per-class"), ("flowers",), ("flowers", "--input", "inputs.csv"),
+                          ("flowers", "--errors", 4)):
+                with self.subTest(words):
+                    done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "evaluate", *words, "--json", *one)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    expected, found = self.json("evaluate", *words, *two), json.loads(done.stdout)
+                    # Process 0 finds the samples with the largest losses alone.
+                    worst, expected_worst = found.pop("errors", []), expected.pop("errors", [])
+                    self.assertEqual([sample["row"] for sample in worst], [sample["row"] for sample in expected_worst])
+                    self.assertEqual(found, expected)
+                    self.assertEqual(done.stderr.count("the model was trained on samples of this file"), int("--input" in words), done.stderr)
+            # Only process 0 has standard input.
+            done = subprocess.run([launcher, "-n", "2", support.BINARY, "evaluate", "flowers", "--input", "-", "--json"], cwd=self.dir,
+                                  env=environment(), input=FLOWERS_CSV, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["samples"], FLOWERS_CSV.count("\n") - 1)
+
+    def test_evaluate_needs_the_same_data_on_all_machines(self):
+        self.write("flowers.csv", FLOWERS_CSV)
+        self.fit(config=FLOWERS, output="flowers")
+        (self.dir / "flowers.csv").unlink()
+        self.write("data0/flowers.csv", FLOWERS_CSV)
+        self.write("data1/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
+        # Gives each process its own folder of data, as if it were on its own machine.
+        script = self.write("on_machine.sh", 'export DTRAIN_DATA="$PWD/data${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"\nexec "$@"\n')
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, "sh", script, support.BINARY, "evaluate", "flowers")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"the data of the processes differ from those of process 0.*\nprocess 1: 'test': ")
+            self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
+
+    def test_the_network_interface_is_chosen(self):
+        self.write("config.yaml", support.CONFIG)
+        for words, variables, option in ((["--interface", "eth99"], {}, "--interface"), (["--interface=10.99.99.0/24"], {}, "--interface"),
+                                         ([], {"DTRAIN_INTERFACE": "eth99"}, "the environment variable DTRAIN_INTERFACE")):
+            done = self.dtrain("fit", "config.yaml", "--output", "run", *words, env=variables, expect=2)
+            self.assertRegex(done.err, rf"^error: {option}: .*; its interfaces: .*\blo \(127\.0\.0\.1")
+            self.assertFalse((self.dir / "run").exists())
+        self.dtrain("fit", "config.yaml", "--output", "one", "--epochs", 1, "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 2}}")
+        for _, launcher in self.each():
+            for words, variables in ((["--interface", "127.0.0.0/8"], {}), ([], {"DTRAIN_INTERFACE": "lo"})):
+                done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite",
+                                   "--epochs", 1, "--set", "strategy={mirrored: {devices: [cpu:0]}}", *words, **variables)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assert_same_run("one", "two")
+            done = self.launch(launcher, 2, support.BINARY, "gpus", "--interface", "eth99")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("--interface: this machine has no network interface 'eth99'"), 1, done.stderr)
+
+    def test_processes_have_different_numbers_of_replicas(self):
+        self.write("config.yaml", support.CONFIG)
+        self.dtrain("fit", "config.yaml", "--output", "one", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 4}}")
+        divided = ("--set", "strategy={mirrored: {devices: [cpu:0], replicas: [3, 1]}}")
+        done = self.dtrain("check", "config.yaml", *divided, expect=2)
+        self.assertIn("error: replicas: the list is for 2 processes, but 1 was started", done.err)
+        for _, launcher in self.each():
+            # Each replica has one core, as on the command line above, if this machine has at most four.
+            done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite", *divided)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("in process 0; 4 replicas in all processes (3 + 1)", done.stderr)
+            if os.cpu_count() <= 4:
+                self.assert_same_run("one", "two")
+            done = self.launch(launcher, 3, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "three", *divided)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("the list is for 2 processes, but 3 were started"), 1, done.stderr)
+        # The trained model does not need as many processes.
+        self.assertGreater(self.json("evaluate", "two", "--split", "train")["samples"], 0)
 
     def test_stop_ends_all_processes(self):
         self.write("config.yaml", support.CONFIG)

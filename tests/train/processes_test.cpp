@@ -342,6 +342,92 @@ TEST_CASE("placed trains one replica on each process") {
     CHECK(result == whole);
 }
 
+TEST_CASE("one configuration gives the processes different numbers of replicas") {
+  for (const std::string strategy :
+       {"mirrored: {devices: [cpu:0], replicas: [3, 1], bucket_megabytes: 0.005}",
+        "sharded: {devices: [cpu:0, cpu:1], replicas: [3, 1], level: optimizer}"}) {
+    CAPTURE(strategy);
+    const RunConfig config = config_from(kRun, {"strategy={" + strategy + "}"});
+    const bool is_mirrored = strategy.starts_with("mirrored");
+    const Result whole = results_of(kRun, {}, {4}, is_mirrored ? "mirrored" : "optimizer")[0];
+    const TempDir directory;
+    std::vector<Result> results(2);
+    Processes processes(2);
+    processes.run([&](World& world) {
+      Recorder recorder;
+      Trainer trainer(plan_on_one_core(config, world), RunDirectory(directory / "run"), recorder,
+                      recorder.requests);
+      if (trainer.engine().size() != (world.rank() == 0 ? 3 : 1)) throw Error("wrong number of replicas");
+      trainer.start();
+      results[static_cast<size_t>(world.rank())] = result_of(trainer, recorder);
+    });
+    CHECK(results[0] == whole);
+    CHECK(results[1].losses == whole.losses);
+  }
+}
+
+TEST_CASE("a list of replicas that does not suit the number of processes is an error with a location") {
+  const RunConfig config =
+      config_from(std::string(kRun) + "strategy: {mirrored: {devices: [cpu:0], replicas: [3, 1]}}\n");
+  const auto message = [](const char* started) {
+    return fmt::format(
+        ":51: error: replicas: the list is for 2 processes, but {} started; start as many (mpirun -n 2), or "
+        "give one number for all processes",
+        started);
+  };
+  const std::string three = message("3 were"), one = message("1 was");
+  for (const bool trains : {true, false}) {
+    Processes processes(3);
+    CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
+      if (trains)
+        plan_training(config, world);
+      else
+        plan_run(config, world);
+    }),
+                         doctest::Contains(three.c_str()), UserError);
+  }
+  CHECK_THROWS_WITH_AS(plan_training(config, single_process()), doctest::Contains(one.c_str()), UserError);
+  // A trained model can be used by fewer processes.
+  CHECK(plan_run(config, single_process()).placement.replicas.size() == 3);
+}
+
+TEST_CASE("evaluation gives the same bits however its replicas are divided among processes") {
+  const TempDir directory;
+  Recorder recorder;
+  Trainer trainer(plan_on_one_core(config_of(kRun, {"train.epochs=1"}, 1), single_process()),
+                  RunDirectory(directory / "run"), recorder, recorder.requests);
+  trainer.start();
+  trainer.run();
+  const Checkpoint checkpoint = Checkpoint::load(RunDirectory(directory / "run").checkpoints().back());
+  const auto results_of = [&](const std::vector<int>& counts, const std::string& strategy) {
+    std::vector<std::string> results(counts.size());
+    Processes processes(static_cast<int>(counts.size()));
+    processes.run([&](World& world) {
+      const auto rank = static_cast<size_t>(world.rank());
+      RunPlan plan = plan_run(config_of(kRun, {}, counts[rank], strategy), world);
+      plan.cores.resize(1);
+      const auto loader = open_loader(plan.config, *plan.config.dataset.train, false, false,
+                                      own_rows(plan, Plan::Purpose::evaluation));
+      const auto engine = engine_for_inference(plan, checkpoint, Plan::Purpose::evaluation,
+                                               plan.config.train.batch_size, *loader);
+      Json record = Json::object();
+      evaluate_split(plan.config, *engine, *loader, nullptr)->add_to(record);
+      results[rank] = record.dump();
+    });
+    CHECK(processes.queues().is_empty());
+    for (const std::string& result : results) CHECK(result == results[0]);
+    return results[0];
+  };
+  for (const std::string& strategy : {std::string("mirrored"), std::string("parameters")}) {
+    CAPTURE(strategy);
+    const std::string whole = results_of({4}, strategy);
+    for (const std::vector<int>& counts : {std::vector{2, 2}, {3, 1}, {1, 1, 1, 1}}) {
+      CAPTURE(counts.size());
+      CHECK(results_of(counts, strategy) == whole);
+    }
+  }
+}
+
 namespace {
 
 void check_resuming(const std::string& strategy) {

@@ -172,6 +172,16 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
      "", "pipeline: 11 stages for a model of 10 layers: a stage would have no layers"},
+    // Numbers of replicas.
+    {"{mirrored: {devices: [cpu:0], replicas: @0}}", "", "",
+     "mirrored's replicas: expected a number from 1 to 1024, found '0'"},
+    {"{mirrored: {devices: [cpu:0], replicas: [3, @1025]}}", "", "",
+     "mirrored's replicas: expected a number from 1 to 1024, found '1025'"},
+    {"{mirrored: {devices: [cpu:0], replicas: [3, @one]}}", "", "", "mirrored's replicas: expected"},
+    {"{mirrored: {devices: [cpu:0], replicas: @[]}}", "", "",
+     "mirrored's replicas: expected a number, or a list of numbers by process"},
+    {"{sharded: {devices: [cpu:0], replicas: [@-1, 2]}}", "", "",
+     "sharded's replicas: expected a number from 1 to 1024, found '-1'"},
     // Other options of the pipeline.
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], replicas: @2"), "", "",
      "pipeline: 3 devices cannot be divided evenly among 2 replicas"},
@@ -255,7 +265,7 @@ TEST_CASE("all errors of a placement are reported at once") {
   text =
       replaced(std::string(kGood), "STRATEGY", placed("'left/*': gpu:9999, '*/stem': cpu:1, nowhere: cpu:0"));
   const std::string of_placed = errors_of(text);
-  for (const char* message : {"error: gpu:9999: ", "error: placed: 'left/stem' is on gpu:9999 by",
+  for (const char* message : {"error: gpu:9999: ", "error: placed: the layer 'left/stem' is put on gpu:9999 by",
                               "error: placed: the pattern 'nowhere' matches no layer"})
     CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
 }

@@ -13,6 +13,58 @@ Check<DeviceList> at_most(int64_t most) {
           Json::object().set("maxItems", most)};
 }
 
+bool Codec<ReplicaCounts>::parse(const ConfigNode& node, const std::string& where, ReplicaCounts& out,
+                                 Diagnostics& diagnostics) {
+  const std::vector<ConfigNode> numbers = node.is_sequence() ? node.items() : std::vector{node};
+  out = {{}, node.is_sequence(), node.mark()};
+  bool good = !numbers.empty();
+  if (!good) report_unexpected(node, where, "a number, or a list of numbers by process", diagnostics);
+  for (const ConfigNode& number : numbers) {
+    int64_t& count = out.counts.emplace_back();
+    if (!Codec<int64_t>::parse(number, where, count, diagnostics)) {
+      good = false;
+    } else if (count < 1 || count > kMostReplicas) {
+      good =
+          report_unexpected(number, where, fmt::format("a number from 1 to {}", kMostReplicas), diagnostics);
+    }
+  }
+  return good;
+}
+
+ConfigNode Codec<ReplicaCounts>::write(const ReplicaCounts& value) {
+  return value.is_list ? Codec<std::vector<int64_t>>::write(value.counts)
+                       : Codec<int64_t>::write(value.counts[0]);
+}
+
+Json Codec<ReplicaCounts>::schema() {
+  Json number = Codec<int64_t>::schema();
+  number.set("minimum", 1).set("maximum", kMostReplicas);
+  Json list = json_type("array").set("items", number).set("minItems", 1);
+  return Json::object().set("anyOf", Json::array().push(std::move(number)).push(std::move(list)));
+}
+
+std::vector<DeviceId> devices_of_replicas(const std::vector<DeviceId>& devices,
+                                          const std::optional<ReplicaCounts>& counts, const Workload& work,
+                                          Diagnostics& diagnostics) {
+  if (!counts || devices.empty()) return devices;
+  const int given = static_cast<int>(counts->counts.size());
+  if (counts->is_list && (work.processes > given || (work.trains && work.processes < given))) {
+    diagnostics.error(
+        counts->mark,
+        fmt::format(
+            "replicas: the list is for {} process{}, but {} started; start as many (mpirun -n {}), or "
+            "give one number for all processes",
+            given, given == 1 ? "" : "es",
+            work.processes == 1 ? "1 was" : fmt::format("{} were", work.processes), given));
+    return {};
+  }
+  const size_t process = counts->is_list ? static_cast<size_t>(work.process) : 0;
+  std::vector<DeviceId> all;
+  for (size_t i = 0; i < static_cast<size_t>(counts->counts[process]); ++i)
+    all.push_back(devices[i % devices.size()]);
+  return all;
+}
+
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
   if (device.id.kind == DeviceId::Kind::cpu) return true;
   const GpuPresence gpus = gpu_presence();

@@ -15,6 +15,27 @@ inline constexpr int64_t kMostReplicas = 1024;
 
 Check<DeviceList> at_most(int64_t most);
 
+/// The `replicas:` option: a number for each process, or a list of numbers by process.
+struct ReplicaCounts {
+  std::vector<int64_t> counts;  // one if it is not a list
+  bool is_list = false;
+  Mark mark;
+};
+
+template <>
+struct Codec<ReplicaCounts> {
+  static bool parse(const ConfigNode& node, const std::string& where, ReplicaCounts& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const ReplicaCounts& value);
+  static Json schema();
+};
+
+/// Returns the device of each replica of the workload's process: `devices` in turn, or each once if `counts`
+/// is null. Reports an error, and returns an empty list, if `counts` does not suit the processes.
+std::vector<DeviceId> devices_of_replicas(const std::vector<DeviceId>& devices,
+                                          const std::optional<ReplicaCounts>& counts, const Workload& work,
+                                          Diagnostics& diagnostics);
+
 /// Returns false and reports an error if this machine has no such device or the device cannot run this
 /// program.
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics);

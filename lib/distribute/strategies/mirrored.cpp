@@ -7,7 +7,7 @@ namespace {
 
 struct MirroredOptions {
   DeviceList devices;
-  std::optional<int64_t> replicas;
+  std::optional<ReplicaCounts> replicas;
   double bucket_megabytes = 25;
 };
 
@@ -20,10 +20,9 @@ class Mirrored final : public Strategy {
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
     reject_layers_devices(work.graph, "mirrored", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
-    if (devices.empty()) return {};
-    const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));
     Placement placement;
-    for (size_t i = 0; i < count; ++i) placement.replicas.push_back({devices[i % devices.size()]});
+    for (const DeviceId& device : devices_of_replicas(devices, options_.replicas, work, diagnostics))
+      placement.replicas.push_back({device});
     return placement;
   }
   int64_t bucket_bytes() const override {
@@ -44,8 +43,8 @@ void add_mirrored(Registry<Strategy>& table) {
           .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
           .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("replicas", &MirroredOptions::replicas,
-                    "number of replicas, assigned to the devices in turn; default: one per device",
-                    between<std::optional<int64_t>>(1, kMostReplicas))
+                    "number of replicas, assigned to the devices in turn, of each process, or a list with a "
+                    "number for each process; default: one per device")
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
                     "megabytes of gradients that GPUs, or several processes, sum at a time during backward",
                     between(0.001, 65536.0)));

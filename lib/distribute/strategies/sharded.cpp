@@ -1,3 +1,4 @@
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,11 +13,12 @@ namespace {
 
 struct ShardedOptions {
   DeviceList devices;
+  std::optional<ReplicaCounts> replicas;
   ShardLevel level = ShardLevel::parameters;
 };
 
-/// ZeRO data parallelism: one replica per device, with the global batch divided as under `mirrored`, and each
-/// replica holding one part of the state.
+/// ZeRO data parallelism: usually one replica per device, with the global batch divided as under `mirrored`,
+/// and each replica holding one part of the state.
 class Sharded final : public Strategy {
  public:
   explicit Sharded(const ShardedOptions& options) : options_(options) {}
@@ -26,8 +28,16 @@ class Sharded final : public Strategy {
     reject_layers_devices(work.graph, "sharded", diagnostics);
     if (!check_kinds(diagnostics)) return {};
     Placement placement;
-    for (const DeviceId& device : present_devices(options_.devices, diagnostics))
+    const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
+    for (const DeviceId& device : devices_of_replicas(devices, options_.replicas, work, diagnostics))
       placement.replicas.push_back({device});
+    if (const size_t most = devices.size();
+        placement.replicas.size() > most && devices[0].kind == DeviceId::Kind::gpu) {
+      diagnostics.error(options_.replicas->mark,
+                        fmt::format("sharded: expected at most one replica per GPU, found {} for {} GPU{}",
+                                    placement.replicas.size(), most, most == 1 ? "" : "s"));
+      return {};
+    }
     placement.sharded = options_.level;
     return placement;
   }
@@ -62,6 +72,9 @@ void add_sharded(Registry<Strategy>& table) {
           "state is divided among the replicas: each stores a part of the arrays that `level` selects.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
           .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("replicas", &ShardedOptions::replicas,
+                    "number of replicas, assigned to the devices in turn, of each process, or a list with a "
+                    "number for each process; default: one per device")
           .optional("level", &ShardedOptions::level,
                     "'optimizer': the optimizer state; 'gradients': also the summed gradients; 'parameters': "
                     "also the parameters, which are gathered layer by layer when they are used"));

@@ -46,7 +46,9 @@ class ProcessTotals {
     std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
   };
 
-  size_t index_of(int rank, int slot) const { return static_cast<size_t>(rank * slots_ + slot); }
+  size_t index_of(int rank, int slot) const {
+    return static_cast<size_t>(rank) * static_cast<size_t>(slots_) + static_cast<size_t>(slot);
+  }
   void start();
 
   const int slots_;

@@ -1,0 +1,33 @@
+// Formats the measured speeds of communication among processes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "collective/link_speed.h"
+
+namespace dtrain {
+
+/// Formats a speed: "1.2 GB/s".
+std::string format_rate(double bytes_per_second);
+
+/// Speeds of communication among several processes.
+struct Communication {
+  static constexpr size_t kSumBytes = size_t{25} << 20;  // one bucket of gradients, by default
+
+  std::vector<std::string> machines;  // names by rank
+  std::vector<LinkSpeed> links;
+  double sum_seconds = 0;     // time in which CPUs sum kSumBytes over all processes
+  double all_reduce = 0;      // bytes per second of NCCL over the GPUs of all processes; 0 if not measured
+  std::string no_all_reduce;  // why it was not measured although all processes have GPUs
+};
+
+/// Returns a table of the links, and a line for each kind of sum.
+std::string communication_text(const Communication& found);
+/// Returns {links: [{between: [{process, machine}, ...], latency_seconds, bytes_per_second}],
+/// sum_over_processes: {bytes, seconds}, all_reduce_bytes_per_second}.
+Json communication_json(const Communication& found);
+
+}  // namespace dtrain
