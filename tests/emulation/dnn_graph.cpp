@@ -96,20 +96,19 @@ double elementwise(cudnnPointwiseMode_t mode, const double (&x)[3]) {
 }
 
 Values multiply(const GraphNode& node, const Values& a, const Values& b) {
-  const Integers &whole = node.output.extents, &of_a = node.inputs[0].extents, &of_b = node.inputs[1].extents;
-  const size_t last = whole.size() - 1;
+  const auto matrices = [](const Integers& extents) { return Integers(extents.begin(), extents.end() - 2); };
+  const Integers &whole = node.output.extents, outer = matrices(whole),
+                 outer_b = matrices(node.inputs[1].extents);
+  const auto rows = static_cast<size_t>(whole[whole.size() - 2]), columns = static_cast<size_t>(whole.back()),
+             inner = static_cast<size_t>(node.inputs[0].extents.back());
   Values result(static_cast<size_t>(count(whole)));
-  for (size_t i = 0; i < result.size(); ++i) {
-    const Integers index = index_of(static_cast<int64_t>(i), whole);
-    Integers heads_of_b = whole;  // with one row and column
-    heads_of_b[last] = of_b[last];
-    heads_of_b[last - 1] = of_b[last - 1];
-    for (int64_t k = 0; k < of_a[last]; ++k) {
-      Integers left = index, right = index;
-      left[last] = k;
-      right[last - 1] = k;
-      result[i] += a[element_of(left, of_a, of_a)] * b[element_of(right, heads_of_b, of_b)];
-    }
+  for (size_t matrix = 0; matrix < static_cast<size_t>(count(outer)); ++matrix) {
+    const size_t other = element_of(index_of(static_cast<int64_t>(matrix), outer), outer, outer_b);
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t column = 0; column < columns; ++column)
+        for (size_t k = 0; k < inner; ++k)
+          result[(matrix * rows + row) * columns + column] +=
+              a[(matrix * rows + row) * inner + k] * b[(other * inner + k) * columns + column];
   }
   return result;
 }

@@ -77,6 +77,7 @@ class DnnBackedAttention final : public Attention {
       bias_ = arrays_.add(count(spec.batch * spec.keys) * bytes_of(ops.compute_type()));
       first_keys_ = arrays_.add(count(spec.batch) * sizeof(int64_t));
     }
+    if (!spec.training) logsumexp_ = arrays_.add(queries * sizeof(float));
     size_t workspace = 0;
     const auto reserve = [&](const std::optional<DnnAttention>& pass) {
       if (pass && pass->workspace_bytes() > ops.context().workspace_bytes())
@@ -97,7 +98,8 @@ class DnnBackedAttention final : public Attention {
     if (!plan_->forward) return tiled_->forward(args);
     DnnAttentionArrays arrays = arrays_of(args);
     arrays.dst = args.dst;
-    arrays.logsumexp = args.logsumexp;
+    arrays.logsumexp =
+        spec_.training ? args.logsumexp : static_cast<float*>(AlignedArrays::at(args.scratch, logsumexp_));
     plan_->forward->run(ops_.context().dnn(), arrays, workspace(args.scratch));
     if (spec_.masked) clear_blind_queries(ops_, spec_, first_keys(args.scratch), args.dst, args.logsumexp);
   }
@@ -143,7 +145,7 @@ class DnnBackedAttention final : public Attention {
   std::shared_ptr<const AttentionPlan> plan_;
   std::unique_ptr<Attention> tiled_;
   AlignedArrays arrays_;
-  size_t bias_ = 0, first_keys_ = 0, dots_ = 0, query_sums_ = 0;
+  size_t bias_ = 0, first_keys_ = 0, logsumexp_ = 0, dots_ = 0, query_sums_ = 0;
   std::optional<size_t> workspace_;  // nullopt: that of the context
 };
 

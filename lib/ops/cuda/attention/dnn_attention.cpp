@@ -53,11 +53,10 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_SUB, scores, largest, shifted);
     pointwise(CUDNN_POINTWISE_EXP, shifted, exponentials);
     reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
-    if (s_.training) {
-      const Tensor logarithm = per_query();
-      pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
-      pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, per_query(kLogsumexp));
-    }
+    // cuDNN does not recognize the graph without these operations, so inference has them, too.
+    const Tensor logarithm = per_query();
+    pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
+    pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, per_query(kLogsumexp));
     const Tensor probabilities = weights(type_);
     pointwise(CUDNN_POINTWISE_DIV, exponentials, sum, probabilities);
     multiply(probabilities, value, dst);
@@ -302,15 +301,15 @@ std::optional<DnnAttention> DnnAttention::find(const DnnDevice& device, const Gp
 void DnnAttention::run(cudnnHandle_t handle, const DnnAttentionArrays& arrays, void* workspace) const {
   const float scale = 1.0f / std::sqrt(static_cast<float>(spec_.key_dim));
   const float hidden = -std::numeric_limits<float>::infinity(), one = 1.0f;
-  std::vector<int64_t> ids = {kQuery, kKey, kValue, kDst, kScale};
-  std::vector<const void*> pointers = {arrays.query, arrays.key, arrays.value, arrays.dst, &scale};
+  std::vector<int64_t> ids = {kQuery, kKey, kValue, kDst, kLogsumexp, kScale};
+  std::vector<const void*> pointers = {arrays.query, arrays.key,       arrays.value,
+                                       arrays.dst,   arrays.logsumexp, &scale};
   const auto add = [&](Id id, const void* pointer) {
     ids.push_back(id);
     pointers.push_back(pointer);
   };
   if (spec_.masked) add(kBias, arrays.bias);
   if (spec_.causal) add(kHidden, &hidden);
-  if (spec_.training) add(kLogsumexp, arrays.logsumexp);
   if (direction_ == Direction::backward) {
     add(kDiffDst, arrays.diff_dst);
     add(kDots, arrays.dots);
