@@ -42,8 +42,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     clear_blind_queries_kernel(AttentionSpec spec, const int64_t* first_keys, T* dst, float* logsumexp) {
   const int64_t sample = blockIdx.x, first = first_keys[sample], columns = spec.heads * spec.value_dim;
-  int64_t blind = first < spec.keys ? 0 : spec.queries;
-  if (spec.causal) blind = first < spec.queries ? first : spec.queries;
+  int64_t blind = spec.causal ? first : 0;
+  if (first == spec.keys || blind > spec.queries) blind = spec.queries;
   for (int64_t i = threadIdx.x; i < blind * columns; i += kThreads)
     dst[sample * spec.queries * columns + i] = from_float<T>(0.0f);
   if (!logsumexp) return;
