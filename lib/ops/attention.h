@@ -20,10 +20,13 @@ struct AttentionSpec {
   int64_t first_query = 0;  ///< position of the first query
   float dropout = 0;        ///< fraction of the weights that is set to zero
   bool training = true;     ///< there will be backward calls
+  bool masked = true;       ///< calls may have a key_mask
   /// Elements from one position of a sequence to the next, if the arrays have gaps; 0: all heads are
-  /// contiguous. Samples are contiguous. The strides also hold for the gradients.
+  /// contiguous. Samples are contiguous. The strides also hold for the gradients. Arrays whose rows and
+  /// heads are all multiples of 16 bytes are aligned to 16 bytes.
   int64_t query_stride = 0, key_stride = 0, value_stride = 0;
 
+  bool operator==(const AttentionSpec&) const = default;
   DTRAIN_HOST_DEVICE int64_t group() const { return heads / kv_heads; }  ///< heads that share keys and values
   DTRAIN_HOST_DEVICE int64_t query_step() const { return query_stride ? query_stride : heads * key_dim; }
   DTRAIN_HOST_DEVICE int64_t key_step() const { return key_stride ? key_stride : kv_heads * key_dim; }

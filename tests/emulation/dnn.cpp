@@ -1,11 +1,12 @@
-// Emulates the part of cuDNN's graph API that dtrain uses, for convolutions. Some of the engines that the
-// heuristics propose do not work, and some are not deterministic.
+// Emulates the part of cuDNN's graph API that dtrain uses, for convolutions and attention. Some of the
+// engines that the heuristics propose do not work, and some are not deterministic.
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <cudnn.h>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "emulation/convolution.h"
+#include "emulation/dnn_graph.h"
 #include "emulation/memory.h"
 #include "emulation/queue.h"
 
@@ -50,9 +52,11 @@ struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finished = false;
   std::map<cudnnBackendAttributeName_t, Attribute> attributes;
-  Tensor tensor;
+  GraphTensor tensor;
   Convolution convolution;
-  Operation operation;
+  Operation operation;           // of a convolution
+  GraphNode node;                // any other operation
+  std::vector<GraphNode> nodes;  // the operations of a graph, unless it is a convolution
   Engine engine;
   std::vector<Engine> engines;
   int device = 0;
@@ -112,13 +116,17 @@ T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttri
 
 /// Returns N numbers. If there are only N - 1, `depth` is inserted before the height and the width.
 template <size_t N>
-std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t depth) {
-  Integers all = values<int64_t>(d, name, CUDNN_TYPE_INT64);
+std::array<int64_t, N> integers(Integers all, int64_t depth) {
   if (all.size() == N - 1) all.insert(all.end() - 2, depth);
   require(all.size() == N);
   std::array<int64_t, N> result{};
   std::copy(all.begin(), all.end(), result.begin());
   return result;
+}
+
+template <size_t N>
+std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name, int64_t depth) {
+  return integers<N>(values<int64_t>(d, name, CUDNN_TYPE_INT64), depth);
 }
 
 const Descriptor& part(const Descriptor& d, cudnnBackendAttributeName_t name,
@@ -142,19 +150,39 @@ Number number(cudnnDataType_t type) {
   }
 }
 
+bool flag(const Descriptor& d, cudnnBackendAttributeName_t name) {
+  return d.attributes.contains(name) && value<uint8_t>(d, name, CUDNN_TYPE_BOOLEAN) != 0;
+}
+
 void finish_tensor(Descriptor& d) {
-  Tensor& t = d.tensor;
+  GraphTensor& t = d.tensor;
   t.name = value<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64);
-  t.type = number(value<cudnnDataType_t>(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE));
-  t.dimensions = integers<5>(d, CUDNN_ATTR_TENSOR_DIMENSIONS, 1);
-  t.strides = integers<5>(d, CUDNN_ATTR_TENSOR_STRIDES, t.dimensions[1] * t.dimensions[3] * t.dimensions[4]);
+  t.is_virtual = flag(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+  t.is_by_value = flag(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+  const auto type = value<cudnnDataType_t>(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE);
+  t.is_integer = type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN;
+  if (!t.is_integer) t.type = number(type);
+  require(!t.is_integer || t.is_virtual, CUDNN_STATUS_NOT_SUPPORTED);
+  t.extents = values<int64_t>(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64);
+  t.strides = values<int64_t>(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64);
+  require(t.extents.size() == t.strides.size());
   require(value<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64) >=
           static_cast<int64_t>(bytes_of(t.type)));
-  for (const int64_t dimension : t.dimensions) require(dimension > 0);
-  // Channels last, densely packed.
+  for (const int64_t extent : t.extents) require(extent > 0);
+}
+
+/// Returns the tensor of a convolution: channels last, densely packed.
+Tensor image_of(const GraphTensor& any) {
+  require(!any.is_virtual && !any.is_by_value && !any.is_integer, CUDNN_STATUS_NOT_SUPPORTED);
+  Tensor t;
+  t.name = any.name;
+  t.type = any.type;
+  t.dimensions = integers<5>(any.extents, 1);
+  t.strides = integers<5>(any.strides, t.dimensions[1] * t.dimensions[3] * t.dimensions[4]);
   const auto [n, c, depth, h, w] = t.dimensions;
   require(n > 0 && t.strides == std::array{depth * h * w * c, int64_t{1}, h * w * c, w * c, c},
           CUDNN_STATUS_NOT_SUPPORTED);
+  return t;
 }
 
 void finish_convolution(Descriptor& d) {
@@ -209,9 +237,9 @@ void finish_operation(Descriptor& d) {
   Operation& o = d.operation;
   o.direction = names.direction;
   o.convolution = part(d, names.convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR).convolution;
-  o.x = part(d, names.x, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
-  o.w = part(d, names.w, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
-  o.y = part(d, names.y, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
+  o.x = image_of(part(d, names.x, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor);
+  o.w = image_of(part(d, names.w, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor);
+  o.y = image_of(part(d, names.y, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor);
   require(value<float>(d, names.alpha, CUDNN_TYPE_FLOAT) == 1.0f, CUDNN_STATUS_NOT_SUPPORTED);
   require(value<float>(d, names.beta, CUDNN_TYPE_FLOAT) == 0.0f, CUDNN_STATUS_NOT_SUPPORTED);
   const bool of_one_type = o.w.type == o.x.type;
@@ -228,6 +256,94 @@ void finish_operation(Descriptor& d) {
   }
 }
 
+const GraphTensor& tensor(const Descriptor& d, cudnnBackendAttributeName_t name) {
+  return part(d, name, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
+}
+
+/// The type in which a matrix product, a reduction or an elementwise operation computes.
+void require_type(const Descriptor& d, cudnnBackendAttributeName_t name, const GraphTensor& result) {
+  const auto type = value<cudnnDataType_t>(d, name, CUDNN_TYPE_DATA_TYPE);
+  require(result.is_integer ? type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN
+                            : type == CUDNN_DATA_FLOAT);
+}
+
+void finish_node(Descriptor& d) {
+  GraphNode& n = d.node;
+  switch (d.type) {
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+      n.kind = GraphNode::Kind::product;
+      n.inputs = {tensor(d, CUDNN_ATTR_OPERATION_MATMUL_ADESC), tensor(d, CUDNN_ATTR_OPERATION_MATMUL_BDESC)};
+      n.output = tensor(d, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+      require_type(part(d, CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_BACKEND_MATMUL_DESCRIPTOR),
+                   CUDNN_ATTR_MATMUL_COMP_TYPE, n.output);
+      break;
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: {
+      const Descriptor& reduction =
+          part(d, CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+      n.kind = GraphNode::Kind::reduction;
+      n.reduction = value<cudnnReduceTensorOp_t>(reduction, CUDNN_ATTR_REDUCTION_OPERATOR,
+                                                 CUDNN_TYPE_REDUCTION_OPERATOR_TYPE);
+      n.inputs = {tensor(d, CUDNN_ATTR_OPERATION_REDUCTION_XDESC)};
+      n.output = tensor(d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+      require_type(reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, n.output);
+      break;
+    }
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      n.kind = GraphNode::Kind::transposition;
+      n.inputs = {tensor(d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC)};
+      n.output = tensor(d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+      break;
+    default: {
+      const Descriptor& mode =
+          part(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+      n.kind = GraphNode::Kind::elementwise;
+      n.mode = value<cudnnPointwiseMode_t>(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE);
+      if (n.mode == CUDNN_POINTWISE_GEN_INDEX)
+        n.axis = value<int64_t>(mode, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64);
+      n.inputs = {tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC)};
+      for (const cudnnBackendAttributeName_t name :
+           {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_ATTR_OPERATION_POINTWISE_TDESC})
+        if (d.attributes.contains(name)) n.inputs.push_back(tensor(d, name));
+      n.output = tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+      require_type(mode, CUDNN_ATTR_POINTWISE_MATH_PREC, n.output);
+    }
+  }
+  require(is_valid(n));
+}
+
+void finish_graph(Descriptor& d) {
+  d.device = value<cudnnHandle_t>(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE)->device;
+  const auto operations =
+      values<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+  for (const cudnnBackendDescriptor_t operation : operations)
+    require(of(operation).finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  if (of(operations[0]).node.inputs.empty()) {
+    require(operations.size() == 1, CUDNN_STATUS_NOT_SUPPORTED);
+    d.operation = of(operations[0]).operation;
+    return;
+  }
+  for (const cudnnBackendDescriptor_t operation : operations) d.nodes.push_back(of(operation).node);
+}
+
+/// Attention has engines in 16-bit types if rows are aligned; backward only for up to 128 columns, as on
+/// GPUs before compute capability 9.0. The engines for backward are not deterministic, without a note.
+void find_attention_engines(Descriptor& d) {
+  bool backward = false;
+  for (const GraphNode& node : d.nodes) backward = backward || node.kind == GraphNode::Kind::transposition;
+  for (const GraphTensor& array : arrays_of(d.nodes)) {
+    if (array.is_by_value) continue;
+    const bool is_row = array.type != Number::float32 && array.extents[1] > 1;
+    const int64_t columns = array.strides[3] == 1 ? array.extents[3] : array.extents[2];
+    if (!is_row) continue;
+    if (columns % 8 != 0 || array.strides[1] % 8 != 0 || (backward && columns > 128)) return;
+  }
+  if (value<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE) ==
+      CUDNN_HEUR_MODE_FALLBACK)
+    return;
+  d.engines = {{2, 0, false, {}},
+               {backward ? 6 : 1, backward ? 1 << 17 : 256, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}}};
+}
+
 /// Some operations have no engines, as in cuDNN: weight gradients with different dilations along the axes
 /// have none; float32 weight gradients of 16-bit images have some only for square filters; above the grid's
 /// limit of images there are none; above the machine's limit of elements there is only engine 0.
@@ -235,7 +351,9 @@ void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   d.operation = graph.operation;
+  d.nodes = graph.nodes;
   d.device = graph.device;
+  if (!d.nodes.empty()) return find_attention_engines(d);
   const Operation& o = d.operation;
   if (o.direction == Direction::filter && o.convolution.dilations[1] != o.convolution.dilations[2])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
@@ -276,15 +394,19 @@ void finish(Descriptor& d) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       finish_operation(d);
       break;
-    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: {
-      const auto handle = value<cudnnHandle_t>(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE);
-      d.device = handle->device;
-      const Descriptor& operation = of(
-          value<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR));
-      require(operation.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
-      d.operation = operation.operation;
+    case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
       break;
-    }
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      finish_node(d);
+      break;
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+      finish_graph(d);
+      break;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
       find_engines(d);
       break;
@@ -294,6 +416,7 @@ void finish(Descriptor& d) {
           part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
       require(chosen.engine.works, CUDNN_STATUS_NOT_SUPPORTED);
       d.operation = chosen.operation;
+      d.nodes = chosen.nodes;
       d.engine = chosen.engine;
       d.device = chosen.device;
       d.handle = handle;
@@ -308,31 +431,63 @@ void finish(Descriptor& d) {
   d.finished = true;
 }
 
+/// The arrays of a call by the names of their tensors.
+class GivenArrays {
+ public:
+  explicit GivenArrays(const Descriptor& pack)
+      : names_(values<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64)),
+        arrays_(values<void*>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR)) {
+    require(names_.size() == arrays_.size());
+  }
+  void* find(int64_t name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    require(found != names_.end());
+    return arrays_[static_cast<size_t>(found - names_.begin())];
+  }
+  /// Requires `elements` elements of device memory.
+  void* find(int64_t name, int64_t elements, Number type) const {
+    void* const array = find(name);
+    require(is_device_memory(array, static_cast<size_t>(elements) * bytes_of(type)));
+    require(reinterpret_cast<uintptr_t>(array) % 16 == 0, CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
+    return array;
+  }
+
+ private:
+  Integers names_;
+  std::vector<void*> arrays_;
+};
+
+std::function<void()> work_of(const Descriptor& plan, const GivenArrays& given) {
+  const Operation& o = plan.operation;
+  if (plan.nodes.empty()) {
+    std::array<void*, 3> arrays{};
+    const std::array<const Tensor*, 3> tensors = {&o.x, &o.w, &o.y};
+    for (size_t i = 0; i < 3; ++i)
+      arrays[i] = given.find(tensors[i]->name, tensors[i]->elements(), tensors[i]->type);
+    return [o, error = plan.engine.error, arrays] { convolve(o, error, arrays); };
+  }
+  GraphArrays arrays;
+  for (const GraphTensor& t : arrays_of(plan.nodes)) {
+    if (t.is_by_value) {  // the value is read now
+      arrays.values[t.name] = read_number(given.find(t.name), t.type, 0);
+    } else {
+      arrays.memory[t.name] = given.find(t.name, t.extent_in_memory(), t.type);
+    }
+  }
+  return [nodes = plan.nodes, arrays] { compute(nodes, arrays); };
+}
+
 cudnnStatus_t execute(cudnnHandle_t handle, const Descriptor& plan, const Descriptor& pack) {
   require(plan.finished && pack.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   require(handle->device == current_device());
-  const Integers names = values<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64);
-  const auto given = values<void*>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR);
+  const std::function<void()> work = work_of(plan, GivenArrays(pack));
   void* const workspace = value<void*>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR);
-  require(names.size() == given.size());
-  const Operation& o = plan.operation;
-  std::array<void*, 3> arrays{};
-  const std::array<const Tensor*, 3> tensors = {&o.x, &o.w, &o.y};
-  for (size_t i = 0; i < 3; ++i) {
-    const auto found = std::find(names.begin(), names.end(), tensors[i]->name);
-    require(found != names.end());
-    arrays[i] = given[static_cast<size_t>(found - names.begin())];
-    const size_t bytes = static_cast<size_t>(tensors[i]->elements()) * bytes_of(tensors[i]->type);
-    require(is_device_memory(arrays[i], bytes));
-    require(reinterpret_cast<uintptr_t>(arrays[i]) % 16 == 0, CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
-  }
   const auto bytes = static_cast<size_t>(plan.engine.workspace);
   require(bytes == 0 || is_device_memory(workspace, bytes));
   if (!load_kernels(handle->device, "cuDNN")) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-  const double error = plan.engine.error;
-  const cudaError_t status = enqueue(handle->stream, [o, error, arrays, workspace, bytes] {
+  const cudaError_t status = enqueue(handle->stream, [work, workspace, bytes] {
     if (bytes > 0) std::memset(workspace, 0xff, bytes);
-    convolve(o, error, arrays);
+    work();
   });
   return answer(status) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }
@@ -441,6 +596,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
       if (config.type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return CUDNN_STATUS_BAD_PARAM;
       config.engine = d.engines[static_cast<size_t>(i)];
       config.operation = d.operation;
+      config.nodes = d.nodes;
       config.device = d.device;
       config.finished = true;
     }

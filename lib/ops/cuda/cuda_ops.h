@@ -1,10 +1,14 @@
 // Implementation of Ops on a GPU with cuBLASLt, cuDNN and our own kernels.
 #pragma once
 
+#include <memory>
+
 #include "device/cuda/context.h"
 #include "ops/ops.h"
 
 namespace dtrain::cuda {
+
+class AttentionPlans;
 
 /// Must be used by its context's thread. Operations only enqueue work on the context's compute stream; they
 /// do not wait or allocate, so they can be captured in a CUDA graph. Results have the same bits in every run.
@@ -44,6 +48,7 @@ class CudaOps final : public Ops {
   CudaContext& context_;
   GpuMath math_;
   Buffer partials_, arrived_;
+  std::shared_ptr<AttentionPlans> attention_plans_;  // created when attention is prepared
 };
 
 }  // namespace dtrain::cuda

@@ -7,42 +7,16 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
 #include "device/cuda/check.h"
 #include "ops/cuda/convolution/convolution_pieces.h"
 #include "ops/cuda/convolution/dnn_convolution.h"
+#include "ops/cuda/described_gpus.h"
 
 namespace dtrain::test {
 namespace {
 
 using cuda::DnnConvolution;
 using cuda::DnnDevice;
-
-struct Gpu {
-  std::string name;
-  bool always_deterministic;  // tests only deterministic plans, because testing both takes long
-  size_t workspace_bytes;     // workspace of its context
-  const char* properties;     // its cudaDeviceProp in cuDNN's serialized form
-};
-
-const std::array<Gpu, 2> kGpus = {
-    Gpu{"H200", false, size_t{64} << 20, R"({
-      "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
-      "isTccDriver": 0, "supportCoopLaunch": 1, "warpSize": 32, "multiProcessorCount": 132,
-      "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32,
-      "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
-      "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
-      "reservedSharedMemoryPerBlock": 1024, "totalGlobalMem": 150000000000, "l2CacheSize": 62914560,
-      "smClockRateKHz": 1980000, "memClockRateKHz": 3201000})"},
-    Gpu{"A100", true, size_t{32} << 20, R"({
-      "deviceName": "NVIDIA A100-SXM4-40GB", "deviceVer": 800, "driverVer": 13000, "cudaDeviceId": 0,
-      "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1, "warpSize": 32, "multiProcessorCount": 108,
-      "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32,
-      "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
-      "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 166912,
-      "reservedSharedMemoryPerBlock": 1024, "totalGlobalMem": 42000000000, "l2CacheSize": 41943040,
-      "smClockRateKHz": 1410000, "memClockRateKHz": 1215000})"},
-};
 
 /// Square images and kernels.
 ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
@@ -167,15 +141,6 @@ void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& 
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
   CHECK(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) == has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
-}
-
-/// Returns why cuDNN cannot be used here; "" if it can.
-std::string why_not() {
-  try {
-    return cudnnGetVersion() < 90800 ? "cuDNN before 9.8 has plans only where there is a GPU" : "";
-  } catch (const Error& missing) {
-    return missing.what();
-  }
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
              .causal = options.causal,
              .dropout = request.training ? static_cast<float>(options.dropout) : 0.0f,
              .training = request.training,
+             .masked = is_masked(request),
              .query_stride = width_of(query_),
              .key_stride = width_of(key_),
              .value_stride = width_of(value_)};
@@ -216,6 +217,11 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     const size_t inputs = args.inputs.size();
     const uint8_t* const of_values = args.mask(inputs == 1 ? 0 : 1);
     return of_values ? of_values : args.mask(inputs - 1);
+  }
+
+  static bool is_masked(const LayerRequest& request) {
+    const size_t inputs = request.inputs.size();
+    return request.is_masked(inputs == 1 ? 0 : 1) || request.is_masked(inputs - 1);
   }
 
   AttentionDropout dropout(const LayerArguments& args) const {

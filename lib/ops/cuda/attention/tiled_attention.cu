@@ -3,9 +3,8 @@
 // their results.
 #include <algorithm>
 
-#include "ops/attention.h"
+#include "ops/cuda/attention/tiled_attention.h"
 #include "ops/cuda/attention/tiles.h"
-#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/random.h"
 #include "ops/cuda/reductions/reduce.h"
@@ -219,9 +218,9 @@ void with_tile_columns(int64_t columns, Use&& use) {
 }
 
 template <class T>
-class CudaAttention final : public Attention {
+class TiledAttention final : public Attention {
  public:
-  CudaAttention(CudaContext& context, const AttentionSpec& spec) : context_(context), spec_(spec) {}
+  TiledAttention(CudaContext& context, const AttentionSpec& spec) : context_(context), spec_(spec) {}
 
   size_t scratch_bytes() const override {
     return spec_.training ? static_cast<size_t>(spec_.batch * spec_.heads * spec_.queries) * sizeof(float)
@@ -292,10 +291,11 @@ class CudaAttention final : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> CudaOps::attention(const AttentionSpec& spec) {
+std::unique_ptr<Attention> tiled_attention(CudaOps& ops, const AttentionSpec& spec) {
   std::unique_ptr<Attention> attention;
-  with_type(math_.type,
-            [&](auto type) { attention = std::make_unique<CudaAttention<decltype(type)>>(context_, spec); });
+  with_type(ops.compute_type(), [&](auto type) {
+    attention = std::make_unique<TiledAttention<decltype(type)>>(ops.context(), spec);
+  });
   return attention;
 }
 

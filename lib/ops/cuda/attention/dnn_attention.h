@@ -1,0 +1,58 @@
+// Attention by cuDNN's fused kernels, without dropout.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "ops/attention.h"
+#include "ops/cuda/dnn_graph.h"
+
+namespace dtrain::cuda {
+
+/// The arrays of a call. Arrays of the compute type are aligned to 16 bytes.
+struct DnnAttentionArrays {
+  const void *query = nullptr, *key = nullptr, *value = nullptr;
+  const void* bias = nullptr;      ///< [batch, keys], added to the scores; if the spec has masks
+  void* dst = nullptr;             ///< backward: read
+  float* logsumexp = nullptr;      ///< [batch, heads, queries]; backward: read
+  const void* diff_dst = nullptr;  ///< backward, like all further arrays
+  float* dots = nullptr;           ///< [batch, heads, queries], overwritten
+  float* query_sums = nullptr;     ///< [batch, heads, queries, key_dim], overwritten
+  void *diff_query = nullptr, *diff_key = nullptr, *diff_value = nullptr;
+};
+
+/// A prepared pass of attention, as an operation graph of products, elementwise operations and reductions
+/// that cuDNN computes in one kernel (backward: a few), without storing the weights. The structure of the
+/// graphs is that of cudnn-frontend (CompositeSDPANode and CompositeSDPABackwardNode in
+/// cudnn_frontend/node/scaled_dot_product_flash_attention.h), which cuDNN recognizes.
+class DnnAttention {
+ public:
+  enum class Direction { forward, backward };
+
+  /// Returns nullopt if cuDNN has no engine for this pass, or if its results would not be the same in every
+  /// run although `math` requires it: cuDNN's backward kernels add the queries' gradients in any order,
+  /// without saying so in their numerical notes.
+  static std::optional<DnnAttention> find(const DnnDevice& device, const GpuMath& math,
+                                          const AttentionSpec& spec, Direction direction);
+
+  /// Returns the most workspace that a plan may need, in bytes. It is proportional to the number of
+  /// positions.
+  static size_t most_workspace(const AttentionSpec& spec);
+
+  size_t workspace_bytes() const { return plan_.workspace_bytes(); }
+  /// Returns the plan's engine configuration.
+  const DnnDescriptor& engine() const { return plan_.engine(); }
+  /// Enqueues the call on the stream of `handle`, whose device must be the one that the plan was found for.
+  void run(cudnnHandle_t handle, const DnnAttentionArrays& arrays, void* workspace) const;
+
+ private:
+  DnnAttention(DnnPlan plan, const AttentionSpec& spec, Direction direction)
+      : plan_(std::move(plan)), spec_(spec), direction_(direction) {}
+
+  DnnPlan plan_;
+  AttentionSpec spec_;
+  Direction direction_;
+};
+
+}  // namespace dtrain::cuda

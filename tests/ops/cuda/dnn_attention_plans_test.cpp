@@ -1,0 +1,118 @@
+// The search for plans of attention, tested with cuDNN for GPUs that are given by their properties. cuDNN
+// compiles these kernels when a plan is created and hands them to the driver, so this needs the driver's
+// library, but no GPU: the test `ops_attention_plans` replaces the driver (support/fake_driver.cpp).
+#include <cstdlib>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "ops/cuda/attention/dnn_attention.h"
+#include "ops/cuda/described_gpus.h"
+
+namespace dtrain::test {
+namespace {
+
+using cuda::DnnAttention;
+using cuda::DnnDevice;
+
+AttentionSpec spec_of(int64_t positions, int64_t dim) {
+  return {.batch = 8,
+          .queries = positions,
+          .keys = positions,
+          .heads = 8,
+          .kv_heads = 8,
+          .key_dim = dim,
+          .value_dim = dim,
+          .masked = false};
+}
+
+/// A block of a language model whose queries, keys and values are columns of one array.
+AttentionSpec language_model() {
+  AttentionSpec spec = spec_of(1024, 64);
+  spec.causal = true;
+  spec.query_stride = spec.key_stride = spec.value_stride = 3 * 8 * 64;
+  return spec;
+}
+
+/// Several heads share keys and values; padding; sizes that fill no tile.
+AttentionSpec padded() {
+  AttentionSpec spec = spec_of(100, 32);
+  spec.kv_heads = 2;
+  spec.causal = spec.masked = true;
+  return spec;
+}
+
+AttentionSpec crossed() {
+  AttentionSpec spec = spec_of(77, 72);
+  spec.keys = 33;
+  spec.value_dim = 40;
+  spec.masked = true;
+  return spec;
+}
+
+/// A step of text generation.
+AttentionSpec one_query() {
+  AttentionSpec spec = spec_of(300, 64);
+  spec.queries = 1;
+  spec.training = false;
+  spec.masked = true;
+  return spec;
+}
+
+bool has_plan(const DnnDevice& device, const GpuMath& math, const AttentionSpec& spec,
+              DnnAttention::Direction direction) {
+  const auto plan = DnnAttention::find(device, math, spec, direction);
+  return plan && plan->workspace_bytes() <= DnnAttention::most_workspace(spec);
+}
+
+/// Returns true, with a message, if cuDNN cannot be used here or has no driver's library.
+bool is_skipped() {
+  std::string why = why_not();
+  if (why.empty() && !std::getenv("DTRAIN_FAKE_DRIVER"))
+    why = "the test ops_attention_plans runs it with a replacement of the driver's library";
+  if (!why.empty()) MESSAGE("skipped: " << why);
+  return !why.empty();
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN has plans for attention in 16-bit types") {
+  if (is_skipped()) return;
+  using enum DnnAttention::Direction;
+  for (const Gpu& gpu : kGpus) {
+    CAPTURE(gpu.name);
+    const DnnDevice device = DnnDevice::described(gpu.properties);
+    const GpuMath bfloat16{.type = DType::bfloat16}, float16{.type = DType::float16};
+    for (const AttentionSpec& spec : {language_model(), padded(), crossed()}) {
+      CAPTURE(spec.queries);
+      CHECK(has_plan(device, bfloat16, spec, forward));
+      CHECK(has_plan(device, bfloat16, spec, backward));
+    }
+    CHECK(has_plan(device, float16, padded(), forward));
+    CHECK(has_plan(device, float16, padded(), backward));
+    CHECK(has_plan(device, bfloat16, one_query(), forward));
+    AttentionSpec wide = spec_of(128, 256);
+    wide.heads = wide.kv_heads = 1;
+    CHECK(has_plan(device, bfloat16, wide, forward));
+    CHECK(has_plan(device, bfloat16, wide, backward) == (gpu.name == "H200"));
+  }
+}
+
+TEST_CASE("attention that cuDNN cannot compute as specified has no plan") {
+  if (is_skipped()) return;
+  using enum DnnAttention::Direction;
+  const DnnDevice device = DnnDevice::described(kGpus[0].properties);
+  const GpuMath bfloat16{.type = DType::bfloat16};
+  const auto rejected = [&](const GpuMath& math, const AttentionSpec& spec,
+                            DnnAttention::Direction direction) {
+    return !DnnAttention::find(device, math, spec, direction);
+  };
+  CHECK(rejected({.type = DType::float32, .tf32 = true}, language_model(), forward));
+  CHECK(rejected({.type = DType::bfloat16, .deterministic = true}, language_model(), backward));
+  AttentionSpec dropped = language_model(), later = language_model(), odd = spec_of(64, 12);
+  dropped.dropout = 0.1f;
+  later.first_query = 1;
+  for (const AttentionSpec& spec : {dropped, later, odd}) CHECK(rejected(bfloat16, spec, forward));
+}
+
+}  // namespace dtrain::test
