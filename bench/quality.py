@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains a model with dtrain and with Keras, from the same weights and on the same data, and prints both test scores.
+"""Trains a model with dtrain and with Keras, from the same weights and on the same data, and prints the test scores of each seed,
+their means and their standard deviations.
 
     quality.py DTRAIN segmentation|forecasting [--folder FOLDER] [--epochs N] [--seeds N]
 
@@ -8,7 +9,8 @@ forecasting:  an LSTM on the weekly CO2 concentrations of Mauna Loa, which the P
               is the mean absolute error of the next 12 weeks, in standard deviations of the training data.
 
 Needs Keras 3 with TensorFlow, and for forecasting statsmodels. Keras opens the checkpoint that dtrain writes before the first
-step, so that both train the same model. Each seed gives other initial weights.
+step, so that both train the same model. Each seed gives other initial weights. Each program draws its own order of the samples,
+so the scores of one seed differ by chance: compare the means, with the standard error of their difference.
 """
 import argparse
 import json
@@ -201,10 +203,21 @@ def train(task, program, folder, epochs, seed):
     ours = task.score_of_dtrain(program, run)
     model = keras.models.load_model(next((begun / "checkpoints").glob("*.h5")), compile=False)
     model.compile(keras.optimizers.Adam(0.001), task.loss(keras))
-    keras.utils.set_random_seed(seed)
     x, y = task.arrays["train"]
-    model.fit(x, y, epochs=epochs, batch_size=16 if isinstance(task, Segmentation) else 32, verbose=0)
+    random = numpy.random.default_rng(seed)
+    for _ in range(epochs):
+        order = random.permutation(len(x))  # Keras's shuffle repeats the same order in all epochs after set_random_seed()
+        model.fit(x[order], y[order], batch_size=16 if isinstance(task, Segmentation) else 32, shuffle=False, verbose=0)
     return ours, task.score(model.predict(task.arrays["test"][0], verbose=0))
+
+
+def summary(scores):
+    """Returns the means and standard deviations of scores [seeds, 2], and the mean of the differences with its standard error."""
+    means, deviations = scores.mean(0), scores.std(0, ddof=1)
+    differences = scores[:, 0] - scores[:, 1]
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    return (f"mean: dtrain {means[0]:.4f} (standard deviation {deviations[0]:.4f}), Keras {means[1]:.4f} ({deviations[1]:.4f}); "
+            f"difference {differences.mean():+.4f}, standard error {error:.4f}")
 
 
 def main():
@@ -213,8 +226,10 @@ def main():
     parser.add_argument("task", choices=["segmentation", "forecasting"])
     parser.add_argument("--folder", help="where to write data and runs (a temporary folder)")
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
+    if options.seeds < 2:
+        parser.error("--seeds: expected at least 2, because one score shows no spread")
     program = os.path.abspath(options.program)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(options.folder or temporary).absolute()
@@ -222,9 +237,11 @@ def main():
         task = (Segmentation if options.task == "segmentation" else Forecasting)(folder)
         epochs = options.epochs or task.epochs
         print(f"{options.task}, {epochs} epochs: {task.score_name}", flush=True)
+        scores = []
         for seed in range(1, options.seeds + 1):
-            ours, peer = train(task, program, folder, epochs, seed)
-            print(f"seed {seed}: dtrain {ours:.4f}, Keras {peer:.4f}", flush=True)
+            scores.append(train(task, program, folder, epochs, seed))
+            print("seed {}: dtrain {:.4f}, Keras {:.4f}".format(seed, *scores[-1]), flush=True)
+        print(summary(numpy.array(scores)))
 
 
 if __name__ == "__main__":

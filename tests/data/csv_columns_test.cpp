@@ -72,6 +72,9 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   CHECK(why("2026-02-29").ends_with("found '2026-02-29'; February 2026 has no day 29"));
   CHECK(why("June 31 2026").ends_with("; June has no day 31"));
   CHECK(why("soon").ends_with("found 'soon'"));
+  CHECK(contains(error("d,y\n2026-01-31,0\n17,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
+                 "train.csv:3:1: expected a date with days (read as month/day/year) in the column 'd', found "
+                 "'17'; other rows of the column have dates, not plain numbers"));
   // Without a header, with a missing value.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});
@@ -187,6 +190,7 @@ TEST_CASE_FIXTURE(Run, "the error for an invalid value suggests an option") {
   CHECK(contains(advice("1,500"), "; 'thousands: \",\"' reads such numbers"));
   CHECK(contains(advice("1.500,5"), "'decimal: \",\"' and 'thousands: \".\"'"));
   CHECK(contains(advice("1.500", ", decimal: \",\""), "'thousands: \".\"' reads such numbers"));
+  CHECK(advice("1e300").ends_with("found '1e300'; float32 holds numbers up to 3.4e38"));
 }
 
 TEST_CASE_FIXTURE(Run, "columns with one value or without values are float32") {

@@ -105,6 +105,11 @@ TEST_CASE("a date column's format is inferred from its values") {
   CHECK(form_of({"1999", "2026"}).numbers == DateNumbers::year);
   CHECK(form_of({"1769817600", "0"}).numbers == DateNumbers::seconds);
   CHECK(form_of({"1769817600000", "0"}).numbers == DateNumbers::milliseconds);
+  CHECK(form_of({"2026-01-31", "20260201"}).numbers == DateNumbers::yyyymmdd);
+  CHECK(form_of({"2026-01", "2026"}).numbers == DateNumbers::year);
+  CHECK(form_of({"17", "2026-01-31"}).numbers == DateNumbers::none);
+  CHECK(form_of({"1769817600", "soon"}).numbers == DateNumbers::seconds);
+  CHECK(shown("17", {.numbers = DateNumbers::none}) == "none");
   CHECK(shown("20260131", {.numbers = DateNumbers::yyyymmdd}) == "2026-01-31 00:00:0 0");
   CHECK(shown("2026", {.numbers = DateNumbers::year}) == "2026-01-01 00:00:0 0");
   CHECK(shown("1769871845.5") == "2026-01-31 15:04:5.5 0");

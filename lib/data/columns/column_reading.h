@@ -18,13 +18,14 @@ inline const EnumNames<DatePart> names_of<DatePart> = {
     {DatePart::hour, "hour"}, {DatePart::minute, "minute"},
     {DatePart::days, "days"}, {DatePart::day_of_year, "day_of_year"}};
 
-/// Unit of dates written as plain numbers.
-enum class DateNumbers { seconds, milliseconds, yyyymmdd, year };
+/// Unit of dates written as plain numbers; none: plain numbers are not dates.
+enum class DateNumbers { seconds, milliseconds, yyyymmdd, year, none };
 template <>
 inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::seconds, "seconds"},
                                                              {DateNumbers::milliseconds, "milliseconds"},
                                                              {DateNumbers::yyyymmdd, "yyyymmdd"},
-                                                             {DateNumbers::year, "year"}};
+                                                             {DateNumbers::year, "year"},
+                                                             {DateNumbers::none, "none"}};
 
 /// Format of a column's dates that a single text cannot determine.
 struct DateForm {

@@ -261,6 +261,8 @@ std::optional<CsvDate> read_number(std::string_view text, double number, DateNum
       return read_compact(text, 8);
     case DateNumbers::milliseconds:
       return date_of_seconds(number / 1000);
+    case DateNumbers::none:
+      return std::nullopt;
     default:
       return date_of_seconds(number);
   }
@@ -288,7 +290,8 @@ std::optional<CsvDate> read_date(std::string_view text, const DateForm& form) {
 }
 
 std::string why_no_date(std::string_view text, const DateForm& form) {
-  if (csv_number(text)) return "";
+  if (csv_number(text))
+    return form.numbers == DateNumbers::none ? "other rows of the column have dates, not plain numbers" : "";
   if (std::string why = missing_day(read_digits(DateScanner(text), form)); !why.empty()) return why;
   if (std::string why = missing_day(read_words(DateScanner(text))); !why.empty()) return why;
   DateForm other = form;
@@ -330,7 +333,10 @@ void DateFormFinder::add(std::string_view text) {
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
     some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;  // as seconds: the year 5138
-  } else if (const auto numbers = numbers_in_doubt(text)) {
+    return;
+  }
+  some_dates_ = some_dates_ || is_csv_date(text);
+  if (const auto numbers = numbers_in_doubt(text)) {
     first_is_day_ = first_is_day_ || numbers->first > 12;
     second_is_day_ = second_is_day_ || numbers->second > 12;
   }
@@ -343,6 +349,7 @@ void DateFormFinder::merge(const DateFormFinder& other) {
   all_years_ = all_years_ && other.all_years_;
   all_yyyymmdd_ = all_yyyymmdd_ && other.all_yyyymmdd_;
   some_milliseconds_ = some_milliseconds_ || other.some_milliseconds_;
+  some_dates_ = some_dates_ || other.some_dates_;
 }
 
 DateForm DateFormFinder::form(bool day_first) const {
@@ -351,6 +358,7 @@ DateForm DateFormFinder::form(bool day_first) const {
   if (some_numbers_)
     form.numbers = all_yyyymmdd_        ? DateNumbers::yyyymmdd
                    : all_years_         ? DateNumbers::year
+                   : some_dates_        ? DateNumbers::none
                    : some_milliseconds_ ? DateNumbers::milliseconds
                                         : DateNumbers::seconds;
   return form;

@@ -23,8 +23,8 @@ struct CsvDate {
 /// not a date of the calendar.
 std::optional<CsvDate> read_date(std::string_view text, const DateForm& form);
 
-/// Returns why read_date() rejects the text, if a part of the text explains it: "February has no day 31", or
-/// day and month in the other order. Otherwise returns "".
+/// Returns why read_date() rejects the text, if a part of the text explains it: "February has no day 31", day
+/// and month in the other order, or a number among dates. Otherwise returns "".
 std::string why_no_date(std::string_view text, const DateForm& form);
 
 /// Returns true for a complete date, with or without a time, in any of these formats except plain numbers.
@@ -34,7 +34,8 @@ bool is_csv_date(std::string_view text);
 /// day as a fraction. Returns nullopt if the date does not have the part.
 std::optional<double> part_of_date(const CsvDate& date, DatePart part);
 
-/// Infers how a column writes its dates from all of its texts, in any order.
+/// Infers how a column writes its dates from all of its texts, in any order. Plain numbers among other dates
+/// are dates if all of them are 20260131 or 2026; a Unix time is not expected there.
 class DateFormFinder {
  public:
   void add(std::string_view text);
@@ -45,6 +46,7 @@ class DateFormFinder {
  private:
   bool first_is_day_ = false, second_is_day_ = false;  // a number above 12 was found in this position
   bool some_numbers_ = false, all_years_ = true, all_yyyymmdd_ = true, some_milliseconds_ = false;
+  bool some_dates_ = false;  // other than plain numbers
 };
 
 }  // namespace dtrain

@@ -1,6 +1,7 @@
 #include "data/readers/csv/refusal.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -63,6 +64,8 @@ std::string CsvRejection::advice_for_text(std::string_view found, size_t index) 
         "; a date is not a number: 'dates: {{{}: [year, month, weekday, days]}}' makes features of it, "
         "'drop' leaves the column out",
         column);
+  if (const auto number = values.number(found))
+    return std::isfinite(static_cast<float>(*number)) ? "" : "; float32 holds numbers up to 3.4e38";
   if (const std::string of_numbers = values.advice(found, column); !of_numbers.empty())
     return "; " + of_numbers;
   if (!values.is_name(found)) return "";
