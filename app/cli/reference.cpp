@@ -274,7 +274,7 @@ class Reference {
     text +=
         registry("Regularizers", "regularizer",
                  "Penalties on weights, such as a layer's `kernel_regularizer`: part of the loss and of the "
-                 "gradient. Weights that are not trained have none.");
+                 "gradient. Weights that are not trained have no penalty.");
     return text + registry("Constraints", "constraint",
                            "Limits of weights after each update, such as a layer's `kernel_constraint`.");
   }

@@ -105,7 +105,7 @@ const Registry<Constraint>& registry<Constraint>() {
     Registry<Constraint> t("constraint");
     t.add_with("max_norm", max_norm_schema(),
                [](const MaxNormOptions& o, const ConfigNode&) { return norms_of(o); });
-    Schema<NormOptions> unit("All norms are 1.");
+    Schema<NormOptions> unit("Scales all norms to 1.");
     t.add_with("unit_norm", with_axis(unit.example("{axis: 0}")),
                [](const NormOptions& o, const ConfigNode&) {
                  return norms_of({.min_value = 1, .max_value = 1, .rate = 1, .axis = o.axis});

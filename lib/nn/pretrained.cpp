@@ -65,9 +65,10 @@ const Schema<PretrainedWeights>& PretrainedWeights::schema() {
           "the same shape, except those in `skip`; every weight of the file must be used, except those in "
           "`unused`.")
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
-          .required("from", &PretrainedWeights::from,
-                    "a dtrain checkpoint, a run directory (its best, or else its newest checkpoint), or a "
-                    "Keras HDF5 file")
+          .required(
+              "from", &PretrainedWeights::from,
+              "a run directory (its best checkpoint, or else its newest), a checkpoint, an imported model's "
+              "folder, or an .h5, .weights.h5, .keras or .safetensors file")
           .optional("rename", &PretrainedWeights::rename,
                     "names or patterns of the file's weights, and their names in this model")
           .optional("skip", &PretrainedWeights::skip,

@@ -40,7 +40,8 @@ void add_inverse_time_decay(Registry<Schedule>& table) {
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .required("decay_steps", &Options::decay_steps,
                     "steps, or '5 epochs', in which the divisor grows by decay_rate", some_time())
-          .required("decay_rate", &Options::decay_rate, "how much the divisor grows", at_least(0.0))
+          .required("decay_rate", &Options::decay_rate, "growth of the divisor in decay_steps steps",
+                    at_least(0.0))
           .optional("staircase", &Options::staircase, "whether step / decay_steps is rounded down"));
 }
 

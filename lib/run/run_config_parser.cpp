@@ -64,9 +64,10 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
     is_run ? schema.required(key, member, doc) : schema.optional(key, member, doc);
   };
   schema
-      .optional("base", &TopLevel::base,
-                "the path of another run's YAML file from which this one starts: mappings are merged, "
-                "anything else is replaced")
+      .optional(
+          "base", &TopLevel::base,
+          "the path of a configuration to start from: mappings of this file are merged with its mappings, "
+          "anything else replaces its value")
       .optional("name", &TopLevel::name,
                 "name of the run, and of its folder under runs/; default: the file's name")
       .optional("seed", &TopLevel::seed, "seed of all random numbers", at_least<int64_t>(0))

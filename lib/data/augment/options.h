@@ -83,7 +83,8 @@ void add_warp_options(Schema<Options>& schema) {
                 "how to fill pixels beyond the edges: reflect, wrap, constant (fill_value) or nearest")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
                 "bilinear or nearest")
-      .optional("fill_value", static_cast<double Options::*>(&Options::fill_value), "for fill_mode constant")
+      .optional("fill_value", static_cast<double Options::*>(&Options::fill_value),
+                "the value of filled pixels, for fill_mode constant")
       .optional("fill_class", static_cast<int64_t Options::*>(&Options::fill_class),
                 "the class that fills masks, for fill_mode constant", class_numbers_of_bytes());
 }

@@ -65,10 +65,11 @@ class Orthogonal : public Initializer {
 
 void add_orthogonal(Registry<Initializer>& table) {
   table.add<Orthogonal>(
-      "orthogonal", Schema<OrthogonalOptions>("A random matrix with orthonormal rows or columns, whichever "
-                                              "are fewer; its rows are all axes but the last.")
-                        .example("{gain: 2}")
-                        .optional("gain", &OrthogonalOptions::gain, "factor of the matrix"));
+      "orthogonal",
+      Schema<OrthogonalOptions>("A random matrix with orthonormal columns, or rows if there are "
+                                "fewer rows; its columns are the weight's last axis.")
+          .example("{gain: 2}")
+          .optional("gain", &OrthogonalOptions::gain, "factor of the matrix"));
 }
 
 }  // namespace dtrain

@@ -145,9 +145,10 @@ void add_elementwise_losses(Registry<Loss>& table) {
       [](const HuberOptions& options, const ConfigNode&) {
         return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)}, options);
       });
-  plain("log_cosh", ElementwiseKind::log_cosh,
-        "The log of the hyperbolic cosine of the difference from the target: squared where that is small, "
-        "linear where it is large.");
+  plain(
+      "log_cosh", ElementwiseKind::log_cosh,
+      "The log of the hyperbolic cosine of the difference from the target: about half the square of a small "
+      "difference, and linear for large ones.");
   plain("hinge", ElementwiseKind::hinge,
         "max(1 - target * output, 0), for targets of -1 and 1, or of 0 and 1.");
   plain("squared_hinge", ElementwiseKind::squared_hinge, "The square of hinge.");

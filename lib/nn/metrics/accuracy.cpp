@@ -158,7 +158,8 @@ void add_accuracy(Registry<Metric>& table) {
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,
         "How often the target's largest class is among the k best scores.");
-  top_k("top_k", Target::either, "Selects one of the two above, depending on the type of the target.");
+  top_k("top_k", Target::either,
+        "Selects sparse_top_k_categorical_accuracy or top_k_categorical_accuracy by the type of the target.");
 }
 
 }  // namespace dtrain

@@ -211,7 +211,7 @@ void add_confusion_metrics(Registry<Metric>& table) {
       "cohen_kappa",
       Schema<KappaOptions>(
           "How much better than chance the predictions agree with the targets: 1 if they always "
-          "agree, 0 if as often as independent ones.")
+          "agree, 0 if they agree as often as by chance.")
           .example("{weightage: quadratic}")
           .optional(
               "weightage", &KappaOptions::weightage,

@@ -161,8 +161,8 @@ void add_mean_errors(Registry<Metric>& table) {
   cross_entropy("categorical_crossentropy", "The mean of the loss of this name over all rows.");
   cross_entropy("sparse_categorical_crossentropy", "The mean of the loss of this name over all rows.");
   table.add_with("perplexity",
-                 Schema<PerplexityOptions>("exp(the mean of sparse_categorical_crossentropy): among how many "
-                                           "equally likely classes the output would be as uncertain.")
+                 Schema<PerplexityOptions>("exp(the mean of sparse_categorical_crossentropy): the number of "
+                                           "equally likely classes that are as uncertain as the output.")
                      .example("{from_logits: true}")
                      .optional("from_logits", &PerplexityOptions::from_logits, kFromLogits),
                  [](const PerplexityOptions& options, const ConfigNode&) {

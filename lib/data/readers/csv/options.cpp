@@ -123,14 +123,14 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
 }
 
 Schema<CsvLabels> make_labels_schema() {
-  Schema<CsvLabels> schema("The labels of samples that may have several: 0 or 1 for each label.");
+  Schema<CsvLabels> schema("The labels of a sample, which may have several: 0 or 1 for each label.");
   schema
       .optional("columns", &CsvLabels::columns,
-                "a column for each label, with 0 and 1; their names are those of the labels")
-      .optional(
-          "column", &CsvLabels::column,
-          "instead: one column of texts with the labels of the row, such as red;round; empty if it has none")
-      .optional("separator", &CsvLabels::separator, "the character between the labels of such a text",
+                "a column of 0 and 1 for each label; the columns' names are the labels")
+      .optional("column", &CsvLabels::column,
+                "instead of columns: one column of texts with the labels of each row, such as red;round; an "
+                "empty text means no label")
+      .optional("separator", &CsvLabels::separator, "the character between the labels in such a text",
                 Check<std::string>{"one character", [](const std::string& text) { return text.size() == 1; },
                                    Json::object().set("minLength", 1).set("maxLength", 1)})
       .rule([](const CsvLabels& labels, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -185,7 +185,7 @@ Schema<CsvOptions> make_csv_schema() {
                 "or a list of columns of numbers, for an output with several numbers")
       .optional("targets", &CsvOptions::targets, "the column or columns of each target, by output name")
       .optional("labels", &CsvOptions::labels,
-                "instead of a target: the columns of the labels of samples that may have several")
+                "instead of a target: the columns of labels, if a sample may have several")
       .optional("header", &CsvOptions::header,
                 "whether the first line holds the columns' names; in validation, test and prediction files "
                 "that also have a header, columns are found by name, in any order")

@@ -205,8 +205,8 @@ void add_images(Registry<Reader>& table) {
       .optional("hdf5", &ImagesOptions::hdf5,
                 "an HDF5 file with encoded images: bytes of variable length, or rows of bytes")
       .optional("target_images", &ImagesOptions::target_images,
-                "targets that are images: the folder of those of the images in directory, or how to read "
-                "those that csv lists (target_image)");
+                "targets that are images: the folder with the target of each image in 'directory', or how to "
+                "read the targets that 'csv' lists (target_image)");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

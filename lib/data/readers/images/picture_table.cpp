@@ -160,7 +160,7 @@ const Schema<PictureCsv>& PictureCsv::schema() {
                     "the column of the only target: a number, or the name of a class")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
           .optional("labels", &PictureCsv::labels,
-                    "instead of a target: the columns of the labels of images that may have several")
+                    "instead of a target: the columns of labels, if an image may have several")
           .optional("target_image", &PictureCsv::target_image,
                     "the column of the paths of the targets if these are images (see target_images)")
           .optional("weight", &PictureCsv::weight,

@@ -21,7 +21,7 @@ struct DepthwiseOptions {
   static const Schema<DepthwiseOptions>& schema() {
     using O = DepthwiseOptions;
     static const auto schema =
-        Schema<O>("A convolution of every channel by itself, with depth_multiplier kernels each.")
+        Schema<O>("A separate convolution of each channel, with depth_multiplier kernels for each.")
             .example("{kernel_size: 3, padding: same, use_bias: false}")
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
             .optional("strides", &O::strides, "steps of the kernel over the image")

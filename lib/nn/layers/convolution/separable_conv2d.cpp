@@ -27,7 +27,7 @@ struct SeparableOptions {
   static const Schema<SeparableOptions>& schema() {
     using O = SeparableOptions;
     static const auto schema =
-        Schema<O>("A convolution of every channel by itself, then one of 1x1 that mixes the channels.")
+        Schema<O>("A separate convolution of each channel, then a 1x1 convolution that mixes the channels.")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the first kernel")

@@ -21,9 +21,10 @@ struct GroupNormalizationOptions : ScaleAndShift {
                 "Normalizes groups of channels of each sample to mean 0 and variance 1, then scales and "
                 "shifts each channel.")
                 .example("{groups: 4}")
-                .optional("groups", &O::groups,
-                          "number of groups, which divides the number of channels; -1: each channel is one",
-                          between<int64_t>(-1, 1 << 30))
+                .optional(
+                    "groups", &O::groups,
+                    "number of groups, which divides the number of channels; -1: each channel is a group",
+                    between<int64_t>(-1, 1 << 30))
                 .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.groups == 0)

@@ -15,8 +15,12 @@ struct GlobalPoolingOptions {
 
   static const Schema<GlobalPoolingOptions>& schema() {
     static const auto schema =
-        Schema<GlobalPoolingOptions>("The largest, or the mean, of a whole image, each channel by itself.")
-            .optional("keepdims", &GlobalPoolingOptions::keepdims, "the output is an image of 1x1");
+        Schema<GlobalPoolingOptions>(
+            fmt::format("The largest value (max) or the mean (average) of each channel of {} {}.",
+                        Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
+            .optional("keepdims", &GlobalPoolingOptions::keepdims,
+                      fmt::format("the output is {} of one pixel",
+                                  Space<Size>::kVolumes ? "a volume" : "an image"));
     return schema;
   }
 };

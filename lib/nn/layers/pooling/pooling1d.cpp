@@ -14,7 +14,8 @@ struct Pooling1DOptions {
   static const Schema<Pooling1DOptions>& schema() {
     using O = Pooling1DOptions;
     static const auto schema =
-        Schema<O>("The largest, or the mean, of every window of a sequence, each channel by itself.")
+        Schema<O>(
+            "The largest value (max) or the mean (average) of every window of each channel of a sequence.")
             .example("{pool_size: 2, strides: 2}")
             .optional("pool_size", &O::pool_size, "extent of the window", extent())
             .optional("strides", &O::strides, "steps of the window over the sequence; pool_size if null",
@@ -32,7 +33,7 @@ struct GlobalPooling1DOptions {
   static const Schema<GlobalPooling1DOptions>& schema() {
     static const auto schema =
         Schema<GlobalPooling1DOptions>(
-            "The largest, or the mean, of a whole sequence, each channel by itself.")
+            "The largest value (max) or the mean (average) of each channel of a sequence.")
             .optional("keepdims", &GlobalPooling1DOptions::keepdims, "the output is a sequence of length 1");
     return schema;
   }

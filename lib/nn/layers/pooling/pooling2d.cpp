@@ -25,8 +25,10 @@ struct PoolingOptions {
   static const Schema<PoolingOptions>& schema() {
     using O = PoolingOptions;
     static const auto schema =
-        Schema<O>(fmt::format("The largest, or the mean, of every window of {} {}, each channel by itself.",
-                              Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
+        Schema<O>(
+            fmt::format(
+                "The largest value (max) or the mean (average) of every window of each channel of {} {}.",
+                Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
             .example("{pool_size: 2, strides: 2}")
             .optional("pool_size", &O::pool_size, "extent of the window")
             .optional("strides", &O::strides,

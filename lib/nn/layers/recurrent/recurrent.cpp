@@ -170,17 +170,18 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
                     : "a further output: the last state (`name:1`)")
       .optional("go_backwards", &O::go_backwards, "process the sequence from its end")
       .optional("dropout", &O::dropout,
-                "fraction of the input's features that training sets to zero, the same ones in every step of "
-                "a sample",
+                "fraction of the input's features that training sets to zero, the same in every step of a "
+                "sample",
                 between_excluding_high(0.0, 1.0))
-      .optional("recurrent_dropout", &O::recurrent_dropout,
-                kind == Kind::simple
-                    ? "fraction of the state's elements that training sets to zero in the product with the "
-                      "kernel, the same ones in every step of a sample"
-                    : "fraction of the state's elements that training sets to zero in the product with each "
-                      "gate's part of the kernel: other ones for each gate, the same ones in every step of a "
-                      "sample",
-                between_excluding_high(0.0, 1.0));
+      .optional(
+          "recurrent_dropout", &O::recurrent_dropout,
+          kind == Kind::simple
+              ? "fraction of the state's elements that training sets to zero in the product with the "
+                "kernel, the same in every step of a sample"
+              : "fraction of the state's elements that training sets to zero in the product with each "
+                "gate's part of the kernel: different elements for each gate, the same in every step of a "
+                "sample",
+          between_excluding_high(0.0, 1.0));
   std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout",
                                       "recurrent_dropout"};
   if (kind != Kind::simple) details.emplace_back("recurrent_activation");
