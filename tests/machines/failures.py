@@ -7,7 +7,8 @@
 Two network namespaces are the hosts; both MPIs start the processes. A round starts a run, causes the failure after a random step,
 and checks
 
-  - the time until all processes of dtrain are gone, and that the launcher leaves no process on the hosts,
+  - the time until all processes of dtrain are gone (more is allowed while the machine runs other programs), and that the
+    launcher ends,
   - that exactly one message was printed, which names host, process, step and phase,
   - what run.jsonl says about the end, and that process 0, if it lives, has saved the last finished step,
   - that one process with two replicas continues the run to the weights of an undisturbed run, to the byte.
@@ -33,8 +34,9 @@ from collections import Counter
 import hosts
 from hosts import Hosts, processes
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "app"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("app", "fuzz")]
 from new_case import png_of_rows  # noqa: E402
+from patience import shared  # noqa: E402
 
 # The links carry 24 kB in each step, so that a step takes about 50 ms and little of the CPU's time.
 RATE = "4mbit"
@@ -59,6 +61,7 @@ checkpoint: {{every: 7 steps, keep: 3}}
 STEPS = 60
 ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # the same replicas in one process
 MESSAGE = re.compile(r"^(?:.*: )?error: .*$", re.MULTILINE)
+START_WAIT = 300  # seconds until a run must have reached the moment of its failure, on a busy machine
 WAIT = 60  # seconds until a round gives up
 CUT_WAIT = 20  # the same for a launcher that is cut off from a host: it may wait much longer than dtrain
 
@@ -71,9 +74,9 @@ class Failure:
     """How a failure is caused, and what it must lead to."""
 
     def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False):
-        """`seconds`: until all processes are gone, from the failure on, or from the message on if `noticed_late`. `message`: what it must contain; "" if there must be none. `ends`: possible
-        outcomes in run.jsonl; None: process 0 is killed. `stopped`: the rank of a process that cannot end. `cuts`: the launcher loses a
-        host."""
+        """`seconds`: until all processes are gone, from the failure on, or from the message on if `noticed_late`. `message`: what it
+        must contain; "" if there must be none. `ends`: possible outcomes in run.jsonl; None: process 0 is killed. `stopped`: the
+        rank of a process that cannot end. `cuts`: the launcher loses a host."""
         self.cause, self.seconds, self.message, self.ends, self.stopped = cause, seconds, message, ends, stopped
         self.cuts, self.noticed_late = cuts, noticed_late
 
@@ -180,7 +183,7 @@ class Round:
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         after = self.draw.randint(1, STEPS - 8)
-        end = time.monotonic() + WAIT
+        end = time.monotonic() + START_WAIT
         while self.steps() < after and self.launcher.poll() is None:
             if time.monotonic() > end:
                 self.launcher.kill()
@@ -206,7 +209,7 @@ class Round:
         self.facts.update(seconds=seconds, all_seconds=max(ended.values(), default=WAIT), load=os.getloadavg()[0],
                           launcher_seconds=time.monotonic() - begin, launcher_ended=self.launcher.poll() is not None)
         self.check(len(ended) == len(own), f"processes are left after {WAIT} s")
-        self.check(seconds <= failure.seconds, "late")
+        self.check(seconds <= shared(failure.seconds), "late")
         self.check(self.launcher.poll() is not None or failure.cuts, f"the launcher is left after {WAIT} s")
 
     def clear(self):
@@ -239,7 +242,7 @@ class Round:
         ends = events[-1].get("outcome")  # None for a run whose last line is its beginning
         self.check(ends in failure.ends, f"run.jsonl: {ends}, expected {failure.ends[0]}")
         self.facts.update(ends=ends, steps=self.steps(), saved=self.saved())
-        if failure.ends[0] in ("failed", "interrupted") and self.steps() > 0:
+        if failure.ends[0] in ("failed", "interrupted") and self.steps() > 0 and failure is not FAILURES[DISK]:
             self.check(self.saved()[-1:] == [self.steps()], f"saved {self.saved()}, finished {self.steps()} steps")
 
     def check_continued(self):
@@ -305,7 +308,7 @@ def write_data(folder):
 def undisturbed(program, mpi, place):
     """Returns the arrays of an undisturbed run of both hosts, which are those of one process with two replicas."""
     process = place.launch(mpi, program, "fit", "config.yaml", "--output", "whole")
-    text = process.communicate(timeout=2 * WAIT)[0]
+    text = process.communicate(timeout=START_WAIT)[0]
     if process.returncode:
         raise AssertionError(f"the undisturbed run fails:\n{text}")
     return arrays(program, place.work / "whole")

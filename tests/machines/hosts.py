@@ -38,10 +38,6 @@ exec {folder}/enter ${{host##*.}} sh -c "$*"
 
 # Open MPI refuses to run as root unless it is told so. UCX, which MPICH uses, would notice that the hosts share a memory.
 _ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"}
-# Options that docs/machines.md advises: mpirun notices a lost host, and mpiexec does not kill process 0, which has to save, as soon
-# as another process dies.
-_ADVISED = {"openmpi": "--mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3".split(),
-            "mpich": ["-disable-auto-cleanup"]}
 _LAUNCHERS = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 
 
@@ -109,7 +105,8 @@ class Hosts:
                         f"tc -n {node} qdisc add dev eth0 root tbf rate {rate} burst 10kb latency 10s"):
             subprocess.run(command.split(), check=True)
         # BBR, the default of some systems, becomes very slow on slow links of a loaded machine.
-        subprocess.run(["nsenter", f"--net=/run/netns/{node}", "sh", "-c", "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"], check=True)
+        reno = "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"
+        subprocess.run(["nsenter", f"--net=/run/netns/{node}", "sh", "-c", reno], check=True)
 
     def data(self, number):
         """The folder that host `number` sees as work/data."""
@@ -124,9 +121,10 @@ class Hosts:
         addresses = ("10.77.0.1", "10.77.0.2")
         if mpi == "openmpi":
             launcher = ["mpirun.openmpi", "--mca", "plm_rsh_agent", self.agent, "-H", ",".join(f"{one}:1" for one in addresses),
-                        "--oversubscribe", "--bind-to", "none", *_ADVISED["openmpi"]]
+                        "--oversubscribe", "--bind-to", "none"]
         else:
-            launcher = ["mpiexec.mpich", *_ADVISED["mpich"], "-launcher-exec", self.agent, "-hosts", ",".join(addresses), "-ppn", "1"]
+            # As docs/machines.md advises: otherwise mpiexec kills process 0, which has to save, as soon as another process dies.
+            launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-launcher-exec", self.agent, "-hosts", ",".join(addresses), "-ppn", "1"]
         return subprocess.Popen(self.on(1, *launcher, *command), cwd=self.work, env=environment(), text=True, errors="replace",
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
