@@ -9,9 +9,7 @@ namespace {
 
 ControlChannel::Progress progress_of(const World& world) {
   const World::Position position = world.position();
-  std::string phase = position.phase;
-  if (position.waits) phase += ", waiting for other processes";
-  return {position.step, std::move(phase)};
+  return {position.step, position.phase, position.waits};
 }
 
 /// A lost connection may be noticed by MPI before the control channel learns which process has failed.
@@ -30,7 +28,12 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
           {.abort = [this](const std::string& why) { control_.report_error(why); },
            .set_peer_timeout =
                [this](double seconds) { control_.set_peer_timeout(std::chrono::duration<double>(seconds)); },
-           .failure_of_other = [this](bool failed) { return failure_of_other(control_, failed); }}) {
+           .failure_of_other = [this](bool failed) { return failure_of_other(control_, failed); },
+           .other_has_failed = [this] { return control_.has_failure(); },
+           .set_hang_limit =
+               [this](double seconds) { control_.set_hang_limit(std::chrono::duration<double>(seconds)); },
+           .complete_error =
+               [this](const std::string& message) { return control_.complete_own_error(message); }}) {
   control_.set_progress_source([this] { return progress_of(world_); });
 }
 

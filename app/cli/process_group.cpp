@@ -33,14 +33,6 @@ Json program_facts(const Processes& processes) {
       .set("CPU instruction set", cpu_info().instruction_set);
 }
 
-/// Waits until process 0 has ended or is gone, so that the launcher, which ends all processes after the first
-/// one, lets it save and print.
-[[noreturn]] void end_after_process_0(ControlChannel& control, int exit_code) {
-  while (!control.wait_for_others(std::chrono::seconds(1))) continue;
-  std::fflush(nullptr);
-  ::_exit(exit_code);
-}
-
 /// If process 0 is gone, the first process of another machine prints the message; on one machine process 1
 /// does.
 bool speaks_for_process_0(const Processes& processes) {
@@ -50,8 +42,21 @@ bool speaks_for_process_0(const Processes& processes) {
   return processes.rank() == (other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin()));
 }
 
+/// Waits until process 0 has ended or is gone, so that the launcher, which ends all processes after the first
+/// one, lets it save and print.
+[[noreturn]] void end_after_process_0(Processes& processes, int exit_code) {
+  ControlChannel& control = processes.control();
+  while (!control.wait_for_others(std::chrono::seconds(1))) continue;
+  std::fflush(nullptr);
+  const auto failure = control.failure();
+  if (failure && failure->silent && speaks_for_process_0(processes)) processes.end_all(exit_code);
+  ::_exit(exit_code);
+}
+
 void handle_failure_in_process_0(Processes& processes, const std::string& message) {
   static ExitDeadline deadline;
+  // If this process was stopped, the others have reported it.
+  if (!processes.control().failure()->noticed_here) mute_console([](std::string_view) {});
   print_error(message);
   processes.transport().abort();
   deadline.arm(message);
@@ -63,8 +68,18 @@ void handle_failure(Processes& processes) {
   if (failure->noticed_here && speaks_for_process_0(processes))
     fmt::print(stderr, "error: {}\n", failure->message);
   processes.transport().abort();
-  std::thread([&processes, code = failure->exit_code] {
-    end_after_process_0(processes.control(), code);
+  std::thread([&processes, code = failure->exit_code] { end_after_process_0(processes, code); }).detach();
+}
+
+/// The thread that hangs may never return, so this process ends without it. Process 0 first sends the error
+/// to the others.
+void handle_hang(Processes& processes, const std::string& message) {
+  print_error(message);
+  processes.transport().abort();
+  std::thread([&processes] {
+    if (processes.rank() > 0) end_after_process_0(processes, 1);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ::_exit(1);
   }).detach();
 }
 
@@ -117,6 +132,7 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
   Processes& processes = *connected;
   ControlChannel& control = processes.control();
   control.set_progress(0, "starting");
+  control.on_hang([&processes](const std::string& message) { handle_hang(processes, message); });
   if (processes.rank() == 0) {
     remember_warnings();
     control.on_log(
@@ -142,14 +158,16 @@ int leave_processes(Processes& processes, int exit_code, const std::string& erro
   // If several processes find the same error, process 0 reports it.
   if (processes.rank() > 0) control.wait_for_failure(std::chrono::milliseconds(500));
   control.report_error(error, exit_code);  // no effect after a failure of another process
-  if (const auto failure = control.failure()) {
+  const auto failure = control.failure();
+  if (failure) {
     exit_code = failure->exit_code;
   } else {
     print_error(error);
   }
-  if (processes.rank() > 0) end_after_process_0(control, exit_code);
+  if (processes.rank() > 0) end_after_process_0(processes, exit_code);
   processes.close_control();
   std::fflush(nullptr);
+  if (failure && failure->silent) processes.end_all(exit_code);
   ::_exit(exit_code);
 }
 

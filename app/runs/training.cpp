@@ -61,7 +61,7 @@ Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>&
 }
 
 /// Trains and records how training ended.
-void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
+void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer, const World& world) {
   const int64_t first_step = trainer.state().step;
   const auto note_end = [&](Outcome outcome, const std::string& how) {
     Json event = event_of("end", trainer.state()).set("outcome", name_of(outcome)).set("how", how);
@@ -78,7 +78,7 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
   } catch (const std::exception& error) {
     note_end(Outcome::failed, error.what());
     // Print here, before destructors run: they may take long or block forever if a GPU has failed.
-    if (dynamic_cast<const Error*>(&error)) print_error(error.what());
+    if (dynamic_cast<const Error*>(&error)) print_error(world.complete_error(error.what()));
     throw;
   }
   const TrainingState& state = trainer.state();
@@ -202,6 +202,7 @@ void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkp
   std::unique_ptr<Observer> step_log;
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   RunRecorder observer(directory, step_log ? *step_log : *progress);
+  const World& world = plan.world;
 
   progress->on_wait("reading the data");
   Trainer trainer(std::move(plan), directory, observer, catch_signals());
@@ -223,7 +224,7 @@ void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkp
   note_event(directory, begin_event(trainer, checkpoint != nullptr, options.all_sets()), observer);
   observer.begin(trainer);
   observer.on_note(describe_start(trainer, directory));
-  run_noted(trainer, directory, observer);
+  run_noted(trainer, directory, observer, world);
 
   const Json result = outcome(trainer, directory);
   if (options.output.json) print_json(result);

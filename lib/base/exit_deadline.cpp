@@ -40,6 +40,10 @@ ExitDeadline::Hold::~Hold() {
   --holds;
 }
 
+bool ExitDeadline::is_held() {
+  return holds > 0;
+}
+
 ExitDeadline::~ExitDeadline() {
   {
     const std::lock_guard lock(mutex_);

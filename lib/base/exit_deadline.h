@@ -27,6 +27,8 @@ class ExitDeadline {
   /// with exit code 1. Only the first call counts. Any thread; returns at once.
   void arm(const std::string& why) noexcept;
 
+  /// Returns whether a Hold exists.
+  static bool is_held();
   /// While a Hold exists, all deadlines are paused, e.g. while a file worth keeping is being written.
   class Hold {
    public:

@@ -165,4 +165,12 @@ void ProcessWorld::set_peer_timeout(double seconds) {
   if (hooks_.set_peer_timeout) hooks_.set_peer_timeout(seconds);
 }
 
+void ProcessWorld::set_hang_limit(double seconds) {
+  if (hooks_.set_hang_limit) hooks_.set_hang_limit(seconds);
+}
+
+std::string ProcessWorld::complete_error(const std::string& message) const {
+  return hooks_.complete_error ? hooks_.complete_error(message) : message;
+}
+
 }  // namespace dtrain

@@ -26,6 +26,9 @@ class ProcessWorld final : public World {
     /// Returns why another process has failed; "" if none has. `transport_failed`: the transport has reported
     /// an error, so that the reason may be on its way, and is worth waiting for, for up to a second.
     std::function<std::string(bool transport_failed)> failure_of_other = nullptr;
+    std::function<bool()> other_has_failed = nullptr;
+    std::function<void(double seconds)> set_hang_limit = nullptr;
+    std::function<std::string(const std::string& message)> complete_error = nullptr;
   };
   /// The transport must outlive the World.
   explicit ProcessWorld(Transport& transport);
@@ -50,6 +53,11 @@ class ProcessWorld final : public World {
   void abort(const std::string& why) noexcept override;
   void set_peer_timeout(double seconds) override;
   std::string failure() const override;
+  bool other_has_failed() const noexcept override {
+    return hooks_.other_has_failed && hooks_.other_has_failed();
+  }
+  void set_hang_limit(double seconds) override;
+  std::string complete_error(const std::string& message) const override;
 
   /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
   /// after abort(). Safe on any thread; returns at once.

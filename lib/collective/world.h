@@ -134,6 +134,19 @@ class World {
   /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,
   /// whose operations may wait for another process.
   virtual std::string failure() const = 0;
+  /// Returns whether another process has failed. Safe on any thread, and fast.
+  virtual bool other_has_failed() const noexcept { return false; }
+  /// Throws ProcessFailed if another process has failed: for computations that take long and wait for no
+  /// other process.
+  void check_others() const {
+    if (other_has_failed()) throw ProcessFailed(failure());
+  }
+  /// Sets after how many seconds this process counts as failed if it hangs: if it neither waits for other
+  /// processes nor does anything. Until then, and for 0, it may hang.
+  virtual void set_hang_limit(double /*seconds*/) {}
+  /// Returns an error message of this process for users: with the process's name, the step and the phase, if
+  /// there are several processes.
+  virtual std::string complete_error(const std::string& message) const { return message; }
 
   /// What a process is doing, for messages about processes that fail or make no progress.
   struct Position {

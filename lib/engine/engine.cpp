@@ -132,7 +132,10 @@ Engine::Engine(const RunPlan& plan)
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
-  if (on_gpu_) watch_devices();
+  if (on_gpu_)
+    watch_devices();  // also for failures of other processes
+  else
+    watch_processes();
 }
 
 Engine::~Engine() {
@@ -166,6 +169,12 @@ void Engine::watch_devices() {
     replica->plans().set_watchdog(watchdog_.get());
     for (const auto& executor : replica->executors()) executor->set_watchdog(watchdog_.get());
   }
+}
+
+void Engine::watch_processes() {
+  world_.set_hang_limit(config_.train.peer_timeout.seconds());
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) executor->set_world(world_);
 }
 
 std::string Engine::find_failure() {

@@ -122,6 +122,7 @@ class Engine {
   /// Head::weights_per_sample for batches of this Batch::length().
   int64_t weights_per_sample(int64_t length);
   void watch_devices();
+  void watch_processes();
   /// Returns the first failure that a GPU, NCCL or another process reports; "" if there is none. Thread-safe.
   std::string find_failure();
   /// Returns the error message for a run that stalls.

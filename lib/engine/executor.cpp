@@ -65,7 +65,8 @@ Frame* Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
                                .shards = shards_,
                                .update = overlaps ? &state_.worker_update(worker_.rank()) : nullptr,
                                .totals = buffers_.device_totals(),
-                               .state = worker_.state()});
+                               .state = worker_.state(),
+                               .world = world_});
   const Stopwatch stopwatch(step_seconds_.copying);
   const auto working = Watchdog::working(watchdog_);
   feed_.load(batch, samples, frame);

@@ -67,6 +67,8 @@ class Executor {
   bool launched() const { return launched_; }
   /// `watchdog` is notified while samples are read.
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
+  /// Steps end between two instructions when another process fails.
+  void set_world(const World& world) { world_ = &world; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
   /// See CapturedSteps::take_advice(). May be called on any thread while no other call runs.
@@ -141,6 +143,7 @@ class Executor {
   bool first_time_ = true;       // whether the current kind of batch runs for the first time
   StepSeconds step_seconds_;
   Watchdog* watchdog_ = nullptr;
+  const World* world_ = nullptr;
   std::atomic<bool> launched_{true};
 };
 

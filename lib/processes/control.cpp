@@ -1,14 +1,17 @@
 #include "processes/control.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_deadline.h"
 #include "base/threads.h"
 
 namespace dtrain {
@@ -30,6 +33,13 @@ std::string text_of(const Json& message, const char* key) {
 int64_t number_of(const Json& message, const char* key, int64_t missing) {
   const Json* value = message.find(key);
   return value && value->is_int() ? value->as_int() : missing;
+}
+
+/// Returns whether standard output or error blocks: a pager or a stopped terminal reads nothing.
+bool output_blocks() {
+  std::array<pollfd, 2> outputs = {{{STDOUT_FILENO, POLLOUT, 0}, {STDERR_FILENO, POLLOUT, 0}}};
+  ::poll(outputs.data(), outputs.size(), 0);
+  return std::any_of(outputs.begin(), outputs.end(), [](const pollfd& one) { return one.revents == 0; });
 }
 
 /// Returns "step 1203, reading data".
@@ -77,12 +87,18 @@ void ControlChannel::set_progress_source(std::function<Progress()> source) {
 
 void ControlChannel::add_progress(Json& message) {
   if (progress_source_) progress_ = progress_source_();
-  message.set("step", progress_.step).set("phase", progress_.phase);
+  const std::string phase = progress_.phase + (progress_.waits ? ", waiting for other processes" : "");
+  message.set("step", progress_.step).set("phase", phase);
 }
 
 void ControlChannel::set_peer_timeout(std::chrono::duration<double> limit) {
   const std::lock_guard lock(mutex_);
   timing_.peer_timeout = limit;
+}
+
+void ControlChannel::set_hang_limit(std::chrono::duration<double> limit) {
+  const std::lock_guard lock(mutex_);
+  hang_limit_ = limit;
 }
 
 void ControlChannel::report_error(const std::string& message, int exit_code) {
@@ -95,6 +111,13 @@ void ControlChannel::report_error(const std::string& message, int exit_code) {
     add_progress(error);
   }
   post(std::move(error));
+}
+
+std::string ControlChannel::complete_own_error(const std::string& message) {
+  Json error = typed("error").set("message", message);
+  const std::lock_guard lock(mutex_);
+  add_progress(error);
+  return complete_error(rank_, error);
 }
 
 void ControlChannel::log(const std::string& line) {
@@ -135,6 +158,11 @@ void ControlChannel::on_failure(std::function<void(const std::string& message)> 
   handler(message);
 }
 
+void ControlChannel::on_hang(std::function<void(const std::string& message)> handler) {
+  const std::lock_guard lock(mutex_);
+  hang_handler_ = std::move(handler);
+}
+
 void ControlChannel::on_log(std::function<void(int rank, const std::string& line)> handler) {
   const std::lock_guard lock(mutex_);
   log_handler_ = std::move(handler);
@@ -159,7 +187,9 @@ void ControlChannel::run() {
     wait();
     const Clock::time_point now = Clock::now();
     receive();
-    count_silence(std::min<Seconds>(now - before, kMostAtOnce));
+    const Seconds elapsed = std::min<Seconds>(now - before, kMostAtOnce);
+    count_silence(elapsed);
+    watch_own_progress(elapsed);
     before = now;
     send_posted();
     send_beats();
@@ -248,6 +278,9 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
       handler = log_handler_;
     }
     if (handler) handler(peer.rank, text_of(message, "line"));
+  } else if (type == "lost") {
+    fail({text_of(message, "message")});
+    mark_ended(peer);
   } else if (type == "goodbye") {
     mark_ended(peer);
   }
@@ -275,13 +308,16 @@ void ControlChannel::fail(Failure failure) {
     if (failed_) return;
     failed_ = true;
     failure_ = failure;
+    other_failed_ = true;
     handler = failure_handler_;
   }
   changed_.notify_all();
   if (rank_ == 0) {
     send_to_all(typed("error").set("message", failure.message).set("exit_code", failure.exit_code));
-    for (Peer& peer : peers_) peer.connection.flush();
+  } else if (failure.silent) {
+    send_to_all(typed("lost").set("message", failure.message));
   }
+  for (Peer& peer : peers_) peer.connection.flush();
   if (handler) handler(failure.message);
 }
 
@@ -299,9 +335,35 @@ void ControlChannel::count_silence(Seconds elapsed) {
               "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the "
               "process is stopped; it was last in: {}",
               name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
-          1, true});
+          1, true, true});
     mark_ended(peer);
   }
+}
+
+bool ControlChannel::hangs(Seconds elapsed) {
+  const bool is_active = activity_.since_last_call();
+  if (hang_limit_ <= Seconds(0) || !progress_source_ || failed_) return false;
+  const Progress progress = progress_source_();
+  const bool moved = progress != std::exchange(last_progress_, progress);
+  const bool is_idle =
+      !moved && !progress.waits && !is_active && !ExitDeadline::is_held() && !output_blocks();
+  idle_ = is_idle ? idle_ + elapsed : Seconds(0);
+  return idle_ >= hang_limit_;
+}
+
+void ControlChannel::watch_own_progress(Seconds elapsed) {
+  std::function<void(const std::string&)> handler;
+  Seconds limit;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!hangs(elapsed)) return;
+    limit = hang_limit_;
+    handler = hang_handler_;
+  }
+  const std::string message = fmt::format(
+      "the process hangs: for {:.0f} seconds it has neither computed nor read anything", limit.count());
+  report_error(message);
+  if (handler) handler(complete_own_error(message));
 }
 
 void ControlChannel::mark_ended(Peer& peer) {

@@ -2,6 +2,7 @@
 // does not use MPI, whose calls may block for ever when a process is gone.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "processes/activity.h"
 #include "processes/connection.h"
 
 namespace dtrain {
@@ -29,7 +31,7 @@ std::string process_name(const std::string& host, int rank, int size);
 class ControlChannel {
  public:
   struct Timing {
-    std::chrono::duration<double> beat{1};           // between heartbeats
+    std::chrono::duration<double> beat{0.25};        // between heartbeats
     std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
   };
 
@@ -46,7 +48,9 @@ class ControlChannel {
   /// The step and the activity of a process, for messages about it.
   struct Progress {
     int64_t step = 0;
-    std::string phase;  // such as "reading data"
+    std::string phase;   // such as "reading data"
+    bool waits = false;  // for other processes
+    bool operator==(const Progress&) const = default;
   };
   /// Sets the progress of this process until it is set again.
   void set_progress(int64_t step, std::string_view phase);
@@ -56,10 +60,16 @@ class ControlChannel {
   /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
   /// itself stopped does not count.
   void set_peer_timeout(std::chrono::duration<double> limit);
+  /// Reports an error of this process if it hangs for `limit`: if it has a source of progress that does not
+  /// change and does not wait for others, does nothing (processes/activity.h), writes no file that an
+  /// ExitDeadline waits for, and its output is being read. 0, as at first: a process may hang.
+  void set_hang_limit(std::chrono::duration<double> limit);
 
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
   /// first call of a process counts, and none after a failure of another process.
   void report_error(const std::string& message, int exit_code = 1);
+  /// Returns an error message of this process with its name, step and phase.
+  std::string complete_own_error(const std::string& message);
   /// Sends a line to process 0, which passes it to its handler on_log().
   void log(const std::string& line);
   /// Announces the normal end of this process.
@@ -69,8 +79,13 @@ class ControlChannel {
   struct Failure {
     std::string message;  // for users, with host, rank, step and phase
     int exit_code = 1;
-    bool noticed_here = false;  // by this process itself; otherwise process 0 has reported it
+    /// By this process itself. Otherwise process 0 has reported it; or this is process 0, was silent, and
+    /// another process has reported that.
+    bool noticed_here = false;
+    bool silent = false;  // the process does not respond, and may never end by itself
   };
+  /// Returns whether another process has failed. Fast.
+  bool has_failure() const noexcept { return other_failed_; }
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;
   /// Does the same after waiting for a failure, at most this long.
@@ -82,6 +97,8 @@ class ControlChannel {
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(std::function<void(const std::string& message)> handler);
+  /// `handler` is called with the completed error when this process hangs; the others have been told.
+  void on_hang(std::function<void(const std::string& message)> handler);
   /// In process 0 only.
   void on_log(std::function<void(int rank, const std::string& line)> handler);
 
@@ -110,9 +127,13 @@ class ControlChannel {
   /// Returns the message of a process's error with its name, step and phase.
   std::string complete_error(int rank, const Json& message) const;
   void count_silence(Seconds elapsed);
+  void watch_own_progress(Seconds elapsed);
+  /// Adds the time to idle_, or clears it if this process has done anything. The caller holds the mutex.
+  bool hangs(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  /// Reports the first failure: in process 0 to all, always to the handler.
+  /// Reports the first failure: in process 0 to all, in another process to process 0 if that was silent, so
+  /// that it learns about it if it continues; always to the handler.
   void fail(Failure failure);
   void send_to_all(const Json& message);
   void post(Json message);
@@ -126,17 +147,22 @@ class ControlChannel {
   std::vector<Peer> peers_;
   int wake_ = -1;  // an eventfd that ends wait()
   Clock::time_point last_beat_;
+  Activity activity_;
+  Progress last_progress_;
+  Seconds idle_{0};  // since this process has done anything
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   Timing timing_;
+  Seconds hang_limit_{0};
   Progress progress_;
   std::function<Progress()> progress_source_;
   std::vector<Json> posted_;  // for send_posted()
   std::optional<Failure> failure_;
   bool failed_ = false;  // this process or another one
+  std::atomic<bool> other_failed_{false};
   bool stopping_ = false;
-  std::function<void(const std::string&)> failure_handler_;
+  std::function<void(const std::string&)> failure_handler_, hang_handler_;
   std::function<void(int, const std::string&)> log_handler_;
 
   std::thread thread_;

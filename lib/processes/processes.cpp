@@ -25,6 +25,14 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 /// How long processes try to connect the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
+/// Ends the process if it has not ended by itself.
+void end_after(std::chrono::seconds limit, int exit_code) {
+  std::thread([limit, exit_code] {
+    std::this_thread::sleep_for(limit);
+    ::_exit(exit_code);
+  }).detach();
+}
+
 /// Throws an error that all processes have found; process 0 reports it.
 [[noreturn]] void fail_together(int rank, const std::string& message) {
   if (rank == 0) throw UserError(message);
@@ -145,12 +153,15 @@ bool Processes::finish(int exit_code) {
   while (!control_->wait_for_others(std::chrono::seconds(1)))
     if (control_->failure()) break;
   if (control_->failure()) return false;
-  std::thread([exit_code] {
-    std::this_thread::sleep_for(std::chrono::seconds(10));
-    ::_exit(exit_code);
-  }).detach();
+  end_after(std::chrono::seconds(10), exit_code);
   mpi_.finalize();
   return true;
+}
+
+void Processes::end_all(int exit_code) {
+  end_after(std::chrono::seconds(2), exit_code);
+  mpi_.abort(exit_code);
+  ::_exit(exit_code);
 }
 
 std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenNetwork& network) {

@@ -62,6 +62,9 @@ class Processes {
   /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another
   /// process failed meanwhile. If MPI does not return, ends the process with `exit_code` after 10 seconds.
   bool finish(int exit_code);
+  /// Ends this process, and makes the launcher end the others, also those that do not respond. Returns within
+  /// two seconds by ending the process.
+  [[noreturn]] void end_all(int exit_code);
   /// Ends the control channel after a failure; must be the last call.
   void close_control() { control_.reset(); }
 

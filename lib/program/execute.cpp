@@ -178,15 +178,25 @@ void execute(const Instruction& instruction, ParameterUpdate& update) {
       instruction.work);
 }
 
+namespace {
+
+void execute_unless_others_fail(const Instruction& instruction, Frame& frame) {
+  if (const World* world = frame.arrays(instruction.slot).world) world->check_others();
+  execute(instruction, frame);
+}
+
+}  // namespace
+
 void run_all(Frame& frame, const StepInfo& info) {
   frame.set_step(info);
-  for (const Instruction& instruction : frame.plan().program().instructions) execute(instruction, frame);
+  for (const Instruction& instruction : frame.plan().program().instructions)
+    execute_unless_others_fail(instruction, frame);
   for (int slot = 0; slot < frame.plan().slots(); ++slot) wait_received(frame, slot);
 }
 
 void run_part(Frame& frame, int slot, Plan::Part part) {
   for (const Instruction& instruction : frame.plan().program().instructions)
-    if (Plan::belongs(instruction, slot, part)) execute(instruction, frame);
+    if (Plan::belongs(instruction, slot, part)) execute_unless_others_fail(instruction, frame);
 }
 
 void wait_received(const Frame& frame, int slot) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "collective/world.h"
 #include "nn/layer.h"
 #include "ops/ops.h"
 #include "program/parameter_update.h"
@@ -36,6 +37,7 @@ struct SlotArrays {
   ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: leaves them out
   double* totals = nullptr;           // each run adds to these
   const StepState* state = nullptr;
+  const World* world = nullptr;  // run_all() and run_part() end when another process fails; null: they do not
   bool operator==(const SlotArrays&) const = default;
 };
 

@@ -142,6 +142,80 @@ TEST_CASE("a silent process counts as lost after the timeout") {
   CHECK(channel.wait_for_others(Seconds(5)));
 }
 
+TEST_CASE("a process that was silent learns that it was given up") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  Connection process_0{Socket(ends[1])};  // silent
+  std::vector<Connection> one;
+  one.emplace_back(Socket(ends[0]));
+  ControlChannel channel(1, {"node1", "node2"}, std::move(one), {Seconds(0.05), Seconds(0.5)});
+  const auto failure = channel.wait_for_failure(Seconds(5));
+  REQUIRE(failure);
+  CHECK(failure->silent);
+  CHECK(failure->noticed_here);
+  CHECK(channel.has_failure());
+  std::vector<Json> messages;
+  CHECK(soon([&] {
+    process_0.receive(messages);
+    return !messages.empty() && messages.back().at("type").as_string() == "lost";
+  }));
+  CHECK(messages.back().at("message").as_string() == failure->message);
+}
+
+TEST_CASE("process 0 ends when another process has given it up") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  Connection other{Socket(ends[1])};
+  std::vector<Connection> one;
+  one.emplace_back(Socket(ends[0]));
+  ControlChannel channel(0, {"node1", "node2"}, std::move(one), {Seconds(0.05), Seconds(20)});
+  other.send(Json::object().set("type", "lost").set("message", "node1: no sign of life"));
+  other.flush();
+  const auto failure = channel.wait_for_failure(Seconds(5));
+  REQUIRE(failure);
+  CHECK(failure->message == "node1: no sign of life");
+  CHECK(!failure->noticed_here);
+  CHECK(channel.wait_for_others(Seconds(5)));
+}
+
+namespace {
+
+/// Two processes, of which process 1 stays in step 12. Their heartbeats are rare, because all threads of this
+/// program count as active.
+struct HangingGroup : Group {
+  std::promise<std::string> message;
+  explicit HangingGroup(bool waits = false) : Group(2, {Seconds(1), Seconds(20)}) {
+    channels[1]->on_hang([this](const std::string& text) { message.set_value(text); });
+    channels[1]->set_progress_source([waits] {
+      return ControlChannel::Progress{12, "reading samples", waits};
+    });
+    channels[1]->set_hang_limit(Seconds(1));
+  }
+  ~HangingGroup() { channels[1]->set_progress_source(nullptr); }
+};
+
+}  // namespace
+
+TEST_CASE("a process that does nothing reports that it hangs") {
+  HangingGroup group;
+  const std::string expected =
+      "node2 (process 1 of 2): the process hangs: for 1 seconds it has neither computed nor read anything "
+      "(in: step 12, reading samples)";
+  CHECK(group.failure(0) == expected);
+  CHECK(group.message.get_future().get() == expected);
+  CHECK(!group[1].failure());
+}
+
+TEST_CASE("a process that computes or waits for others does not hang") {
+  HangingGroup waiting(true);
+  std::this_thread::sleep_for(milliseconds(2000));
+  CHECK(!waiting[0].failure());
+  HangingGroup computing;
+  const auto end = std::chrono::steady_clock::now() + milliseconds(2000);
+  while (std::chrono::steady_clock::now() < end) continue;
+  CHECK(!computing[0].failure());
+}
+
 TEST_CASE("lines of the log reach process 0") {
   Group group(3);
   std::promise<std::string> line;

@@ -95,3 +95,28 @@ TEST_CASE("the other processes are told why a process has failed") {
   REQUIRE(!world.failures.empty());
   CHECK(world.failures[0] == "on purpose");
 }
+
+TEST_CASE("a step ends between two instructions when another process fails, and the last one can be saved") {
+  struct Failing final : OneWorld {
+    bool other_has_failed() const noexcept override { return ++asked > at; }
+    std::string failure() const override { return "node2: it was killed"; }
+    int at = 1000;
+    mutable int asked = 0;
+  } world;
+  const RunConfig config = small_run({});
+  const RunPlan plan = plan_run(config, world);
+  Engine engine(plan);
+  engine.allocate(Plan::Purpose::training, 8);
+  engine.initialize();
+  const auto loader = open_loader(config, *config.dataset.train, false, true);
+  loader->begin(0, 0);
+  engine.launch(*loader->next(), 0, 0.1);
+  engine.finish();
+  const int instructions = world.asked;
+  CHECK(instructions > 3);
+  world.asked = 0;
+  world.at = 2;
+  CHECK_THROWS_WITH_AS(engine.launch(*loader->next(), 1, 0.1), "node2: it was killed", ProcessFailed);
+  CHECK(world.asked == 3);
+  CHECK(engine.intact());
+}
