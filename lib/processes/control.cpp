@@ -147,7 +147,7 @@ bool ControlChannel::wait_for_others(std::chrono::duration<double> limit) {
   });
 }
 
-void ControlChannel::on_failure(std::function<void(const std::string& message)> handler) {
+void ControlChannel::on_failure(const std::function<void(const std::string& message)>& handler) {
   std::string message;
   {
     const std::lock_guard lock(mutex_);
@@ -296,12 +296,12 @@ void ControlChannel::handle_error(Peer& peer, const Json& message) {
 
 std::string ControlChannel::complete_error(int rank, const Json& message) const {
   constexpr int kUserError = 2;  // does not depend on the step
-  const std::string text = name_of(rank) + ": " + text_of(message, "message");
+  std::string text = name_of(rank) + ": " + text_of(message, "message");
   if (number_of(message, "exit_code", 1) == kUserError) return text;
   return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
 }
 
-void ControlChannel::fail(Failure failure) {
+void ControlChannel::fail(const Failure& failure) {
   std::function<void(const std::string&)> handler;
   {
     const std::lock_guard lock(mutex_);

@@ -96,7 +96,7 @@ class ControlChannel {
 
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
-  void on_failure(std::function<void(const std::string& message)> handler);
+  void on_failure(const std::function<void(const std::string& message)>& handler);
   /// `handler` is called with the completed error when this process hangs; the others have been told.
   void on_hang(std::function<void(const std::string& message)> handler);
   /// In process 0 only.
@@ -134,7 +134,7 @@ class ControlChannel {
   void close_connections();
   /// Reports the first failure: in process 0 to all, in another process to process 0 if that was silent, so
   /// that it learns about it if it continues; always to the handler.
-  void fail(Failure failure);
+  void fail(const Failure& failure);
   void send_to_all(const Json& message);
   void post(Json message);
   void mark_ended(Peer& peer);
