@@ -307,18 +307,22 @@ def write_data(folder):
 
 def undisturbed(program, mpi, place):
     """Returns the arrays of an undisturbed run of both hosts, which are those of one process with two replicas."""
-    process = place.launch(mpi, program, "fit", "config.yaml", "--output", "whole")
+    process = place.launch(mpi, program, "fit", "config.yaml", "--output", f"whole-{mpi}")
     text = process.communicate(timeout=START_WAIT)[0]
     if process.returncode:
         raise AssertionError(f"the undisturbed run fails:\n{text}")
-    return arrays(program, place.work / "whole")
+    return arrays(program, place.work / f"whole-{mpi}")
 
 
-def play_all(options, mpi, folder):
+def prepared_hosts(folder):
     place = Hosts(folder, RATE)
     write_data(place.data(1))
     shutil.copytree(place.data(1), place.data(2))
     (place.work / "config.yaml").write_text(CONFIG)
+    return place
+
+
+def play_all(options, mpi, place):
     whole = undisturbed(options.program, mpi, place)
     draw = random.Random(f"{options.seed} {mpi}")
     records = []
@@ -373,9 +377,10 @@ def main():
     mpis = [mpi for mpi in hosts.launchers() if options.mpi in (None, mpi)]
     if not mpis:
         hosts.skip("neither mpirun.openmpi nor mpiexec.mpich is installed")
-    for mpi in mpis:
-        with tempfile.TemporaryDirectory() as folder:
-            records += play_all(options, mpi, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        place = prepared_hosts(folder)
+        for mpi in mpis:
+            records += play_all(options, mpi, place)
     print_rows(records)
     return 1 if any(one["problems"] for one in records) else 0
 
