@@ -164,10 +164,31 @@ void Processes::end_all(int exit_code) {
   ::_exit(exit_code);
 }
 
+namespace {
+
+[[noreturn]] void refuse(const Launch& launch, const std::string& problem) {
+  const std::string message =
+      fmt::format("{} started {} processes, but {}. {}", launch.name(), launch.size, problem, launch.cure());
+  if (launch.rank > 0) throw ReportedByProcess0(message);
+  throw UserError(message);
+}
+
+/// Whether srun gave the processes no addresses that this library reads. Open MPI then ends the process in
+/// MPI_Init, with a message of its own. A library that the user has named may have other means, such as PMI-1.
+bool has_no_addresses(const Launch& launch, const MpiLibrary& library) {
+  return launch.launcher == Launch::Launcher::slurm && launch.slurm_plugin != "pmix" &&
+         library.family == MpiFamily::open_mpi && !std::getenv("DTRAIN_MPI_LIBRARY");
+}
+
+}  // namespace
+
 std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenNetwork& network) {
   if (launch.launcher == Launch::Launcher::none) return nullptr;
   MpiLibrary library;
   const MpiTable& mpi = open_mpi_for(launch, library);
+  if (has_no_addresses(launch, library))
+    refuse(launch, fmt::format("{} ({}) gets the addresses of the others only from srun --mpi=pmix",
+                               library.version, library.path));
   bool enough_threads = false;
   check_mpi(mpi, mpi.initialize(&enough_threads), "MPI_Init_thread");
   int rank = 0, size = 1;
@@ -177,11 +198,8 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
       mpi.finalize();
       return nullptr;
     }
-    const std::string message = fmt::format(
-        "{} started {} processes, but they do not see each other: {} ({}) counts one process in each. {}",
-        launch.name(), launch.size, library.version, library.path, launch.cure());
-    if (launch.rank > 0) throw ReportedByProcess0(message);
-    throw UserError(message);
+    refuse(launch, fmt::format("they do not see each other: {} ({}) counts one process in each",
+                               library.version, library.path));
   }
   if (!enough_threads)
     throw UserError(
