@@ -82,7 +82,7 @@ struct PrecisionOptions {
   std::optional<double> thresholds;
 };
 
-struct DiceOptions {
+struct DiceScoreOptions {
   std::optional<std::string> name;
   Average average = Average::macro;
   std::optional<double> threshold;
@@ -153,18 +153,18 @@ void add_class_metrics(Registry<Metric>& table) {
                  });
   table.add_with(
       "dice",
-      Schema<DiceOptions>(
+      Schema<DiceScoreOptions>(
           "The Dice coefficient of each class: twice the number of rows (pixels) of the class "
           "that are predicted as it, divided by the numbers of its rows and of the rows "
           "predicted as it, which are counted over the whole data set.")
           .example("{include_background: false}")
-          .optional("average", &DiceOptions::average, kAverage)
-          .optional("threshold", &DiceOptions::threshold, kThreshold,
+          .optional("average", &DiceScoreOptions::average, kAverage)
+          .optional("threshold", &DiceScoreOptions::threshold, kThreshold,
                     between<std::optional<double>>(0.0, 1.0))
-          .optional("include_background", &DiceOptions::include_background,
+          .optional("include_background", &DiceScoreOptions::include_background,
                     "whether class 0 is one of the classes; an output of one column has no background")
-          .optional("name", &DiceOptions::name, kMetricName),
-      [](const DiceOptions& options, const ConfigNode&) {
+          .optional("name", &DiceScoreOptions::name, kMetricName),
+      [](const DiceScoreOptions& options, const ConfigNode&) {
         return std::make_shared<const ClassMetric>(
             ClassMetric::Kind{"threshold", &ClassCounts::f1, false},
             ClassOptions{options.name, options.average, options.threshold, options.include_background});
