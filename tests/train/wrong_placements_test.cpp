@@ -265,8 +265,9 @@ TEST_CASE("all errors of a placement are reported at once") {
   text =
       replaced(std::string(kGood), "STRATEGY", placed("'left/*': gpu:9999, '*/stem': cpu:1, nowhere: cpu:0"));
   const std::string of_placed = errors_of(text);
-  for (const char* message : {"error: gpu:9999: ", "error: placed: the layer 'left/stem' is put on gpu:9999 by",
-                              "error: placed: the pattern 'nowhere' matches no layer"})
+  for (const char* message :
+       {"error: gpu:9999: ", "error: placed: the layer 'left/stem' is put on gpu:9999 by",
+        "error: placed: the pattern 'nowhere' matches no layer"})
     CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
 }
 
