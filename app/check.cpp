@@ -185,7 +185,9 @@ MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
 std::string strategy_text(const RunPlan& plan) {
   std::string text =
       fmt::format("{}, {}", plan.config.strategy.name, placement_text(plan.placement_of_all()));
-  if (plan.world.size() > 1) text += fmt::format(" ({} processes)", plan.world.size());
+  if (plan.world.size() > 1)
+    text += fmt::format(" ({}{} processes)", plan.has_divided_replicas() ? "divided among " : "",
+                        plan.world.size());
   return text;
 }
 

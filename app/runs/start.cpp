@@ -31,7 +31,9 @@ std::string describe_devices(const RunPlan& plan) {
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
   const std::vector<int>& counts = plan.ranks.counts;
   const std::string total = format_plural(plan.ranks.total(), "replica");
-  if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end())
+  if (plan.has_divided_replicas())
+    text += fmt::format(", divided among {} processes", plan.world.size());
+  else if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end())
     text += fmt::format(" in process 0; {} in all processes ({})", total, fmt::join(counts, " + "));
   else if (counts.size() > 1)
     text += fmt::format(" in each of {} processes, {} in total", counts.size(), total);

@@ -7,12 +7,13 @@
 #include <memory>
 #include <vector>
 
+#include "collective/channel.h"
 #include "device/device.h"
 
 namespace dtrain {
 
-/// A one-way FIFO channel between two contexts, which may run on different threads or on the same one.
-class Link {
+/// A channel between two contexts of this process, which may run on different threads or on the same one.
+class Link final : public Channel {
  public:
   /// Storage of a sent array until it is received. `lent`: it must not change before wait_received().
   /// `copied`: the link copies it, and the sender continues.
@@ -28,18 +29,10 @@ class Link {
   bool copies() const { return copies_; }
   bool copies_are_with_receiver() const;
 
-  /// Called by the sender: sends the contents of `src` as of the operations enqueued so far. Returns the
-  /// array's number, counted from 1. Blocks the host while `most` arrays are in flight.
-  uint64_t send(const void* src, size_t bytes);
-  /// Called by the receiver: operations enqueued later find the array at `dst`. Blocks the host until the
-  /// array was sent and, if one of the devices is the CPU, until it has arrived.
-  void receive(void* dst, size_t bytes);
-  /// Called by the sender: operations enqueued later may overwrite array `number` and all arrays before it.
-  /// Only needed if the link keeps no copies. Blocks the host until the array was received.
-  void wait_received(uint64_t number);
-
-  /// Makes every pending and later call throw Aborted. Safe on any thread; returns at once.
-  void abort() noexcept;
+  uint64_t send(const void* src, size_t bytes) override;
+  void receive(void* dst, size_t bytes) override;
+  void wait_received(uint64_t number) override;
+  void abort() noexcept override;
 
  private:
   /// An array that was sent and has not been received yet.

@@ -7,6 +7,14 @@
 
 namespace dtrain {
 
+bool MessageExchange::advance(Transport& transport) {
+  if (!request_)
+    request_ = sends_ ? transport.send(process_, tag_, sent_) : transport.receive(process_, tag_, received_);
+  if (!transport.test(*request_)) return false;
+  request_.reset();
+  return true;
+}
+
 /// Process r receives from r without its lowest bit, and sends to r plus each lower bit.
 bool BroadcastExchange::advance(Transport& transport) {
   const auto rank = static_cast<uint32_t>(transport.rank()), size = static_cast<uint32_t>(transport.size());

@@ -1,4 +1,4 @@
-// Exchanges of messages in which all processes take part.
+// Exchanges of messages: in most of them, all processes take part.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,30 @@
 #include "collective/world.h"
 
 namespace dtrain {
+
+/// Sends one message to a process, or receives one.
+class MessageExchange final : public Exchange {
+ public:
+  MessageExchange(int process, int tag) : process_(process), tag_(tag) {}
+  /// Set the direction and the bytes; to be called before Messenger::start().
+  void set_sent(std::span<const std::byte> bytes) {
+    sent_ = bytes;
+    sends_ = true;
+  }
+  void set_received(std::span<std::byte> bytes) {
+    received_ = bytes;
+    sends_ = false;
+  }
+
+ private:
+  bool advance(Transport& transport) override;
+
+  int process_, tag_;
+  bool sends_ = false;
+  std::span<const std::byte> sent_;
+  std::span<std::byte> received_;
+  std::optional<Transport::Request> request_;  // set while the transfer is under way
+};
 
 /// Copies the bytes of process 0 to all processes, along a binomial tree.
 class BroadcastExchange final : public Exchange {

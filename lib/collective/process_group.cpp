@@ -15,7 +15,12 @@ namespace {
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;
+  std::vector<int> places;  // rank of each member, process by process; empty: they are numbered in this order
   std::vector<double> own, padded, all;
+
+  size_t place_of(size_t member) const {
+    return places.empty() ? member : static_cast<size_t>(places[member]);
+  }
 
   /// Waits for all processes.
   void synchronize() {
@@ -30,12 +35,11 @@ struct Gathered {
     own.resize(most * n);  // all processes send as many values as the largest
     padded.resize(ranks.counts.size() * most * n);
     gather->all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
-    all.clear();
-    for (size_t process = 0; process < ranks.counts.size(); ++process) {
-      const auto begin = padded.begin() + static_cast<std::ptrdiff_t>(process * most * n);
-      all.insert(all.end(), begin,
-                 begin + static_cast<std::ptrdiff_t>(static_cast<size_t>(ranks.counts[process]) * n));
-    }
+    all.resize(static_cast<size_t>(ranks.total()) * n);
+    for (size_t process = 0, member = 0; process < ranks.counts.size(); ++process)
+      for (size_t i = 0; i < static_cast<size_t>(ranks.counts[process]); ++i, ++member)
+        std::copy_n(padded.begin() + static_cast<std::ptrdiff_t>((process * most + i) * n), n,
+                    all.begin() + static_cast<std::ptrdiff_t>(place_of(member) * n));
   }
 };
 
@@ -44,7 +48,10 @@ class ProcessCollective final : public Collective {
   ProcessCollective(Collective& local, std::shared_ptr<Gathered> gathered)
       : local_(local), gathered_(std::move(gathered)) {}
 
-  int rank() const override { return gathered_->ranks.first() + local_.rank(); }
+  int rank() const override {
+    return static_cast<int>(
+        gathered_->place_of(static_cast<size_t>(gathered_->ranks.first() + local_.rank())));
+  }
   int size() const override { return gathered_->ranks.total(); }
   void abort() noexcept override { local_.abort(); }
 
@@ -89,8 +96,10 @@ class ProcessCollective final : public Collective {
 }  // namespace
 
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
-                                                            World& world, const ReplicaRanks& ranks) {
-  const std::shared_ptr<Gathered> gathered(new Gathered{world.make_gather(), ranks, {}, {}, {}});
+                                                            World& world, const ReplicaRanks& ranks,
+                                                            std::vector<int> places) {
+  const std::shared_ptr<Gathered> gathered(
+      new Gathered{world.make_gather(), ranks, std::move(places), {}, {}, {}});
   std::vector<std::unique_ptr<Collective>> members;
   for (Collective* member : local) members.push_back(std::make_unique<ProcessCollective>(*member, gathered));
   return members;

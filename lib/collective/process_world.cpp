@@ -9,8 +9,9 @@ namespace {
 
 // Tags of messages. Calls of the thread that owns the replicas are never made at the same time, so they share
 // one tag. Each background sum and each ProcessGather has its own tag, because threads of different processes
-// may make their calls in different orders.
-constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstGather = 30000,
+// may make their calls in different orders; so has each channel of ProcessMessages.
+constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
+              kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // the rest is for lib/processes
 
 /// Returns a tag of [first, end), and increments it. Tags are used again after thousands of calls. That would
@@ -44,6 +45,29 @@ class ProcessWorld::Sum final : public BackgroundSum<T> {
   ProcessWorld& world_;
   Messenger& messenger_;
   SumExchange<T> exchange_;
+};
+
+class ProcessWorld::Message final : public ProcessMessage {
+ public:
+  Message(ProcessWorld& world, int process, int tag) : world_(world), exchange_(process, tag) {}
+  ~Message() override { world_.messenger_.release(exchange_); }
+
+  void send(std::span<const std::byte> bytes) override {
+    exchange_.set_sent(bytes);
+    world_.messenger_.start(exchange_);
+  }
+  void receive(std::span<std::byte> bytes) override {
+    exchange_.set_received(bytes);
+    world_.messenger_.start(exchange_);
+  }
+  void wait() override {
+    const Waiting waiting(world_);
+    world_.messenger_.wait(exchange_);
+  }
+
+ private:
+  ProcessWorld& world_;
+  MessageExchange exchange_;
 };
 
 class ProcessWorld::Gather final : public ProcessGather {
@@ -91,6 +115,10 @@ std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {
   return std::make_unique<Gather>(*this, take_tag(next_gather_, kFirstGather, kTags));
 }
 
+std::unique_ptr<ProcessMessage> ProcessWorld::make_message(int process, int channel) {
+  return std::make_unique<Message>(*this, process, kFirstChannel + channel);
+}
+
 void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const> mine,
                        std::span<double> sums) {
   const auto n = static_cast<int64_t>(sums.size());
@@ -109,7 +137,7 @@ void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const>
 }
 
 int ProcessWorld::sum_tag() {
-  return take_tag(next_sum_, kFirstSum, kFirstGather);
+  return take_tag(next_sum_, kFirstSum, kFirstChannel);
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,

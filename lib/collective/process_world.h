@@ -39,6 +39,7 @@ class ProcessWorld final : public World {
   void broadcast(std::span<std::byte> bytes) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::unique_ptr<ProcessGather> make_gather() override;
+  std::unique_ptr<ProcessMessage> make_message(int process, int channel) override;
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override;
   std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks& ranks,
                                                                  int64_t n) override;
@@ -67,6 +68,7 @@ class ProcessWorld final : public World {
   template <class T>
   class Sum;
   class Gather;
+  class Message;
   void run(Exchange& exchange);
   int sum_tag();
 

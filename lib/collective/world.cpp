@@ -81,6 +81,9 @@ class SingleProcess final : public World {
     copy_of_one_process(mine, all);
   }
   std::unique_ptr<ProcessGather> make_gather() override { return std::make_unique<GatherOfOneProcess>(); }
+  std::unique_ptr<ProcessMessage> make_message(int, int) override {
+    throw std::logic_error("there is no other process to exchange messages with");
+  }
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override {
     SumTree(ranks.total()).add(mine, sums.data(), {0, static_cast<int64_t>(sums.size())});
   }

@@ -67,6 +67,20 @@ class ProcessGather {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
+/// A message to or from one other process, which is under way while threads continue. Used by one thread,
+/// which may be any.
+class ProcessMessage {
+ public:
+  virtual ~ProcessMessage() = default;
+  /// Starts to send; `bytes` must not change until wait() returns. Must not be called while a message is
+  /// under way.
+  virtual void send(std::span<const std::byte> bytes) = 0;
+  /// Starts to receive a message of exactly this size.
+  virtual void receive(std::span<std::byte> bytes) = 0;
+  /// Waits for the message that was started last; returns at once if there was none. Throws ProcessFailed.
+  virtual void wait() = 0;
+};
+
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
 /// replicas. All processes must make the same calls in the same order. They use it to agree on totals, stop
 /// signals and due checkpoints. All functions that communicate throw ProcessFailed once a process has failed.
@@ -87,6 +101,12 @@ class World {
   /// Creates an all-gather for another thread than the one that owns the replicas. All processes must create
   /// the same ones in the same order, on the thread that owns the replicas. The World must outlive it.
   virtual std::unique_ptr<ProcessGather> make_gather() = 0;
+  /// Number of values of `channel` below.
+  static constexpr int kChannels = 20000;
+  /// Creates messages that are exchanged with `process`, one at a time. Messages of one channel between the
+  /// same two processes are received in the order in which their sends, and their receives, are started. Safe
+  /// on any thread. The World must outlive it.
+  virtual std::unique_ptr<ProcessMessage> make_message(int process, int channel) = 0;
   /// Returns the text of process 0.
   std::string broadcast_text(const std::string& text);
   /// Returns the texts of all processes, by rank.

@@ -48,6 +48,9 @@ struct Placement {
   int64_t microbatches = 1;
   PipelineSchedule schedule = PipelineSchedule::sequential;
   ShardLevel sharded = ShardLevel::none;
+  /// Whether the slots of each replica are divided among the processes of a run, the same slots of all
+  /// replicas to one process. Otherwise each process has whole replicas.
+  bool divides_replicas = false;
 
   std::vector<DeviceId> devices() const;  // of all replicas
   /// Devices that compute a node, one per replica, without duplicates.
@@ -60,6 +63,7 @@ struct Workload {
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
   int64_t slot_bytes = 0;    // optimizer state per trained parameter element
   size_t element_bytes = 4;  // of the compute type
+  int processes = 1;         // of the run
   /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
   /// (CPU devices share memory and cores). Null: use typical values.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;

@@ -43,7 +43,7 @@ std::deque<Update> make_updates(const RunConfig& config, const ModelLayout& layo
 }
 
 std::unique_ptr<ProcessTotals> make_process_totals(const RunPlan& plan, int slots) {
-  if (plan.world.size() == 1) return nullptr;
+  if (plan.world_of_replicas().size() == 1) return nullptr;
   const auto totals = static_cast<int64_t>(count_totals(plan.config.graph, plan.config.heads));
   return std::make_unique<ProcessTotals>(plan.ranks, slots, std::max<int64_t>(totals, 1), plan.world);
 }
@@ -52,7 +52,7 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                                                    SlotThreads& threads, const std::deque<Update>& updates,
                                                    ProcessTotals* totals) {
   std::vector<std::unique_ptr<SlotState>> slots;
-  for (int slot = 0; slot < threads.slots(); ++slot) {
+  for (int slot = threads.first_slot(); slot < threads.end_slot(); ++slot) {
     SlotStateRequest request{.model = layout,
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
@@ -60,14 +60,15 @@ std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const Mo
                              .totals = totals,
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
-                             .world = plan.world};
+                             .world = plan.world_of_replicas()};
     const bool is_sharded = plan.placement.sharded != ShardLevel::none, on_gpu = has_gpu(plan.placement);
+    const bool over_processes = is_sharded || on_gpu || plan.has_divided_replicas();
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
       request.replicas.push_back(is_sharded && on_gpu ? &threads.replicas_of_all(rank, slot)
                                                       : &threads.replicas_of(rank, slot));
-      request.everyone.push_back(is_sharded || on_gpu ? &threads.waiting_slots(rank, slot)
-                                                      : &threads.everyone(rank, slot));
+      request.everyone.push_back(over_processes ? &threads.waiting_slots(rank, slot)
+                                                : &threads.everyone(rank, slot));
     }
     slots.push_back(std::make_unique<SlotState>(request));
   }
@@ -85,8 +86,7 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
                                  slots[0]->reducer().reduction() == GradientReduction::all_reduce};
   std::vector<std::unique_ptr<Replica>> replicas;
   for (int rank = 0; rank < threads.replicas(); ++rank)
-    replicas.push_back(
-        std::make_unique<Replica>(plan.config, plan.placement, layout, threads, slots, rank, options));
+    replicas.push_back(std::make_unique<Replica>(plan, layout, threads, slots, rank, options));
   return replicas;
 }
 
@@ -113,7 +113,7 @@ Engine::Engine(const RunPlan& plan)
       updates_(make_updates(config_, layout_)),
       slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
-      state_(layout_, threads_, slots_, world_, [this](const SlotWork& work) { run(work); }),
+      state_(layout_, threads_, updates_, slots_, plan, [this](const SlotWork& work) { run(work); }),
       memory_(
           plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
@@ -298,22 +298,46 @@ void Engine::predict(const Batch& batch, std::span<const View> outputs) {
   });
 }
 
+/// Returns the totals of each slot of the replicas of this process, replica by replica. If the processes
+/// divide the replicas, they exchange them.
+std::vector<const double*> Engine::totals_by_slot(int back) {
+  std::vector<const double*> all;
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) all.push_back(executor->totals(back).data());
+  if (!plan_.has_divided_replicas()) return all;
+  const size_t count = totals_.sums.size(), slots = static_cast<size_t>(threads_.slots());
+  const auto most = static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();  // slots of a process
+  std::vector<double> mine(most * count), gathered(mine.size() * static_cast<size_t>(world_.size()));
+  for (size_t i = 0; i < all.size(); ++i) std::copy_n(all[i], count, mine.data() + i * count);
+  world_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(gathered)));
+  slot_totals_.resize(replicas_.size() * slots * count);
+  all.clear();
+  for (size_t rank = 0; rank < replicas_.size(); ++rank)
+    for (int process = 0; process < world_.size(); ++process) {
+      const Range its = plan_.slots_of(process);
+      const auto size = static_cast<size_t>(its.size());
+      const double* const from =
+          gathered.data() + (static_cast<size_t>(process) * most + rank * size) * count;
+      double* const to = slot_totals_.data() + (rank * slots + static_cast<size_t>(its.begin)) * count;
+      std::copy_n(from, size * count, to);
+      for (size_t slot = 0; slot < size; ++slot) all.push_back(to + slot * count);
+    }
+  return all;
+}
+
 /// Returns the totals of each replica of this process, of all its slots.
 std::vector<const double*> Engine::totals_by_replica(int back) {
-  std::vector<const double*> all;
+  std::vector<const double*> all = totals_by_slot(back);
+  const auto slots = static_cast<size_t>(threads_.slots());
+  if (slots == 1) return all;
+  std::vector<const double*> by_replica;
   replica_totals_.resize(replicas_.size());
   for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-    const auto executors = replicas_[rank]->executors();
-    all.push_back(executors[0]->totals(back).data());
-    if (executors.size() == 1) continue;
-    std::vector<const double*> slots;
-    for (const auto& executor : executors) slots.push_back(executor->totals(back).data());
-    std::vector<double>& sums = replica_totals_[rank];
-    sums.resize(totals_.sums.size());
-    sum_over_slots(slots, sums);
-    all.back() = sums.data();
+    replica_totals_[rank].resize(totals_.sums.size());
+    sum_over_slots(std::span(all).subspan(rank * slots, slots), replica_totals_[rank]);
+    by_replica.push_back(replica_totals_[rank].data());
   }
-  return all;
+  return by_replica;
 }
 
 /// Sums the replicas' totals. If a replica fails to deliver its totals, the other replicas' devices are
@@ -328,7 +352,7 @@ const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int b
   if (purpose == Plan::Purpose::training && !summed.empty())
     std::copy_n(summed.begin(), totals_.sums.size(), totals_.sums.begin());
   else
-    world_.sum(plan_.ranks, totals, totals_.sums);
+    plan_.world_of_replicas().sum(plan_.ranks, totals, totals_.sums);
   if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {
@@ -364,7 +388,7 @@ std::string Engine::take_advice() {
 std::vector<MemoryUse> Engine::memory_use() const {
   std::vector<MemoryUse> uses;
   for (int rank = 0; rank < threads_.replicas(); ++rank)
-    for (int slot = 0; slot < threads_.slots(); ++slot)
+    for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot)
       uses.push_back(threads_.worker(rank, slot).context().memory_use());
   return uses;
 }
@@ -376,6 +400,9 @@ std::vector<std::vector<double>> Engine::measure_layers(int64_t samples, double 
       seconds[static_cast<size_t>(slot)] =
           measure_layer_seconds(config_.graph, samples, threads_.worker(rank, slot).ops(), most_seconds);
   });
+  for (int slot = 0; slot < threads_.slots(); ++slot)
+    if (slot < threads_.first_slot() || slot >= threads_.end_slot())
+      seconds[static_cast<size_t>(slot)] = seconds[static_cast<size_t>(threads_.first_slot())];
   return seconds;
 }
 

@@ -93,8 +93,8 @@ class Engine {
   /// `outputs`: one view per output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
-  /// The update program of the first replica's first slot, and where its gradients are summed, in words for
-  /// the user.
+  /// The update program of the first replica's first slot here, and where its gradients are summed, in words
+  /// for the user.
   const UpdateProgram& update_program() const { return slots_[0]->program(0); }
   std::string_view reduction_place() const { return slots_[0]->reducer().where(); }
   /// Advice for the user, before the run, about how gradients are summed.
@@ -105,7 +105,8 @@ class Engine {
   /// Returns the allocated memory of each device, by replica and slot.
   std::vector<MemoryUse> memory_use() const;
   /// Returns the seconds of each node for `samples` samples, by slot. The first replica's devices measure all
-  /// layers in parallel (layer_times.h). Does not need allocate().
+  /// layers in parallel (layer_times.h); slots of other processes count as fast as the first one here. Does
+  /// not need allocate().
   std::vector<std::vector<double>> measure_layers(int64_t samples, double most_seconds);
 
  private:
@@ -118,6 +119,7 @@ class Engine {
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
   std::vector<const double*> totals_by_replica(int back);
+  std::vector<const double*> totals_by_slot(int back);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
   /// Head::weights_per_sample for batches of this Batch::length().
   int64_t weights_per_sample(int64_t length);
@@ -144,8 +146,8 @@ class Engine {
   // handles with which they were made.
   SlotThreads threads_;
   std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
-  std::deque<Update> updates_;                     // by slot
-  std::vector<std::unique_ptr<SlotState>> slots_;  // by slot
+  std::deque<Update> updates_;                     // by slot, including those of other processes
+  std::vector<std::unique_ptr<SlotState>> slots_;  // by slot of this process
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
   MemoryPlanner memory_;
@@ -153,6 +155,7 @@ class Engine {
   std::deque<int64_t> pending_;                    // number of samples of each running step, oldest first
   BatchTotals totals_;
   std::vector<std::vector<double>> replica_totals_;  // by replica; used if replicas have several slots
+  std::vector<double> slot_totals_;                  // by replica, then slot; used if processes divide them
   std::atomic<int64_t> step_{0};                     // number of the last launched step, from 1
   bool intact_ = true;
   std::atomic<bool> aborted_{false};

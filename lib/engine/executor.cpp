@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/stopwatch.h"
 #include "engine/reading.h"
@@ -90,12 +91,25 @@ void Executor::synchronize_slots(Collective& slots) {
   slots.barrier();
 }
 
+void Executor::compare_transfers(const BatchKind& kind, const Microbatches& microbatches) {
+  const double mine = plans_.fingerprint(kind.purpose, microbatches, kind.length);
+  std::vector<double> all(static_cast<size_t>(waiting_.size()));
+  waiting_.all_gather({&mine, 1}, all);
+  const auto first = all.begin() + worker_.rank() * plans_.slots();  // of this replica
+  if (std::any_of(first, first + plans_.slots(), [&](double other) { return other != mine; }))
+    throw Error(
+        "the processes have planned different transfers between the stages of the pipeline: start each with "
+        "the same number of cores");
+}
+
 void Executor::begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches) {
   buffers_.begin(numbers);
   first_time_ = started_.insert(kind).second;
   if (shards_) shards_->begin(first_time_);
   state_.begin(worker_, kind.purpose == Plan::Purpose::training);
   frames_.make_room(kind.purpose, microbatches, kind.length);
+  if (first_time_ && plans_.has_remote_slots()) compare_transfers(kind, microbatches);
+  plans_.expect(slot_, kind.purpose, microbatches, kind.length);
 }
 
 void Executor::gather(const Batch& batch, Range samples, const Frame* frame) {

@@ -97,6 +97,9 @@ class Executor {
   /// drop their captured graphs.
   void synchronize_slots(Collective& slots);
 
+  /// Throws Error if other processes plan other transfers between slots than this one, which depends on the
+  /// number of cores.
+  void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
   void begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches);
   /// Gathers samples that are kept on the device into the frame, unless it is null. Part of the captured
   /// graph.

@@ -62,9 +62,9 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
 
 std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch_size, int replicas) {
   std::vector<MemoryPlan> plans(
-      static_cast<size_t>(std::min(replicas, threads_.replicas()) * threads_.slots()));
+      threads_.index_of(std::min(replicas, threads_.replicas()), threads_.first_slot()));
   run_([&](int rank, int slot) {
-    const auto place = static_cast<size_t>(rank * threads_.slots() + slot);
+    const size_t place = threads_.index_of(rank, slot);
     if (place < plans.size()) plans[place] = plan_slot(rank, slot, purpose, limited(batch_size));
   });
   return plans;
@@ -80,7 +80,8 @@ const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
 /// saving, but only if there is memory for it; that is not counted.)
 size_t MemoryPlanner::copy_bytes() const {
   size_t bytes = state_.is_copied_for_saving() ? state_.snapshot_bytes() : 0;
-  for (int slot = 0; slot < threads_.slots(); ++slot) bytes += executor(0, slot).state().host_bytes();
+  for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot)
+    bytes += executor(0, slot).state().host_bytes();
   return bytes;
 }
 

@@ -3,48 +3,74 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "collective/remote_slots.h"
 #include "engine/executor.h"
 #include "engine/replica_plans.h"
 #include "engine/slot_threads.h"
 #include "engine/update/slot_state.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
 class Replica {
  public:
-  /// `states`: by slot. Keeps references to all arguments except the options.
-  Replica(const RunConfig& config, const Placement& placement, const ModelLayout& layout,
-          SlotThreads& threads, std::span<const std::unique_ptr<SlotState>> states, int rank,
-          const ReplicaPlans::Options& options)
-      : plans_(config.graph, layout, config.heads, placement, ops_of(threads, rank), groups_of(threads, rank),
-               options) {
-    for (int slot = 0; slot < threads.slots(); ++slot)
-      executors_.push_back(
-          std::make_unique<Executor>(plans_, slot, threads.worker(rank, slot),
-                                     *states[static_cast<size_t>(slot)], threads.replicas_of_all(rank, slot),
-                                     threads.waiting_slots(rank, slot), threads.everyone(rank, slot)));
+  /// `states`: by slot of this process. Keeps references to all arguments except the options, whose `remote`
+  /// it replaces.
+  Replica(const RunPlan& plan, const ModelLayout& layout, SlotThreads& threads,
+          std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
+      : first_slot_(threads.first_slot()),
+        remote_(make_remote_slots(plan, rank)),
+        plans_(plan.config.graph, layout, plan.config.heads, plan.placement, ops_of(threads, rank),
+               groups_of(threads, rank), with_remote(options, remote_.get())) {
+    for (int slot = threads.first_slot(); slot < threads.end_slot(); ++slot)
+      executors_.push_back(std::make_unique<Executor>(
+          plans_, slot, threads.worker(rank, slot), *states[static_cast<size_t>(slot - first_slot_)],
+          threads.replicas_of_all(rank, slot), threads.waiting_slots(rank, slot),
+          threads.everyone(rank, slot)));
   }
 
-  Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot)]; }
+  Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot - first_slot_)]; }
+  /// Those of this process.
   std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
   ReplicaPlans& plans() { return plans_; }
 
  private:
+  /// Returns the slot itself, or one of this process if it is in another one.
+  static int stand_in(const SlotThreads& threads, int slot) {
+    return slot >= threads.first_slot() && slot < threads.end_slot() ? slot : threads.first_slot();
+  }
   static std::vector<Ops*> ops_of(SlotThreads& threads, int rank) {
     std::vector<Ops*> ops;
-    for (int slot = 0; slot < threads.slots(); ++slot) ops.push_back(&threads.worker(rank, slot).ops());
+    for (int slot = 0; slot < threads.slots(); ++slot)
+      ops.push_back(&threads.worker(rank, stand_in(threads, slot)).ops());
     return ops;
   }
   static std::vector<Collective*> groups_of(SlotThreads& threads, int rank) {
     std::vector<Collective*> groups;
-    for (int slot = 0; slot < threads.slots(); ++slot) groups.push_back(&threads.replicas_of_all(rank, slot));
+    for (int slot = 0; slot < threads.slots(); ++slot)
+      groups.push_back(&threads.replicas_of_all(rank, stand_in(threads, slot)));
     return groups;
   }
 
+  static std::unique_ptr<RemoteSlots> make_remote_slots(const RunPlan& plan, int rank) {
+    if (!plan.has_divided_replicas()) return nullptr;
+    std::vector<int> processes;
+    for (int process = 0; process < plan.world.size(); ++process)
+      processes.insert(processes.end(), static_cast<size_t>(plan.slots_of(process).size()), process);
+    return std::make_unique<RemoteSlots>(plan.world, std::move(processes), rank);
+  }
+  static ReplicaPlans::Options with_remote(ReplicaPlans::Options options, RemoteSlots* remote) {
+    options.remote = remote;
+    return options;
+  }
+
+  const int first_slot_;
+  std::unique_ptr<RemoteSlots> remote_;               // null if all slots are in this process
   ReplicaPlans plans_;                                // destroyed after the executors' frames
-  std::vector<std::unique_ptr<Executor>> executors_;  // by slot
+  std::vector<std::unique_ptr<Executor>> executors_;  // by slot of this process
 };
 
 }  // namespace dtrain

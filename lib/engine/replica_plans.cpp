@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace dtrain {
@@ -39,6 +40,7 @@ std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) {
   const auto working = Watchdog::working(watchdog_);
   PlanOptions options;
   options.spin = options_.spin;
+  options.remote = options_.remote;
   if (key.purpose == Plan::Purpose::training) {
     options.replicas = groups_;
     options.in_flight = in_flight_;
@@ -55,6 +57,18 @@ std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) {
     model = shorter_.emplace(key.length, shorter_model(graph_, heads_, key.length)).first;
   return std::make_unique<Plan>(model->second.graph, layout_, model->second.heads, ops_, placement_.slots,
                                 key, options);
+}
+
+void ReplicaPlans::expect(int slot, Plan::Purpose purpose, const Microbatches& microbatches, int64_t length) {
+  if (!has_remote_slots()) return;
+  for (int index = 0; index < microbatches.count(); ++index)
+    if (const int64_t size = microbatches[index].size(); size > 0) plan({purpose, size, length}).expect(slot);
+}
+
+uint32_t ReplicaPlans::fingerprint(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length) {
+  std::string transfers;
+  for (const int64_t size : microbatches.sizes()) transfers += plan({purpose, size, length}).transfers();
+  return stream_of(transfers);
 }
 
 void ReplicaPlans::abort() noexcept {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collective/collective.h"
+#include "distribute/microbatches.h"
 #include "distribute/schedule.h"
 #include "distribute/strategy.h"
 #include "engine/watchdog.h"
@@ -25,9 +26,10 @@ class ReplicaPlans {
     bool accumulates = false;              // steps may have several microbatches
     int64_t all_reduce_bucket = 0;         // PlanOptions::all_reduce_bucket
     bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
+    RemoteSlots* remote = nullptr;         // PlanOptions::remote
   };
-  /// `ops`: by slot. `groups`: communicator of each slot with the other replicas. Keeps references to all
-  /// arguments except the vectors and the options.
+  /// `ops`: by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with the
+  /// other replicas. Keeps references to all arguments except the vectors and the options.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
                const Options& options);
@@ -41,6 +43,14 @@ class ReplicaPlans {
   int microbatches() const { return microbatches_; }
   /// Returns the plan; the first caller creates it. Thread-safe.
   const Plan& plan(const PlanKey& key);
+  /// Announces the microbatches of a step to the channels from other processes (Plan::expect()). To be called
+  /// by the slot's thread before it runs them.
+  void expect(int slot, Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
+  /// Whether other processes have slots of this replica.
+  bool has_remote_slots() const { return options_.remote != nullptr; }
+  /// Returns a number that is equal in two processes if their plans for these microbatches have the same
+  /// transfers between slots.
+  uint32_t fingerprint(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
   /// Whether layers run collective calls with the other replicas during training.

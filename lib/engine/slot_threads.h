@@ -15,21 +15,30 @@
 namespace dtrain {
 
 /// Starts a thread for every slot of every replica, each with a Worker. Owned by one thread, which also
-/// serves as the thread of replica 0's first slot. Ranks are those of the replicas in this process.
+/// serves as the thread of replica 0's first slot. Ranks are those of the replicas in this process; slots are
+/// numbered over all processes if these divide the replicas.
 class SlotThreads {
  public:
   SlotThreads(const RunPlan& plan, const ModelLayout& layout);
 
-  int replicas() const { return static_cast<int>(workers_.size()) / slots_; }
+  int replicas() const { return static_cast<int>(workers_.size()) / static_cast<int>(here_.size()); }
+  /// Number of slots of a replica.
   int slots() const { return slots_; }
+  /// The slots of this process: [first_slot(), end_slot()).
+  int first_slot() const { return static_cast<int>(here_.begin); }
+  int end_slot() const { return static_cast<int>(here_.end); }
   /// Number of threads.
   int size() const { return static_cast<int>(workers_.size()); }
   /// Returns true if each thread has its own core.
   bool spin() const { return spin_; }
 
+  /// The place of a slot among those of this process: replica by replica.
+  size_t index_of(int rank, int slot) const {
+    return static_cast<size_t>(rank * here_.size() + slot - here_.begin);
+  }
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
-  /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas. They
-  /// are the same if there is one slot.
+  /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas, both
+  /// of this process. They are the same if a replica has one slot.
   Collective& replicas_of(int rank, int slot);
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
   /// The communicator of this slot in the replicas of all processes (process_group.h).
@@ -38,7 +47,7 @@ class SlotThreads {
     return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
   }
   /// The communicator of all slots whose devices may wait for each other: of all processes, except that CPUs
-  /// of several slots wait for other processes only on the host.
+  /// of several slots wait for other processes only on the host, unless these have slots of their replica.
   Collective& waiting_slots(int rank, int slot) {
     if (slots_ == 1) return replicas_of_all(rank, slot);
     return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];
@@ -52,15 +61,17 @@ class SlotThreads {
   void abort() noexcept;
 
  private:
-  size_t index_of(int rank, int slot) const { return static_cast<size_t>(rank * slots_ + slot); }
+  void join_processes(const RunPlan& plan);
 
   const int slots_;
+  const Range here_;
   const bool spin_;
   Team team_;
-  std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot; empty with one slot
-  std::vector<std::vector<std::unique_ptr<Collective>>> all_;     // by slot; empty with one process
-  std::vector<std::unique_ptr<Collective>> everyone_of_all_;      // by replica, then slot; may be empty
-  std::vector<std::unique_ptr<Worker>> workers_;                  // by replica, then slot
+  std::vector<std::vector<std::unique_ptr<Collective>>>
+      groups_;                                                 // by slot of this process; empty with one slot
+  std::vector<std::vector<std::unique_ptr<Collective>>> all_;  // by slot; empty if all replicas are here
+  std::vector<std::unique_ptr<Collective>> everyone_of_all_;   // by replica, then slot; may be empty
+  std::vector<std::unique_ptr<Worker>> workers_;               // by replica, then slot
 };
 
 }  // namespace dtrain

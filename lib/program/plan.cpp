@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "collective/link.h"
 #include "program/passes/passes.h"
+#include "program/print.h"
 
 namespace dtrain {
 
@@ -12,6 +16,13 @@ std::vector<DType> compute_types(std::span<Ops* const> ops) {
   std::vector<DType> types;
   for (const Ops* slot : ops) types.push_back(slot->compute_type());
   return types;
+}
+
+/// Returns the link over which an instruction sends; LinkId::none if it sends nothing.
+LinkId sent_over(const Instruction& instruction) {
+  if (const auto* value = std::get_if<SendValue>(&instruction.work)) return value->link;
+  if (const auto* parameter = std::get_if<SendParameter>(&instruction.work)) return parameter->link;
+  return LinkId::none;
 }
 
 }  // namespace
@@ -28,17 +39,55 @@ Plan::Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> 
   for (const ProgramReorder& made : program_.reorders)
     reorders_.add(ops(made.slot).reorder(made.shape, made.from, made.to));
   arena_bytes_ = program_.arenas;
-  make_links(options.spin);
+  make_links(options);
 }
 
-void Plan::make_links(bool spin) {
-  for (const ProgramLink& made : program_.links) {
+void Plan::make_links(const PlanOptions& options) {
+  IdVector<LinkId, Part> parts(program_.links.size(), Part::forward);
+  for (const Instruction& instruction : program_.instructions)
+    if (const LinkId link = sent_over(instruction); link != LinkId::none)
+      parts[link] = instruction.phase == Phase::backward ? Part::backward : Part::forward;
+  for (size_t i = 0; i < program_.links.size(); ++i)
+    make_link(static_cast<LinkId>(i), parts[static_cast<LinkId>(i)], options);
+}
+
+void Plan::make_link(LinkId id, Part part, const PlanOptions& options) {
+  const ProgramLink& made = program_.links[id];
+  const auto keep_at = [&](int slot) { arena_bytes_[static_cast<size_t>(slot)].links += made.bytes; };
+  const bool sends = !options.remote || options.remote->is_here(made.from);
+  const bool receives = !options.remote || options.remote->is_here(made.to);
+  if (sends && receives) {
     auto link = std::make_unique<Link>(ops(made.from).context(), ops(made.to).context(), made.bytes,
-                                       made.keeping, made.most, spin);
-    const int keeper = link->copies_are_with_receiver() ? made.to : made.from;
-    if (link->copies()) arena_bytes_[static_cast<size_t>(keeper)].links += made.bytes;
+                                       made.keeping, made.most, options.spin);
+    if (link->copies()) keep_at(link->copies_are_with_receiver() ? made.to : made.from);
     links_.add(std::move(link));
+  } else if (sends || receives) {
+    links_.add(options.remote->make_channel(made.from, made.to, part == Part::backward,
+                                            ops(sends ? made.from : made.to).context(), made.bytes,
+                                            made.keeping, made.most));
+    if (receives) keep_at(made.to);
+    if (sends && made.keeping == Link::Keeping::copied) keep_at(made.from);
+  } else {
+    links_.add(nullptr);
   }
+}
+
+void Plan::expect(int slot) const {
+  for (const Instruction& instruction : program_.instructions)
+    if (const LinkId link = sent_over(instruction); link != LinkId::none && program_.links[link].to == slot)
+      links_[link]->expect();
+}
+
+std::string Plan::transfers() const {
+  std::string text;
+  for (const Instruction& instruction : program_.instructions) {
+    const LinkId link = sent_over(instruction);
+    if (link == LinkId::none) continue;
+    const auto* const value = std::get_if<SendValue>(&instruction.work);
+    text += fmt::format("{} {} {} {}\n", instruction.name, value ? label_of(program_, value->value) : "",
+                        program_.links[link].to, program_.links[link].bytes);
+  }
+  return text;
 }
 
 void Plan::join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const {
@@ -53,7 +102,8 @@ void Plan::join_collectives(int slot, Part part, Collective& replicas, StateShar
 }
 
 void Plan::abort() const noexcept {
-  for (const auto& link : links_) link->abort();
+  for (const auto& link : links_)
+    if (link) link->abort();
 }
 
 int64_t gathered_by(const Instruction& instruction) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "collective/channel.h"
 #include "collective/collective.h"
-#include "collective/link.h"
 #include "nn/graph.h"
 #include "nn/head.h"
 #include "nn/parameters.h"
@@ -24,13 +24,16 @@ namespace dtrain {
 
 /// A plan does not change after construction, except for the state of prepared layers and the arrays in
 /// transfer between slots; therefore each slot's instructions must be run by one thread at a time. Running
-/// them allocates nothing. Values that one slot computes and another reads are sent over a Link.
+/// them allocates nothing. Values that one slot computes and another reads are sent over a Channel. Slots of
+/// other processes (PlanOptions::remote) are planned, too, so that all processes have the same program; their
+/// instructions do not run here.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
   enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops` is indexed by slot. `slots` has the slot of each node of the graph; empty: all are on slot 0.
+  /// `ops` is indexed by slot; for a slot of another process, those of any slot of this one. `slots` has the
+  /// slot of each node of the graph; empty: all are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
 
@@ -51,6 +54,11 @@ class Plan {
   /// To be called instead of running the part if this replica has no rows of a microbatch but other replicas
   /// do. Joins the slot's collective calls, which are the same in a plan for any batch size.
   void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
+  /// To be called by a slot's thread for each microbatch that it will run, in their order: other processes
+  /// may then send it the microbatch's values early.
+  void expect(int slot) const;
+  /// Returns a text that is equal in two processes if they plan the same transfers between slots.
+  std::string transfers() const;
   /// Makes every thread that waits for another slot (execute.h), now or later, throw Aborted.
   void abort() const noexcept;
 
@@ -59,18 +67,19 @@ class Plan {
   Ops& ops(int slot) const { return *ops_[static_cast<size_t>(slot)]; }
   PreparedLayer& layer(NodeId node) const { return *layers_[node]; }
   Reorder& reorder(ReorderId id) const { return *reorders_[id]; }
-  Link& link(LinkId id) const { return *links_[id]; }
+  Channel& link(LinkId id) const { return *links_[id]; }
 
  private:
-  void make_links(bool spin);
+  void make_links(const PlanOptions& options);
+  void make_link(LinkId id, Part part, const PlanOptions& options);
 
   const std::vector<Ops*> ops_;  // by slot
   Program program_;
   PreparedLayers layers_;
   std::vector<std::string> warnings_, notes_;
   IdVector<ReorderId, std::unique_ptr<Reorder>> reorders_;
-  IdVector<LinkId, std::unique_ptr<Link>> links_;
-  std::vector<ArenaBytes> arena_bytes_;  // by slot
+  IdVector<LinkId, std::unique_ptr<Channel>> links_;  // null between slots of other processes
+  std::vector<ArenaBytes> arena_bytes_;               // by slot
 };
 
 /// Returns the number of doubles that each replica contributes to an all-gather within the instruction; 0: no

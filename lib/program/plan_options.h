@@ -5,6 +5,7 @@
 #include <span>
 
 #include "collective/collective.h"
+#include "collective/remote_slots.h"
 
 namespace dtrain {
 
@@ -21,6 +22,8 @@ struct PlanOptions {
   std::span<const int> in_flight = {};
   /// Whether each slot's thread has its own core, so that it may busy-wait for other slots.
   bool spin = false;
+  /// The slots of the replica, if they are divided among processes; null: all are in this process.
+  RemoteSlots* remote = nullptr;
   /// Whether the slot stores only a shard of the parameters. A layer's parameters are then gathered before
   /// each use and freed after it.
   bool gathers_parameters = false;

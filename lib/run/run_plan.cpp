@@ -1,6 +1,7 @@
 #include "run/run_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,8 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 void choose_slots(const RunConfig& config, World& world, Placement& placement) {
   if (world.writes_files()) {
     Workload work = workload_of(config);
-    work.batch_size = 1 + (work.batch_size - 1) / world.size();
+    work.processes = world.size();
+    if (!placement.divides_replicas) work.batch_size = 1 + (work.batch_size - 1) / world.size();
     if (!config.train.deterministic) work.measure = measured_devices(config);
     placement = config.strategy->place(work);
   }
@@ -43,10 +45,33 @@ bool is_gpu(const DeviceId& device) {
   return device.kind == DeviceId::Kind::gpu;
 }
 
+/// Reports what a run whose processes divide the replicas does not support.
+void check_divided_replicas(const RunConfig& config, const Placement& placement, const World& world,
+                            Diagnostics& diagnostics) {
+  const auto report = [&](const std::string& what) {
+    diagnostics.error(config.place({"strategy"}), fmt::format("across: processes: {}", what));
+  };
+  const std::vector<DeviceId> devices = placement.devices();
+  if (std::any_of(devices.begin(), devices.end(), is_gpu))
+    report("the stages of a pipeline can be divided among processes on CPUs only; use across: devices");
+  const auto stages = static_cast<int64_t>(placement.replicas[0].size());
+  if (stages < world.size())
+    report(
+        fmt::format("{} stage{} cannot be divided among {} processes: name at least {} devices for each "
+                    "replica, such as [cpu:0, cpu:1], or start fewer processes",
+                    stages, stages == 1 ? "" : "s", world.size(), world.size()));
+  if (std::ssize(placement.replicas) * stages * stages * 2 > World::kChannels)
+    report(
+        fmt::format("{} replicas of {} stages are too many: expected at most {} for replicas * stages * "
+                    "stages",
+                    placement.replicas.size(), stages, World::kChannels / 2));
+}
+
 /// Reports everything that a run of several processes does not support.
 void check_processes(const RunConfig& config, const Placement& placement, const World& world,
                      Diagnostics& diagnostics) {
   if (world.size() == 1 || placement.replicas.empty()) return;
+  if (placement.divides_replicas) return check_divided_replicas(config, placement, world, diagnostics);
   const auto reject = [&](const std::string& what) {
     diagnostics.error(config.place({"strategy"}),
                       fmt::format("{} over several processes ({} were started): {}", what, world.size(),
@@ -80,7 +105,8 @@ ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World
         fmt::format("a replica is on {} in process 0, but on {} in process {}: expected the same in all "
                     "processes; name the devices in the options of strategy '{}'",
                     devices[0], *other, other - devices.begin(), config.strategy.name)));
-  return world.replica_ranks(static_cast<int>(placement.replicas.size()));
+  const auto replicas = static_cast<int>(placement.replicas.size());
+  return placement.divides_replicas ? ReplicaRanks{0, {replicas}} : world.replica_ranks(replicas);
 }
 
 /// Records the choices of a placement in the configuration.

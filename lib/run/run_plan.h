@@ -17,8 +17,9 @@ namespace dtrain {
 struct RunPlan {
   RunConfig config;
   Placement placement;
-  World& world;                                // the processes of the run; must outlive the plan
-  ReplicaRanks ranks;                          // of the placement's replicas, which are those of this process
+  World& world;        // the processes of the run; must outlive the plan
+  ReplicaRanks ranks;  // of the placement's replicas, which are those of this process; if these are divided
+                       // among the processes (has_divided_replicas()), as if all were in this process
   std::vector<std::string> warnings = {};      // of the placement, as lines of Diagnostics::warnings()
   std::vector<int> cores = available_cores();  // for the replicas on CPUs
   /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
@@ -27,6 +28,15 @@ struct RunPlan {
   /// When planning began; train.max_time counts from here.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
+  /// Whether each process has some slots of every replica, instead of whole replicas.
+  bool has_divided_replicas() const { return placement.divides_replicas && world.size() > 1; }
+  /// Number of slots of a replica, and those that are in a process.
+  int slots() const { return static_cast<int>(placement.replicas.at(0).size()); }
+  Range slots_of(int process) const {
+    return has_divided_replicas() ? part_of(slots(), process, world.size()) : Range{0, slots()};
+  }
+  /// The processes among which whole replicas are divided.
+  World& world_of_replicas() const { return has_divided_replicas() ? single_process() : world; }
   /// The placement with the replicas of all processes, as if all were on the devices of this process.
   Placement placement_of_all() const;
 };

@@ -337,3 +337,37 @@ TEST_CASE("the failure of another process is known without messages under way") 
   ProcessWorld world(transport, {.failure_of_other = [](bool) { return "another process: it broke"; }});
   CHECK(world.failure() == "another process: it broke");
 }
+
+TEST_CASE("messages of a channel arrive in their order, those of different channels in any") {
+  Processes processes(2);
+  processes.run([](World& world) {
+    const int other = 1 - world.rank();
+    std::vector<std::unique_ptr<ProcessMessage>> sent, received;
+    std::vector<int> numbers(6), found(6);
+    for (int i = 0; i < 6; ++i) {
+      sent.push_back(world.make_message(other, i % 2));
+      received.push_back(world.make_message(other, i % 2));
+      numbers[static_cast<size_t>(i)] = 10 * world.rank() + i;
+    }
+    const auto bytes = [](int& number) { return std::as_writable_bytes(std::span(&number, 1)); };
+    for (const size_t i : {1u, 3u, 5u, 0u, 2u, 4u}) received[i]->receive(bytes(found[i]));
+    for (size_t i = 0; i < 6; ++i) sent[i]->send(bytes(numbers[i]));
+    for (const auto& message : sent) message->wait();
+    for (const auto& message : received) message->wait();
+    for (int i = 0; i < 6; ++i)
+      if (found[static_cast<size_t>(i)] != 10 * other + i) throw Error("a message is in the wrong place");
+  });
+  CHECK(processes.queues().is_empty());
+}
+
+TEST_CASE("a wait for a message ends when another process fails") {
+  Processes processes(2);
+  CHECK_THROWS_WITH_AS(processes.run([](World& world) {
+    if (world.rank() == 1) throw Error("the disk failed");
+    int number = 0;
+    const auto message = world.make_message(1, 0);
+    message->receive(std::as_writable_bytes(std::span(&number, 1)));
+    message->wait();
+  }),
+                       "the disk failed", Error);
+}

@@ -3,7 +3,9 @@
 #include "support/processes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -74,8 +76,21 @@ struct Result {
 const std::vector<std::string> kLevels{"optimizer", "gradients", "parameters"};
 const std::vector<std::string> kPipelines{"two stages", "three stages"};
 
+/// Pipelines whose stages are divided among the processes: one of four stages, and two of three stages. Their
+/// number of replicas is that of the run.
+const std::vector<std::string> kDivided{"divided stages", "divided replicas"};
+
+bool is_in(const std::vector<std::string>& list, const std::string& strategy) {
+  return std::find(list.begin(), list.end(), strategy) != list.end();
+}
+
 bool is_level(const std::string& strategy) {
-  return std::find(kLevels.begin(), kLevels.end(), strategy) != kLevels.end();
+  return is_in(kLevels, strategy);
+}
+
+/// Whether each process stores a part of the state.
+bool is_spread(const std::string& strategy) {
+  return is_level(strategy) || is_in(kDivided, strategy);
 }
 
 std::string devices_text(int count) {
@@ -84,9 +99,15 @@ std::string devices_text(int count) {
   return devices;
 }
 
-std::string pipeline_of(int replicas, int stages, const std::string& starts, int microbatches) {
-  return fmt::format("strategy={{pipeline: {{devices: [{}], stages: [{}], microbatches: {}, replicas: {}}}}}",
-                     devices_text(replicas * stages), starts, microbatches, replicas);
+std::string pipeline_of(int replicas, int stages, const std::string& starts, int microbatches,
+                        const std::string& more = "") {
+  return fmt::format(
+      "strategy={{pipeline: {{devices: [{}], stages: [{}], microbatches: {}, replicas: {}{}}}}}",
+      devices_text(replicas * stages), starts, microbatches, replicas, more);
+}
+
+std::string divided(int replicas, int stages, const std::string& starts, int microbatches) {
+  return pipeline_of(replicas, stages, starts, microbatches, ", across: processes");
 }
 
 /// With `mirrored`, gradients are summed in two buckets: the first is divided among the processes, the second
@@ -97,6 +118,8 @@ std::string strategy_of(const std::string& name, int replicas) {
                        replicas);
   if (is_level(name))
     return fmt::format("strategy={{sharded: {{devices: [{}], level: {}}}}}", devices_text(replicas), name);
+  if (name == "divided stages") return divided(1, 4, "layer_normalization, batch_normalization, second", 3);
+  if (name == "divided replicas") return divided(2, 3, "dropout, second", 2);
   return name == "two stages" ? pipeline_of(replicas, 2, "second", 2)
                               : pipeline_of(replicas, 3, "dropout, batch_normalization", 3);
 }
@@ -162,7 +185,7 @@ void check_divisions(
     const std::vector<Result> results = results_of(yaml, sets, counts, strategy);
     for (const Result& result : results) {
       CHECK(result.losses == whole.losses);
-      const bool sends_arrays = is_level(strategy) && &result != results.data();
+      const bool sends_arrays = is_spread(strategy) && &result != results.data();
       CHECK(result.arrays == (sends_arrays ? std::vector<float>{} : whole.arrays));
       CHECK(result.history == whole.history);
     }
@@ -260,6 +283,110 @@ TEST_CASE("training options give the same bits with pipelines of several process
       CAPTURE(sets[0]);
       check_divisions(kRun, sets, {{2, 2}, {3, 1}}, pipeline);
     }
+}
+
+TEST_CASE("stages give the same bits however they are divided among processes") {
+  // The numbers only count the processes here.
+  check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}, {1, 1, 1, 1}}, "divided stages");
+  check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}}, "divided replicas");
+}
+
+TEST_CASE("training options give the same bits with stages in several processes") {
+  const std::vector<Sets> options{
+      {"train.accumulate=3"},
+      {"train.clip_norm=0.05"},
+      {"strategy.pipeline.schedule=gpipe"},
+      {"train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}", "train.clip_norm=0.5"},
+      {"train.optimizer={adafactor: {learning_rate: 0.05, weight_decay: 0.1}}"},
+      {"train.class_weight={0: 0.3, 3: 4}", "train.accumulate=2", "train.clip_norm=0.1"},
+      {"model.layers.0.dense.kernel_regularizer={l2: 0.01}",
+       "model.layers.4.dense.kernel_regularizer={l2: 0.03}", "train.clip_norm=0.05"},
+      {"model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.5}}"},
+      {"model.layers.0.dense.trainable=false"},
+      {"train.callbacks=[{ema: {decay: 0.9}}]", "checkpoint.best={monitor: val_loss}"},
+      {"model.layers.3.batch_normalization.synchronized=true", "train.accumulate=3"},
+  };
+  for (const std::string& strategy : kDivided)
+    for (const Sets& sets : options) {
+      CAPTURE(strategy);
+      CAPTURE(sets[0]);
+      check_divisions(kRun, sets, {{1, 1}, {1, 1, 1}}, strategy);
+    }
+}
+
+TEST_CASE("values pass over processes between the stages that exchange them") {
+  // A skip connection, outputs of two stages, weights of rows, shared parameters; and masks.
+  const TempDir directory;
+  {
+    std::ofstream file(directory / "rows.csv");
+    for (int i = 0; i < 50; ++i)
+      file << fmt::format("{:.4f},{:.4f},{:.4f},{},{:.4f},{}\n", std::sin(i), std::cos(3 * i),
+                          std::sin(5 * i), i % 3, std::cos(i), i % 4 * 0.5);
+  }
+  const std::string connected = fmt::format(R"(
+seed: 3
+model:
+  inputs: {{x: [3]}}
+  layers:
+    - dense: {{name: first, units: 8, activation: tanh}}
+    - dense: {{name: second, units: 8, activation: tanh}}
+    - dense: {{name: early, units: 3}}
+    - dense: {{name: third, shared_with: second, inputs: second}}
+    - add: {{name: sum, inputs: [third, first]}}
+    - dense: {{name: late, units: 1}}
+  outputs: [early, late]
+dataset:
+  train: {{csv: {{file: {0}, targets: {{early: 3, late: 4}}, weight: 5}}}}
+  validation: {{csv: {{file: {0}, targets: {{early: 3, late: 4}}, weight: 5}}}}
+train:
+  epochs: 4
+  batch_size: 16
+  loss: {{early: {{sparse_categorical_crossentropy: {{from_logits: true}}}}, late: mean_squared_error}}
+  metrics: {{early: [sparse_categorical_accuracy], late: [mean_absolute_error]}}
+  optimizer: {{adam: {{learning_rate: 0.01}}}}
+)",
+                                            directory / "rows.csv");
+  check_divisions(connected, {divided(1, 4, "second, third, late", 4)}, {{1, 1}, {1, 1, 1}, {1, 1, 1, 1}},
+                  "divided stages");
+  check_divisions(kMasked, {divided(2, 3, "lstm, dense", 2)}, {{1, 1}, {1, 1, 1}}, "divided replicas");
+}
+
+TEST_CASE("the state of stages in several processes is read whole, and written in parts") {
+  const TempDir directory;
+  Processes processes(3);
+  processes.run([&](World& world) {
+    Recorder recorder;
+    Trainer trainer(plan_on_one_core(config_of(kRun, {}, 1, "divided stages"), world),
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    ModelState& state = trainer.engine().state();
+    if (!state.is_spread() || state.has_all_weights()) throw Error("the state is not spread");
+    const ParameterLayout& layout = trainer.engine().layout();
+    for (const std::string_view array : {kParameters, std::string_view("momentum")}) {
+      const Range all{0, array == kParameters ? layout.size() : layout.trained()};
+      std::vector<float> values(static_cast<size_t>(all.size()));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+      state.write(array, all, values.data());
+      state.finish_writing();
+      std::vector<float> found(values.size());
+      state.read(array, all, found.data());
+      for (const ParameterSlice& slice : layout.slices())
+        if (slice.offset < all.end &&
+            !std::equal(found.begin() + slice.offset, found.begin() + slice.offset + slice.elements(),
+                        values.begin() + slice.offset))
+          throw Error("wrong values of " + slice.path());
+    }
+    if (trainer.engine().memory_use().size() != (world.rank() == 0 ? 2u : 1u)) throw Error("wrong slots");
+  });
+  CHECK(processes.queues().is_empty());
+}
+
+TEST_CASE("stages that cannot be divided among the processes are an error with a location") {
+  const RunConfig config = config_of(kRun, {}, 1, "divided replicas");
+  Processes processes(4);
+  CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_training(config, world); }),
+                       doctest::Contains("across: processes: 3 stages cannot be divided among 4 processes"),
+                       UserError);
 }
 
 TEST_CASE("a state in shards of several processes is read whole, and written in parts") {
@@ -473,6 +600,10 @@ TEST_CASE("a pipeline resumes on another number of processes with the same bits"
   check_resuming("three stages");
 }
 
+TEST_CASE("stages in several processes resume on another number of processes with the same bits") {
+  check_resuming("divided stages");
+}
+
 TEST_CASE("a run with shards resumes on another number of processes with the same bits") {
   for (const std::string& level : kLevels) {
     CAPTURE(level);
@@ -575,7 +706,7 @@ std::vector<std::string> check_failure(const std::string& strategy) {
     CHECK_THROWS_WITH_AS(trainer.run(), "another process: the disk failed", ProcessFailed);
     step = trainer.state().step;
     warnings = recorder.warnings;
-    if (is_level(strategy))
+    if (is_spread(strategy))
       CHECK(run.checkpoints().empty());
     else
       CHECK(run.checkpoints() == std::vector<std::string>{run.checkpoint_path(step)});
@@ -593,9 +724,9 @@ TEST_CASE("if a process fails, the others end, and process 0 saves the last step
 }
 
 TEST_CASE("if a process with parts of the state fails, the last step is not saved, and a warning says so") {
-  for (const std::string& level : kLevels) {
-    CAPTURE(level);
-    const std::vector<std::string> warnings = check_failure(level);
+  for (const std::string strategy : {"optimizer", "gradients", "parameters", "divided stages"}) {
+    CAPTURE(strategy);
+    const std::vector<std::string> warnings = check_failure(strategy);
     CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
       return warning.find("other processes have parts of the optimizer state") != std::string::npos;
     }));
@@ -617,6 +748,18 @@ TEST_CASE("all processes use the stages that process 0 chose") {
     CHECK(slots[0] == slots[1]);
     CHECK(processes.queues().is_empty());
   }
+}
+
+TEST_CASE("all processes use the stages that process 0 chose for them") {
+  const RunConfig config = config_from(
+      kRun, {"strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto, across: processes}}"});
+  std::vector<std::vector<int>> slots(2);
+  Processes processes(2);
+  processes.run([&](World& world) {
+    slots[static_cast<size_t>(world.rank())] = plan_training(config, world).placement.slots;
+  });
+  CHECK(slots[0].size() == config.graph.nodes.size());
+  CHECK(slots[0] == slots[1]);
 }
 
 TEST_CASE("different numbers of stages are an error with a location") {

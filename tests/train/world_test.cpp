@@ -20,6 +20,9 @@ class OneWorld : public World {
     single_process().all_gather(mine, all);
   }
   std::unique_ptr<ProcessGather> make_gather() override { return single_process().make_gather(); }
+  std::unique_ptr<ProcessMessage> make_message(int process, int channel) override {
+    return single_process().make_message(process, channel);
+  }
   void sum(const ReplicaRanks& ranks, std::span<const double* const> mine, std::span<double> sums) override {
     single_process().sum(ranks, mine, sums);
   }

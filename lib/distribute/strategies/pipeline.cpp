@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
+#include "collective/range.h"
 #include "distribute/layer_times.h"
 #include "distribute/strategies/common.h"
 #include "distribute/strategies/stages.h"
@@ -49,6 +51,12 @@ template <>
 inline const EnumNames<PipelineSchedule> names_of<PipelineSchedule> = {
     {PipelineSchedule::one_f_one_b, "1f1b"}, {PipelineSchedule::gpipe, "gpipe"}};
 
+/// The `across:` option.
+enum class PipelineAcross { devices, processes };
+template <>
+inline const EnumNames<PipelineAcross> names_of<PipelineAcross> = {{PipelineAcross::devices, "devices"},
+                                                                   {PipelineAcross::processes, "processes"}};
+
 namespace {
 
 /// Upper limit: every stage may hold activations of each microbatch.
@@ -62,6 +70,7 @@ struct PipelineOptions {
   std::optional<int64_t> microbatches;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t replicas = 1;
+  PipelineAcross across = PipelineAcross::devices;
 };
 
 const Schema<PipelineOptions>& pipeline_schema() {
@@ -87,7 +96,11 @@ const Schema<PipelineOptions>& pipeline_schema() {
                     "forward before any goes backward")
           .optional("replicas", &PipelineOptions::replicas,
                     "number of pipelines among which the devices are divided, each with a share of the batch",
-                    between<int64_t>(1, kMostReplicas));
+                    between<int64_t>(1, kMostReplicas))
+          .optional("across", &PipelineOptions::across,
+                    "in a run of several processes: 'devices': each process has its own pipelines over its "
+                    "devices, and a share of the batch; 'processes': the stages are divided among the "
+                    "processes in order, so that each has a part of the model");
   return schema;
 }
 
@@ -114,6 +127,7 @@ class Pipeline final : public Strategy {
     placement.microbatches =
         options_.microbatches.value_or(kMicrobatchesPerStage * static_cast<int64_t>(stages));
     placement.schedule = options_.schedule;
+    placement.divides_replicas = options_.across == PipelineAcross::processes;
     if (options_.stages.automatic && !work.graph.nodes.empty())
       placement.slots = chosen_stages(work, placement, diagnostics);
     if (diagnostics.count() != before) return {};
@@ -165,6 +179,25 @@ class Pipeline final : public Strategy {
     return link;
   }
 
+  /// Returns the number of stages, over all replicas, that share the memory of a stage's device in its
+  /// process.
+  static int count_sharing(const Placement& placement, int64_t stage, int processes) {
+    const std::vector<DeviceId>& first = placement.replicas[0];
+    const DeviceId device = first[static_cast<size_t>(stage)];
+    Range together{0, std::ssize(first)};
+    for (int process = 0; process < processes; ++process)
+      if (const Range its = part_of(std::ssize(first), process, processes);
+          stage >= its.begin && stage < its.end)
+        together = its;
+    int sharing = 0;
+    for (const std::vector<DeviceId>& replica : placement.replicas)
+      for (int64_t i = together.begin; i < together.end; ++i) {
+        const DeviceId other = replica[static_cast<size_t>(i)];
+        if (other == device || (other.kind == device.kind && device.kind == DeviceId::Kind::cpu)) ++sharing;
+      }
+    return sharing;
+  }
+
   /// Chooses stages for the devices of the first replica and assumes that the other replicas have equal
   /// devices. If no cut fits into the devices' memory, returns the cut that exceeds it least; the memory plan
   /// then reports the shortage in detail.
@@ -178,14 +211,12 @@ class Pipeline final : public Strategy {
                                      .slot_bytes = work.slot_bytes,
                                      .element_bytes = work.element_bytes,
                                      .seconds_per_byte = 1 / slowest_link(placement.replicas[0])};
-    const std::vector<DeviceId> all = placement.devices();
     if (placement.replicas[0].size() == 1) return std::vector<int>(work.graph.nodes.size(), 0);
     std::vector<PipelineDevice> devices;
-    for (const DeviceId& device : placement.replicas[0]) {
-      const auto shares_memory = [&](const DeviceId& other) {
-        return other == device || (other.kind == device.kind && device.kind == DeviceId::Kind::cpu);
-      };
-      const auto sharing = static_cast<int>(std::count_if(all.begin(), all.end(), shares_memory));
+    const int processes = placement.divides_replicas ? work.processes : 1;
+    for (size_t stage = 0; stage < placement.replicas[0].size(); ++stage) {
+      const DeviceId device = placement.replicas[0][stage];
+      const int sharing = count_sharing(placement, static_cast<int64_t>(stage), processes);
       devices.push_back(work.measure ? work.measure(device, of_microbatch.samples, sharing)
                                      : PipelineDevice{.device = device, .bytes = {}});
     }

@@ -23,22 +23,26 @@ void each_block(Range range, const Work& work) {
 
 }  // namespace
 
-ModelState::ModelState(const ModelLayout& layout, SlotThreads& threads,
-                       std::span<const std::unique_ptr<SlotState>> slots, World& world, RunOnSlots run)
-    : layout_(layout), threads_(threads), slots_(slots), world_(world), run_(std::move(run)) {
+ModelState::ModelState(const ModelLayout& layout, SlotThreads& threads, const std::deque<Update>& updates,
+                       std::span<const std::unique_ptr<SlotState>> slots, const RunPlan& plan, RunOnSlots run)
+    : layout_(layout),
+      threads_(threads),
+      updates_(updates),
+      slots_(slots),
+      plan_(plan),
+      world_(plan.world),
+      run_(std::move(run)) {
   arrays_.push_back({std::string(kParameters), this->layout().size(), {}, {}});
 }
 
 void ModelState::allocate_parameters() {
   for (int rank = 0; rank < threads_.replicas(); ++rank)
-    for (int slot = 0; slot < threads_.slots(); ++slot)
-      slots_[static_cast<size_t>(slot)]->allocate_parameters(threads_.worker(rank, slot));
+    for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot)
+      state(slot).allocate_parameters(threads_.worker(rank, slot));
 }
 
 void ModelState::allocate_slots() {
-  run_([&](int rank, int slot) {
-    slots_[static_cast<size_t>(slot)]->allocate_slots(threads_.worker(rank, slot));
-  });
+  run_([&](int rank, int slot) { state(slot).allocate_slots(threads_.worker(rank, slot)); });
   for (const SlotLayout& on_slot : update().slots()) {
     SlotLayout whole(layout(), on_slot.slot());
     arrays_.push_back({whole.name(), whole.size(), whole, {}});
@@ -47,7 +51,8 @@ void ModelState::allocate_slots() {
 
 std::span<float> ModelState::copy_of(Array& array) {
   if (!array.copy.data() && array.size > 0)
-    array.copy = threads_.worker(0, 0).context().allocate_host(bytes_of_floats(array.size));
+    array.copy =
+        threads_.worker(0, threads_.first_slot()).context().allocate_host(bytes_of_floats(array.size));
   return {array.copy.f32(), static_cast<size_t>(array.size)};
 }
 
@@ -61,8 +66,29 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// A model that is spread over processes has one slot.
+/// A part may also have the padding between its parameters.
+PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
+  std::vector<size_t> processes;  // by slot
+  for (int process = 0; process < world_.size(); ++process)
+    processes.insert(processes.end(), static_cast<size_t>(plan_.slots_of(process).size()),
+                     static_cast<size_t>(process));
+  PartsOfProcesses parts(static_cast<size_t>(world_.size()));
+  const std::vector<Range>* last = nullptr;
+  each_piece(array, range, [&](const ModelLayout::Piece& piece) {
+    std::vector<Range>& its = parts[processes[static_cast<size_t>(piece.slot)]];
+    const int64_t begin = piece.at - range.begin, end = begin + piece.on_slot.size();
+    if (last == &its)
+      its.back().end = end;
+    else
+      its.push_back({begin, end});
+    last = &its;
+  });
+  return parts;
+}
+
+/// A model whose state is sharded has one slot.
 PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
+  if (plan_.has_divided_replicas()) return parts_by_slot(array, range);
   PartsOfProcesses parts = store(0).parts_of(array);
   for (std::vector<Range>& its : parts)
     for (Range& part : its) {
@@ -74,10 +100,11 @@ PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const
 
 /// Every level of sharding divides the gradient.
 bool ModelState::is_spread() const {
-  return !store(0).parts_of(kGradient).empty();
+  return plan_.has_divided_replicas() || !store(0).parts_of(kGradient).empty();
 }
 
 bool ModelState::has_all_weights() const {
+  if (plan_.has_divided_replicas()) return false;
   return store(0).parts_of(kParameters).empty() && !(has_average() && is_spread());
 }
 
@@ -99,28 +126,32 @@ void ModelState::each_piece(std::string_view array, Range range,
     const Range whole = found->layout->of(slice), part = overlap(range, whole);
     if (part.size() == 0) continue;
     const int slot = layout_.owner_slot(slice.node);
-    const SlotLayout& on_slot = slots_[static_cast<size_t>(slot)]->update().slots()[index];
+    const SlotLayout& on_slot = updates_[static_cast<size_t>(slot)].slots()[index];
     const int64_t first =
         on_slot.of(layout_.on(slot).slice(slice.node, slice.index)).begin + (part.begin - whole.begin);
     work({slot, {first, first + part.size()}, part.begin});
   }
 }
 
-void ModelState::read(std::string_view array, Range range, float* to) const {
+void ModelState::read_own(std::string_view array, Range range, float* to) const {
   each_piece(array, range, [&](const ModelLayout::Piece& piece) {
-    store(piece.slot).read(array, piece.on_slot, to + (piece.at - range.begin));
+    if (is_here(piece.slot)) store(piece.slot).read(array, piece.on_slot, to + (piece.at - range.begin));
   });
+}
+
+void ModelState::read(std::string_view array, Range range, float* to) const {
+  read_own(array, range, to);
   complete(array, range, to);
 }
 
 void ModelState::write(std::string_view array, Range range, const float* from) {
   each_piece(array, range, [&](const ModelLayout::Piece& piece) {
-    store(piece.slot).write(array, piece.on_slot, from + (piece.at - range.begin));
+    if (is_here(piece.slot)) store(piece.slot).write(array, piece.on_slot, from + (piece.at - range.begin));
   });
 }
 
 void ModelState::broadcast() {
-  if (world_.size() == 1) return;
+  if (plan_.world_of_replicas().size() == 1) return;
   for (const Array& array : arrays_) {
     if (!store(0).parts_of(array.name).empty()) continue;
     each_block({0, array.size}, [&](Range part, std::span<float> values) {
@@ -133,10 +164,10 @@ void ModelState::broadcast() {
 }
 
 bool ModelState::read_gradient(Range range, float* to) const {
-  bool has_one = true;
+  bool has_one = state(threads_.first_slot()).read_gradient({}, to);
   layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
-    has_one = has_one && slots_[static_cast<size_t>(piece.slot)]->read_gradient(
-                             piece.on_slot, to + (piece.at - range.begin));
+    if (is_here(piece.slot))
+      has_one = has_one && state(piece.slot).read_gradient(piece.on_slot, to + (piece.at - range.begin));
   });
   if (has_one) complete(kGradient, range, to);
   return has_one;
@@ -178,7 +209,7 @@ std::span<float> ModelState::collect(Array& array) {
     float* const to = sends ? values.data() : all.data() + block.begin;
     const PartsOfProcesses parts = parts_in(array.name, block);
     if (sends && parts.empty()) return;
-    store(0).read(array.name, block, to);
+    read_own(array.name, block, to);
     if (!parts.empty()) world_.gather_parts(parts, {to, values.size()});
   });
   return all;
@@ -256,14 +287,14 @@ void ModelState::finish_writing() {
 
 GradientScale ModelState::gradient_scale() const {
   GradientScale scale;
-  Worker& first = threads_.worker(0, 0);
+  Worker& first = threads_.worker(0, threads_.first_slot());
   first.context().copy_to_host(&scale, &first.state()->gradient, sizeof(scale));
   return scale;
 }
 
 void ModelState::set_gradient_scale(const GradientScale& scale) {
   for (int rank = 0; rank < threads_.replicas(); ++rank)
-    for (int slot = 0; slot < threads_.slots(); ++slot) {
+    for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot) {
       Worker& worker = threads_.worker(rank, slot);
       worker.context().copy_to_device(&worker.state()->gradient, &scale, sizeof(scale));
     }

@@ -1,6 +1,7 @@
 // The parameters and the optimizer state of the whole model, independent of where they are stored.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "engine/update/slot_state.h"
 #include "nn/graph.h"
 #include "nn/parameters.h"
+#include "run/run_plan.h"
 
 namespace dtrain {
 
@@ -33,9 +35,9 @@ class ModelState {
   /// Runs work(rank, slot) on every slot's thread.
   using RunOnSlots = std::function<void(const std::function<void(int rank, int slot)>& work)>;
 
-  /// `slots`: by slot. Keeps references to all arguments.
-  ModelState(const ModelLayout& layout, SlotThreads& threads,
-             std::span<const std::unique_ptr<SlotState>> slots, World& world, RunOnSlots run);
+  /// `updates`: by slot. `slots`: by slot of this process. Keeps references to all arguments.
+  ModelState(const ModelLayout& layout, SlotThreads& threads, const std::deque<Update>& updates,
+             std::span<const std::unique_ptr<SlotState>> slots, const RunPlan& plan, RunOnSlots run);
 
   /// Layout of the whole model, independent of its placement.
   const ParameterLayout& layout() const { return layout_.whole(); }
@@ -94,12 +96,18 @@ class ModelState {
     Buffer copy;                       // in host memory, allocated on first use
   };
 
-  ParameterStore& store(int slot) const { return slots_[static_cast<size_t>(slot)]->store(); }
+  bool is_here(int slot) const { return slot >= threads_.first_slot() && slot < threads_.end_slot(); }
+  SlotState& state(int slot) const { return *slots_[static_cast<size_t>(slot - threads_.first_slot())]; }
+  ParameterStore& store(int slot) const { return state(slot).store(); }
   /// The update options that are the same for all slots.
-  const Update& update() const { return slots_[0]->update(); }
+  const Update& update() const { return updates_[0]; }
   /// Returns the parts of `range` that each process stores, as indices into the range; empty if each stores
   /// all of it.
   PartsOfProcesses parts_in(std::string_view array, Range range) const;
+  /// The same, of arrays whose pieces are on slots of several processes.
+  PartsOfProcesses parts_by_slot(std::string_view array, Range range) const;
+  /// Reads the elements that this process stores.
+  void read_own(std::string_view array, Range range, float* to) const;
   /// Completes `values`, which are those of `range`, with the parts of other processes.
   void complete(std::string_view array, Range range, float* values) const;
   /// Returns a whole array, in process 0; an empty span in the others, which send their parts.
@@ -115,7 +123,9 @@ class ModelState {
 
   const ModelLayout& layout_;
   SlotThreads& threads_;
+  const std::deque<Update>& updates_;
   const std::span<const std::unique_ptr<SlotState>> slots_;
+  const RunPlan& plan_;
   World& world_;
   const RunOnSlots run_;
   std::vector<Array> arrays_;  // the parameters and, once allocated, the optimizer state

@@ -1,0 +1,121 @@
+#include "collective/remote_slots.h"
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+namespace dtrain {
+
+namespace {
+
+/// A message and the memory of its array.
+struct Entry {
+  std::unique_ptr<ProcessMessage> message;
+  Buffer copy;  // allocated on first use
+};
+
+std::vector<Entry> make_entries(World& world, int process, int channel, int most) {
+  std::vector<Entry> entries(static_cast<size_t>(most));
+  for (Entry& entry : entries) entry.message = world.make_message(process, channel);
+  return entries;
+}
+
+}  // namespace
+
+/// Sends from the array itself, or from a copy if the array may change early.
+class RemoteSlots::Sender final : public Channel {
+ public:
+  Sender(std::vector<Entry> entries, Context& from, size_t bytes, Link::Keeping keeping)
+      : from_(from), bytes_(bytes), copies_(keeping == Link::Keeping::copied), entries_(std::move(entries)) {}
+
+  uint64_t send(const void* src, size_t bytes) override {
+    const uint64_t number = sent_ + 1;
+    wait_received(number > entries_.size() ? number - entries_.size() : 0);
+    Entry& mine = entry(number);
+    if (copies_) {
+      if (!mine.copy.data()) mine.copy = from_.allocate(bytes_);
+      from_.enqueue_copy(mine.copy.data(), src, bytes);
+      src = mine.copy.data();
+    }
+    mine.message->send({static_cast<const std::byte*>(src), bytes});
+    return sent_ = number;
+  }
+  void receive(void*, size_t) override { throw std::logic_error("this end of the channel only sends"); }
+  /// A message has left the sender's memory when the receiver has started to receive it.
+  void wait_received(uint64_t number) override {
+    while (received_ < number) entry(++received_).message->wait();
+  }
+  void abort() noexcept override {}
+
+ private:
+  Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
+
+  Context& from_;
+  const size_t bytes_;
+  const bool copies_;
+  std::vector<Entry> entries_;
+  uint64_t sent_ = 0, received_ = 0;
+};
+
+class RemoteSlots::Receiver final : public Channel {
+ public:
+  Receiver(std::vector<Entry> entries, Inbox& inbox, Context& to, size_t bytes)
+      : inbox_(inbox), to_(to), bytes_(bytes), entries_(std::move(entries)) {}
+
+  uint64_t send(const void*, size_t) override {
+    throw std::logic_error("this end of the channel only receives");
+  }
+  void expect() override {
+    inbox_.expected.push_back(this);
+    inbox_.post();
+  }
+  void receive(void* dst, size_t bytes) override {
+    if (posted_ == taken_) throw std::logic_error("an array is received that was not expected");
+    Entry& its = entry(taken_ + 1);
+    its.message->wait();
+    to_.copy_to_device(dst, its.copy.data(), std::min(bytes, bytes_));
+    ++taken_;
+    inbox_.post();
+  }
+  void wait_received(uint64_t) override {}
+  void abort() noexcept override {}
+
+  bool has_room() const { return posted_ - taken_ < entries_.size(); }
+  /// Starts to receive the next array.
+  void post() {
+    Entry& next = entry(++posted_);
+    if (!next.copy.data()) next.copy = to_.allocate(bytes_);
+    next.message->receive({static_cast<std::byte*>(next.copy.data()), bytes_});
+  }
+
+ private:
+  Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
+
+  Inbox& inbox_;
+  Context& to_;
+  const size_t bytes_;
+  std::vector<Entry> entries_;
+  uint64_t posted_ = 0, taken_ = 0;
+};
+
+/// Starts to receive as many of the next arrays as there is room for.
+void RemoteSlots::Inbox::post() {
+  for (; !expected.empty() && expected.front()->has_room(); expected.pop_front()) expected.front()->post();
+}
+
+RemoteSlots::RemoteSlots(World& world, std::vector<int> processes, int replica)
+    : world_(world), processes_(std::move(processes)), replica_(replica) {}
+
+RemoteSlots::~RemoteSlots() = default;
+
+std::unique_ptr<Channel> RemoteSlots::make_channel(int from, int to, bool backward, Context& mine,
+                                                   size_t bytes, Link::Keeping keeping, int most) {
+  const int slots = static_cast<int>(processes_.size());
+  const int number = ((replica_ * slots + from) * slots + to) * 2 + (backward ? 1 : 0);
+  std::vector<Entry> entries = make_entries(world_, process_of(is_here(from) ? to : from), number, most);
+  if (is_here(from)) return std::make_unique<Sender>(std::move(entries), mine, bytes, keeping);
+  return std::make_unique<Receiver>(std::move(entries), inboxes_[number], mine, bytes);
+}
+
+}  // namespace dtrain
