@@ -74,6 +74,7 @@ ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
 void ProcessWorld::run(Exchange& exchange) {
   const Waiting waiting(*this);
   messenger_.start(exchange);
+  messenger_.release(exchange);  // the caller destroys the exchange, also after a failure
   messenger_.wait(exchange);
 }
 
