@@ -84,8 +84,8 @@ void ProcessWorld::broadcast(std::span<std::byte> bytes) {
   run(exchange);
 }
 
-/// Every step makes this call, so it ends at once when another process fails. The exchange may then still run,
-/// so this object owns it and its memory; no later call reaches them.
+/// Every step makes this call, so it ends at once when another process fails. The exchange may then still
+/// run, so this object owns it and its memory; no later call reaches them.
 void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   const Waiting waiting(*this);
   if (const std::string why = messenger_.failure(); !why.empty()) throw ProcessFailed(why);
