@@ -35,9 +35,11 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
            .complete_error =
                [this](const std::string& message) { return control_.complete_own_error(message); }}) {
   control_.set_progress_source([this] { return progress_of(world_); });
+  control_.set_interrupt([this](const std::string& message) { world_.interrupt(message); });
 }
 
 ConnectedWorld::~ConnectedWorld() {
+  control_.set_interrupt(nullptr);
   control_.set_progress_source(nullptr);
 }
 

@@ -34,8 +34,8 @@ void Messenger::start(Exchange& exchange) {
 
 void Messenger::wait(Exchange& exchange) {
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
-  if (exchange.state_ == Exchange::State::failed) throw ProcessFailed(*failure_);
+  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running || failure_; });
+  if (exchange.state_ != Exchange::State::done) throw ProcessFailed(*failure_);
 }
 
 void Messenger::release(Exchange& exchange) noexcept {
@@ -52,6 +52,7 @@ bool Messenger::interrupt(const std::string& why) noexcept {
   }
   transport_.abort();
   changed_.notify_one();
+  finished_.notify_all();
   return true;
 }
 

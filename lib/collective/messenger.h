@@ -15,7 +15,7 @@
 namespace dtrain {
 
 /// An exchange of messages with other processes. Its owner must not change or destroy it, or the memory that
-/// it sends and receives, until Messenger::wait() or release() has returned.
+/// it sends and receives, until Messenger::wait() has returned without an exception, or release() has.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -58,8 +58,9 @@ class Messenger {
 
   /// Starts an exchange. Safe on any thread.
   void start(Exchange& exchange);
-  /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed if the
-  /// exchange was interrupted, or if the transport has failed.
+  /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed as soon as
+  /// the transport has failed or exchanges were interrupted; the exchange may then still be running, because
+  /// the transport may never return (Open MPI's does not always after a process was killed).
   void wait(Exchange& exchange);
   /// Waits until the exchange is not running, so that it may be destroyed.
   void release(Exchange& exchange) noexcept;

@@ -1,5 +1,6 @@
 #include "collective/process_world.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,7 @@ ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
 void ProcessWorld::run(Exchange& exchange) {
   const Waiting waiting(*this);
   messenger_.start(exchange);
+  messenger_.release(exchange);  // the caller destroys the exchange, also after a failure
   messenger_.wait(exchange);
 }
 
@@ -106,9 +108,17 @@ void ProcessWorld::broadcast(std::span<std::byte> bytes) {
   run(exchange);
 }
 
+/// Every step makes this call, so it ends at once when another process fails. The exchange may then still
+/// run, so this object owns it and its memory; no later call reaches them.
 void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  AllGatherExchange exchange(kWaitingCalls, mine, all);
-  run(exchange);
+  const Waiting waiting(*this);
+  if (const std::string why = messenger_.failure(); !why.empty()) throw ProcessFailed(why);
+  sent_.assign(mine.begin(), mine.end());
+  received_.resize(all.size());
+  gather_ = std::make_unique<AllGatherExchange>(kWaitingCalls, sent_, received_);
+  messenger_.start(*gather_);
+  messenger_.wait(*gather_);
+  std::copy(received_.begin(), received_.end(), all.begin());
 }
 
 std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {

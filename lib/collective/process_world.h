@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collective/messenger.h"
 #include "collective/process_exchanges.h"
@@ -75,7 +76,9 @@ class ProcessWorld final : public World {
   const int rank_, size_;
   const Hooks hooks_;
   int next_sum_, next_gather_;
-  Messenger messenger_;
+  std::vector<std::byte> sent_, received_;     // of all_gather()
+  std::unique_ptr<AllGatherExchange> gather_;  // the last one
+  Messenger messenger_;                        // destroyed before the memory that it uses
 };
 
 }  // namespace dtrain

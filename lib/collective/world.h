@@ -138,7 +138,7 @@ class World {
   /// Completes an array in all processes. `parts`: the ranges of `values` that each process has filled, which
   /// do not overlap; the same in all processes.
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// The same, but only process 0 receives the parts of the others.
+  /// Completes the array in process 0 only, which receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is

@@ -33,7 +33,7 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
-    // All processes do the same number of steps.
+    // The processes agree on whether to stop, so that each does the same number of steps.
     if (seconds.size() >= kWarm + kLeast &&
         plan.world.any(now - start > std::chrono::duration<double>(most_seconds)))
       break;

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Which elements an optimizer slot has for a weight.
+/// The shape of an optimizer slot, relative to the shape of its weight.
 enum class SlotShape {
   weight,        // those of the weight
   row_means,     // [..., m] for a weight of [..., m, n]; none for weights of fewer than two axes

@@ -1,4 +1,4 @@
-// Whether this process does anything.
+// Measures whether this process uses a core or a disk.
 #pragma once
 
 #include <chrono>

@@ -158,6 +158,12 @@ void ControlChannel::on_failure(const std::function<void(const std::string& mess
   handler(message);
 }
 
+void ControlChannel::set_interrupt(std::function<void(const std::string& message)> interrupt) {
+  const std::lock_guard lock(mutex_);
+  interrupt_ = std::move(interrupt);
+  if (interrupt_ && failure_) interrupt_(failure_->message);
+}
+
 void ControlChannel::on_hang(std::function<void(const std::string& message)> handler) {
   const std::lock_guard lock(mutex_);
   hang_handler_ = std::move(handler);
@@ -310,6 +316,7 @@ void ControlChannel::fail(const Failure& failure) {
     failure_ = failure;
     other_failed_ = true;
     handler = failure_handler_;
+    if (interrupt_) interrupt_(failure.message);
   }
   changed_.notify_all();
   if (rank_ == 0) {

@@ -97,6 +97,9 @@ class ControlChannel {
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
+  /// `interrupt` is called with the message of that failure, too; null: nothing is called any more. To be
+  /// used by an object that is destroyed before the channel.
+  void set_interrupt(std::function<void(const std::string& message)> interrupt);
   /// `handler` is called with the completed error when this process hangs; the others have been told.
   void on_hang(std::function<void(const std::string& message)> handler);
   /// In process 0 only.
@@ -162,7 +165,7 @@ class ControlChannel {
   bool failed_ = false;  // this process or another one
   std::atomic<bool> other_failed_{false};
   bool stopping_ = false;
-  std::function<void(const std::string&)> failure_handler_, hang_handler_;
+  std::function<void(const std::string&)> failure_handler_, interrupt_, hang_handler_;
   std::function<void(int, const std::string&)> log_handler_;
 
   std::thread thread_;

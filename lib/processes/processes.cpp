@@ -174,7 +174,7 @@ namespace {
 }
 
 /// Whether srun gave the processes no addresses that this library reads. Open MPI then ends the process in
-/// MPI_Init, with a message of its own. A library that the user has named may have other means, such as
+/// MPI_Init and prints its own message. A library that the user has named may use another protocol, such as
 /// PMI-1.
 bool has_no_addresses(const Launch& launch, const MpiLibrary& library) {
   return launch.launcher == Launch::Launcher::slurm && launch.slurm_plugin != "pmix" &&

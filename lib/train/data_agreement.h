@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// Throws UserError in all processes if the samples of one of them are not those of process 0. `mine`: of
-/// this process's splits, by name. To be called by all processes.
+/// Throws UserError in every process if the samples of any process differ from those of process 0. `mine`:
+/// the identities of this process's splits, by name. To be called by all processes.
 void check_data_agree(World& world, const std::map<std::string, DataIdentity>& mine);
 
 }  // namespace dtrain

@@ -191,7 +191,7 @@ class Processes(Case):
                     expected, found = self.json("evaluate", *words, *two), json.loads(done.stdout)
                     # Process 0 finds the samples with the largest losses alone.
                     worst, expected_worst = found.pop("errors", []), expected.pop("errors", [])
-                    self.assertEqual([sample["row"] for sample in worst], [sample["row"] for sample in expected_worst])
+                    self.assertEqual([sample["id"] for sample in worst], [sample["id"] for sample in expected_worst])
                     self.assertEqual(found, expected)
                     self.assertEqual(done.stderr.count("the model was trained on samples of this file"), int("--input" in words), done.stderr)
             # Only process 0 has standard input.

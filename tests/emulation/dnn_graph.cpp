@@ -46,7 +46,7 @@ bool is_broadcast(const Integers& extents, const Integers& whole) {
   return true;
 }
 
-/// The same tensor with its last two axes exchanged.
+/// Returns the extents of the tensor with its last two axes exchanged.
 Integers exchanged(Integers extents) {
   std::swap(extents[extents.size() - 1], extents[extents.size() - 2]);
   return extents;

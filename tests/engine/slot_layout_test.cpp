@@ -1,4 +1,4 @@
-// Where optimizer slots of other shapes than the weights are stored.
+// Tests the layout of optimizer slots whose shapes differ from those of the weights.
 #include "engine/state/slot_layout.h"
 
 #include "support/graphs.h"

@@ -1,5 +1,6 @@
 #include "processes/control.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -155,11 +156,14 @@ TEST_CASE("a process that was silent learns that it was given up") {
   CHECK(failure->noticed_here);
   CHECK(channel.has_failure());
   std::vector<Json> messages;
+  const auto is_lost = [](const Json& message) { return message.at("type").as_string() == "lost"; };
   CHECK(soon([&] {
     process_0.receive(messages);
-    return !messages.empty() && messages.back().at("type").as_string() == "lost";
+    return std::any_of(messages.begin(), messages.end(), is_lost);
   }));
-  CHECK(messages.back().at("message").as_string() == failure->message);
+  const auto lost = std::find_if(messages.begin(), messages.end(), is_lost);
+  REQUIRE(lost != messages.end());
+  CHECK(lost->at("message").as_string() == failure->message);
 }
 
 TEST_CASE("process 0 ends when another process has given it up") {

@@ -111,7 +111,8 @@ TEST_CASE("process 0 invites the others to the addresses of the chosen network")
   const ControlListener listener;
   const auto addresses = [&](const std::string& network) {
     Texts all;
-    for (const Json& one : Json::parse(listener.invitation({network})).at("listeners").items())
+    const Json invitation = Json::parse(listener.invitation({network}));
+    for (const Json& one : invitation.at("listeners").items())
       for (const Json& address : one.at("addresses").items()) all.push_back(address.as_string());
     return all;
   };

@@ -21,7 +21,7 @@ class SlotLayout {
   const std::string& name() const { return slot_.name; }
   float initial() const { return slot_.initial; }
   const Optimizer::Slot& slot() const { return slot_; }
-  /// Whether offsets are those of the parameters.
+  /// Returns whether the slot has the offsets of the parameters.
   bool is_like_weights() const { return slot_.shape == SlotShape::weight; }
   /// Number of floats.
   int64_t size() const { return size_; }

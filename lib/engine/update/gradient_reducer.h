@@ -37,7 +37,7 @@ class GradientReducer {
   /// Bytes in the worker's memory, in addition to its own gradients.
   virtual size_t gradient_bytes(const Worker& /*worker*/) const { return 0; }
   /// Bytes in the worker's memory for arrays in transfer.
-  virtual size_t staging_bytes() const { return 0; }
+  virtual size_t staging_bytes(const Worker& /*worker*/) const { return 0; }
   /// Bytes of host memory, in addition to the memory of CPU workers.
   virtual size_t host_bytes() const { return 0; }
   /// Allocates staging_bytes(). May be called on any thread.

@@ -28,17 +28,23 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   std::string_view where() const override { return "in parts, over the processes"; }
 
-  /// The memory that replicas share counts for the first one: a gathered layer, and sums of the buckets over
-  /// the subtrees of this process and of the others.
+  /// A gathered layer, which replicas share, counts for the first one.
+  size_t staging_bytes(const Worker& worker) const override {
+    return gathers() && worker.rank() == 0 ? staging_bytes_of_one() : 0;
+  }
+  void allocate_staging(Worker& worker) override {
+    if (gathers() && worker.rank() == 0) gathered_ = worker.context().allocate(staging_bytes_of_one());
+  }
+
+  /// So do the sums of the buckets over the subtrees of this process and of the others.
   size_t gradient_bytes(const Worker& worker) const override {
-    const size_t shared = (gathers() ? 1 : 0) + buckets_.size() * (nodes_.size() + nodes_of_others());
+    const size_t shared = buckets_.size() * (nodes_.size() + nodes_of_others());
     return ShardedReducer::gradient_bytes(worker) +
            (worker.rank() == 0 ? shared * staging_bytes_of_one() : 0);
   }
   void allocate_gradients(Worker& worker) override {
     ShardedReducer::allocate_gradients(worker);
     if (worker.rank() > 0) return;
-    if (gathers()) gathered_ = worker.context().allocate(staging_bytes_of_one());
     for (Bucket& bucket : buckets_)
       for (size_t node = 0; node < nodes_.size(); ++node)
         bucket.nodes.push_back(worker.context().allocate(staging_bytes_of_one()));

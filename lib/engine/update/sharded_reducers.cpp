@@ -62,9 +62,11 @@ class NcclShardedReducer final : public ShardedReducer {
     join_nccl(workers, store.world());
   }
   std::string_view where() const override { return "in parts, by NCCL"; }
-  size_t staging_bytes() const override { return bytes_of_floats(staging_floats(layout_, level())); }
+  size_t staging_bytes(const Worker& /*worker*/) const override {
+    return bytes_of_floats(staging_floats(layout_, level()));
+  }
   void allocate_staging(Worker& worker) override {
-    staging_[static_cast<size_t>(worker.rank())] = worker.context().allocate(staging_bytes());
+    staging_[static_cast<size_t>(worker.rank())] = worker.context().allocate(staging_bytes(worker));
   }
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {

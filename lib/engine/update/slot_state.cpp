@@ -181,7 +181,7 @@ bool SlotState::runs_ahead() const {
 
 SlotState::Bytes SlotState::bytes(const Worker& worker) const {
   const ParameterStore::Bytes bytes = store_->bytes(worker);
-  return {.parameters = bytes.parameters + reducer_->staging_bytes(),
+  return {.parameters = bytes.parameters + reducer_->staging_bytes(worker),
           .slots = bytes.slots,
           .gradients = reducer_->gradient_bytes(worker)};
 }

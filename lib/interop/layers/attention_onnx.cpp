@@ -91,6 +91,14 @@ std::string causal_array(OnnxLayer& layer, const OnnxAttention& of, const char* 
                      std::move(values));
 }
 
+/// Adds 1 for the keys that a query sees, 0 for others: [batch, 1, queries, keys], or [batch, 1, 1, keys] if
+/// all queries see the same keys. For attention with a mask.
+std::string visible_pairs(OnnxLayer& layer, const OnnxAttention& of) {
+  const std::string visible = layer.add("Reshape", {of.visible, layer.integers({0, 1, 1, of.keys})});
+  if (!of.is_causal) return visible;
+  return layer.add("Mul", {visible, causal_array(layer, of, "causal_pairs", 1, 0)});
+}
+
 /// Adds the operator Attention to products of [batch, positions, heads * dim]; returns the same of the
 /// queries. The mask is a finite number, and a query that sees no key gets zeros, because runtimes treat
 /// -infinity for all keys in different ways. ONNX Runtime does not repeat a mask for each query.
@@ -101,10 +109,8 @@ std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAtten
         {{"q_num_heads", heads.heads}, {"kv_num_heads", heads.kv_heads}, {"is_causal", int64_t{is_causal}}});
   };
   if (of.visible.empty()) return node({of.query, of.key, of.value}, of.is_causal);
-  const std::string seen =
-      of.is_causal ? causal_array(layer, of, "causal_pairs", 1, 0) : causal_array(layer, of, "pairs", 1, 1);
-  const std::string pairs =
-      layer.add("Mul", {layer.add("Reshape", {of.visible, layer.integers({0, 1, 1, of.keys})}), seen});
+  std::string pairs = visible_pairs(layer, of);
+  if (!of.is_causal) pairs = layer.add("Mul", {pairs, causal_array(layer, of, "pairs", 1, 1)});
   const std::string is_hidden = layer.add("LessOrEqual", {pairs, layer.constant(0)});
   const std::string mask = layer.add("Where", {is_hidden, layer.constant(kHidden), layer.constant(0)});
   const std::string sees =
@@ -120,13 +126,14 @@ std::string decomposed_attention(OnnxLayer& layer, const Heads& heads, const Onn
   std::string scores =
       layer.add("MatMul", {transposed(of.query, {0, 2, 1, 3}), transposed(of.key, {0, 2, 3, 1})});
   scores = layer.add("Mul", {scores, layer.constant(1 / std::sqrt(static_cast<float>(heads.key_dim)))});
-  std::string visible = of.visible;
-  if (!visible.empty()) {
-    visible = layer.add("Reshape", {visible, layer.integers({0, 1, 1, of.keys})});
+  std::string visible;
+  if (!of.visible.empty()) {
+    visible = visible_pairs(layer, of);
     scores = layer.add(
         "Where", {layer.add("LessOrEqual", {visible, layer.constant(0)}), layer.constant(kHidden), scores});
+  } else if (of.is_causal) {
+    scores = layer.add("Add", {scores, causal_array(layer, of, "causal_mask", 0, kHidden)});
   }
-  if (of.is_causal) scores = layer.add("Add", {scores, causal_array(layer, of, "causal_mask", 0, kHidden)});
   std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
   // A query that sees no key gets zeros.
   if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
