@@ -7,21 +7,11 @@
 
 namespace dtrain {
 
-namespace {
-
 /// A message and the memory of its array.
-struct Entry {
+struct RemoteSlots::Entry {
   std::unique_ptr<ProcessMessage> message;
   Buffer copy;  // allocated on first use
 };
-
-std::vector<Entry> make_entries(World& world, int process, int channel, int most) {
-  std::vector<Entry> entries(static_cast<size_t>(most));
-  for (Entry& entry : entries) entry.message = world.make_message(process, channel);
-  return entries;
-}
-
-}  // namespace
 
 /// Sends from the array itself, or from a copy if the array may change early.
 class RemoteSlots::Sender final : public Channel {
@@ -109,11 +99,17 @@ RemoteSlots::RemoteSlots(World& world, std::vector<int> processes, int replica)
 
 RemoteSlots::~RemoteSlots() = default;
 
+std::vector<RemoteSlots::Entry> RemoteSlots::make_entries(int process, int channel, int most) {
+  std::vector<Entry> entries(static_cast<size_t>(most));
+  for (Entry& entry : entries) entry.message = world_.make_message(process, channel);
+  return entries;
+}
+
 std::unique_ptr<Channel> RemoteSlots::make_channel(int from, int to, bool backward, Context& mine,
                                                    size_t bytes, Link::Keeping keeping, int most) {
   const int slots = static_cast<int>(processes_.size());
   const int number = ((replica_ * slots + from) * slots + to) * 2 + (backward ? 1 : 0);
-  std::vector<Entry> entries = make_entries(world_, process_of(is_here(from) ? to : from), number, most);
+  std::vector<Entry> entries = make_entries(process_of(is_here(from) ? to : from), number, most);
   if (is_here(from)) return std::make_unique<Sender>(std::move(entries), mine, bytes, keeping);
   return std::make_unique<Receiver>(std::move(entries), inboxes_[number], mine, bytes);
 }

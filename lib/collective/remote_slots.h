@@ -31,6 +31,7 @@ class RemoteSlots {
                                         Link::Keeping keeping, int most);
 
  private:
+  struct Entry;
   class Sender;
   class Receiver;
   /// Receiving ends, in the order in which their next arrays will be sent. Used by the receiving slot's
@@ -40,6 +41,7 @@ class RemoteSlots {
     void post();
   };
 
+  std::vector<Entry> make_entries(int process, int channel, int most);
   int process_of(int slot) const { return processes_[static_cast<size_t>(slot)]; }
 
   World& world_;
