@@ -63,7 +63,6 @@ struct Workload {
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
   int64_t slot_bytes = 0;    // optimizer state per trained parameter element
   size_t element_bytes = 4;  // of the compute type
-  int processes = 1;         // of the run
   /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
   /// (CPU devices share memory and cores). Null: use typical values.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;

@@ -165,6 +165,8 @@ class Processes(Case):
                 yield f"{{sharded: {{devices: [{devices}], level: {level}}}}}"
             stages = ", ".join(f"cpu:{i}" for i in range(2 * replicas))
             yield f"{{pipeline: {{devices: [{stages}], stages: [dense_1], microbatches: 2, replicas: {replicas}}}}}"
+            # Two processes have a stage each of both pipelines.
+            yield "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [dense_1], microbatches: 2, replicas: 2, across: processes}}"
 
         for _, launcher in self.each():
             for whole, divided in zip(strategies(2), strategies(1)):
