@@ -80,7 +80,7 @@ class Engine {
   /// How many steps may be running when the next one is launched, so that devices need not wait for the host.
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
   /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
-  const StepSeconds& step_seconds() const { return replicas_.front()->executor(0).step_seconds(); }
+  const StepSeconds& step_seconds() const { return replicas_.front()->executors().front()->step_seconds(); }
   /// Whether parameters and optimizer state are those of the last finished step; false after any failure
   /// except of reading samples.
   bool intact() const { return intact_; }

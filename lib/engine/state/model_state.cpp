@@ -66,7 +66,8 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// A part may also have the padding between its parameters.
+/// Consecutive pieces of a process form one part, in ascending or descending order, with the padding between
+/// them.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
   std::vector<size_t> processes;  // by slot
   for (int process = 0; process < world_.size(); ++process)
@@ -77,10 +78,8 @@ PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) 
   each_piece(array, range, [&](const ModelLayout::Piece& piece) {
     std::vector<Range>& its = parts[processes[static_cast<size_t>(piece.slot)]];
     const int64_t begin = piece.at - range.begin, end = begin + piece.on_slot.size();
-    if (last == &its)
-      its.back().end = end;
-    else
-      its.push_back({begin, end});
+    if (last != &its) its.push_back({begin, end});
+    its.back() = {std::min(its.back().begin, begin), std::max(its.back().end, end)};
     last = &its;
   });
   return parts;
