@@ -38,12 +38,13 @@ struct ChangedFact {
   std::string name, a, b;
 };
 
+/// An array with different numbers on the two sides.
 struct ChangedArray {
   std::string name;
   ArrayDifference difference;
 };
 
-/// Comparison of the weights, or of the optimizer slots.
+/// The differences between the weights, or the optimizer slots, of the two sides.
 struct ArrayComparison {
   int64_t same = 0;
   std::vector<ChangedArray> changed;  ///< most different first
@@ -52,6 +53,7 @@ struct ArrayComparison {
   bool is_equal() const { return changed.empty() && shapes.empty() && only_a.empty() && only_b.empty(); }
 };
 
+/// All differences between the two sides.
 struct Comparison {
   std::vector<ChangedFact> config, graph, state;
   std::vector<std::string> data;
@@ -63,12 +65,13 @@ struct Comparison {
   }
 };
 
-/// One of the two sides.
+/// One of the two models. `path` is that of its file.
 struct Side {
   std::string path;
   WeightFile file;
 };
 
+/// Opens a side: the file that the user gave, or the checkpoint of a run.
 Side load_side(const std::string& given) {
   if (file_type(given) == FileType::nothing)
     throw UserError(
@@ -101,6 +104,7 @@ std::span<const float> numbers_of(const ArrayRef& array) {
   return {static_cast<const float*>(array.data), static_cast<size_t>(array.shape.elements())};
 }
 
+/// Compares an array that both sides have, and records the outcome in `result`.
 void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, double tolerance,
                  ArrayComparison& result) {
   const auto describe = [](const ArrayRef& array) {
@@ -173,6 +177,7 @@ void compare_configs(const Checkpoint& a, const Checkpoint& b, Comparison& resul
   }
 }
 
+/// Compares counters and data sets.
 void compare_states(const Checkpoint& a, const Checkpoint& b, Comparison& result) {
   const TrainingState of_a = saved_state(a), of_b = saved_state(b);
   const auto compare = [&](const char* name, int64_t x, int64_t y) {
@@ -235,7 +240,7 @@ std::string as_text(const ArrayComparison& arrays, const std::string& title, con
   return text.empty() ? "" : fmt::format("\n{}\n{}", title, text);
 }
 
-/// "3 of 12 weights differ, 12 of 24 slots, 2 settings".
+/// Returns e.g. "different: 3 of 12 weights, 12 of 24 optimizer slots, 2 settings".
 std::string verdict(const Comparison& found, const DiffOptions& options) {
   const std::string within =
       options.tolerance > 0 ? fmt::format(" (within {})", options.tolerance) : std::string();
@@ -403,8 +408,7 @@ void add_diff(CommandLine& line) {
   const auto options = std::make_shared<DiffOptions>();
   constexpr const char* kSides =
       "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
-      ".h5, "
-      ".safetensors, .onnx: only the weights), or a step log (fit --step-log)";
+      ".h5, .safetensors, .onnx: only the weights), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The same").required();
   command

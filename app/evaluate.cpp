@@ -87,8 +87,8 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
                   [&](const auto& number) { return number.first == name_of_threshold(config, head); });
 }
 
-/// Adds results that need each sample's prediction: errors in the data's units, and --errors. Process 0
-/// computes them alone.
+/// Adds results that need each sample's prediction: errors in the data's units, and those of --errors. Only
+/// process 0 calls it, and computes the predictions alone.
 void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
                          const std::shared_ptr<const Dataset>& data, const Loader& loader,
                          const std::optional<int64_t>& worst_count, const std::atomic<int>& stop,
@@ -119,8 +119,8 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
   return "";
 }
 
-/// Warns about changed files, which may contain samples of the training split. If training did not open the
-/// split, compares with the split that shares its file.
+/// Warns if files of a split have changed since training: they may now contain samples of the training split.
+/// If training did not open the split, compares with the split that shares its file.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
   const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();

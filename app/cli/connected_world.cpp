@@ -12,7 +12,9 @@ ControlChannel::Progress progress_of(const World& world) {
   return {position.step, position.phase, position.waits};
 }
 
-/// A lost connection may be noticed by MPI before the control channel learns which process has failed.
+/// Returns why another process has failed; "" if none has. `transport_failed`: MPI has reported an error,
+/// such as a lost connection. MPI may notice it before the control channel learns which process has failed,
+/// so this function waits for the channel for up to half a second.
 std::string failure_of_other(const ControlChannel& control, bool transport_failed) {
   const auto failure =
       transport_failed ? control.wait_for_failure(std::chrono::milliseconds(500)) : control.failure();

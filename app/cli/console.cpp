@@ -20,15 +20,16 @@ namespace dtrain {
 
 namespace {
 
-/// Set before other threads print.
+/// Receives warnings while the console is muted. Set before other threads print.
 std::function<void(std::string_view)> warning_of_muted;
 std::atomic<bool> muted{false};
 
+/// The warnings that were printed, for was_printed().
 struct Warnings {
   std::mutex mutex;
   std::set<std::string, std::less<>> printed;
 };
-std::atomic<Warnings*> remembered{nullptr};
+std::atomic<Warnings*> remembered{nullptr};  // null: warnings are not remembered
 
 void remember(std::string_view warning) {
   if (Warnings* const warnings = remembered) {

@@ -15,6 +15,7 @@ std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
+/// Returns e.g. "4 GPUs with 78 GiB for a run, 400 GB per second between two".
 std::string machine_text(const Machine& machine) {
   const std::string link = bytes_text(static_cast<int64_t>(machine.link)) + " per second between two";
   if (machine.kind == DeviceId::Kind::cpu)
@@ -25,6 +26,7 @@ std::string machine_text(const Machine& machine) {
                      bytes_text(machine.bytes), link);
 }
 
+/// Returns the configuration's changes for a candidate, as YAML with comments.
 std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
   std::string yaml = ConfigNode::mapping({ConfigNode::entry("strategy", candidate.strategy)}).to_yaml();
   if (yaml.back() != '\n') yaml += '\n';
@@ -81,8 +83,7 @@ std::string fit_text(const RunConfig& config, const Machine& machine,
   std::string text =
       fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
   text +=
-      "\nBytes are from plans made for the CPU. Samples per second are estimates, calculated to "
-      "compare\n"
+      "\nBytes are from plans made for the CPU. Samples per second are estimates, calculated to compare\n"
       "strategies: they exclude reading samples and validation. `check --measure` measures.\n";
   int rank = 0;
   for (const Candidate& candidate : candidates) {

@@ -35,11 +35,12 @@ Json buffer_json(const ProgramBuffer& buffer) {
       .set("last", ends ? Json(int64_t{lifetime.last}) : Json());
 }
 
-/// Returns the instructions of an update; "runs" says when.
+/// Returns the instructions of an update. "runs" is the part of the update that an instruction belongs to:
+/// the reduction of gradients, the update on the device, or the update on the host.
 Json update_json(const UpdateProgram& update) {
   Json instructions = Json::array();
-  const auto add = [&](const std::vector<Instruction>& those, const char* runs) {
-    for (const Instruction& instruction : those)
+  const auto add = [&](const std::vector<Instruction>& part, const char* runs) {
+    for (const Instruction& instruction : part)
       instructions.push(Json::object()
                             .set("slot", instruction.slot)
                             .set("phase", name_of(instruction.phase))

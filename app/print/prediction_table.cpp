@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/csv_cell.h"
 #include "base/files/new_file.h"
 #include "base/json.h"
 #include "cli/console.h"
@@ -18,6 +19,7 @@ namespace dtrain {
 
 namespace {
 
+/// A file that replaces an existing one when it is complete.
 class TextFile final : public TextSink {
  public:
   explicit TextFile(const std::string& path) : file_(path) {}
@@ -28,6 +30,7 @@ class TextFile final : public TextSink {
   NewFile file_;
 };
 
+/// Standard output. Ignores further text once the reader has closed the pipe.
 class StandardOutput final : public TextSink {
  public:
   void write(std::string_view text) override { has_reader_ = has_reader_ && print_text(text); }
@@ -35,14 +38,6 @@ class StandardOutput final : public TextSink {
  private:
   bool has_reader_ = true;
 };
-
-/// Quotes a CSV cell as in RFC 4180.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string all = "\"";
-  for (const char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
-  return all + "\"";
-}
 
 /// The column titles of one output.
 struct Titles {
@@ -58,7 +53,8 @@ class TitleMaker {
   /// `taken`: the titles of other columns.
   explicit TitleMaker(std::set<std::string> taken) : taken_(std::move(taken)) {}
 
-  /// `output` is the output's name if there are several outputs, else "".
+  /// Returns the titles of an output's columns. `output`: its name if the model has several outputs, else "".
+  /// `with_classes`: the output has a column with the name of the predicted class.
   Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
     const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
     const std::vector<std::string>& targets = predicted.targets;
@@ -91,6 +87,7 @@ class TitleMaker {
   std::set<std::string> taken_;
 };
 
+/// Writes predictions as a table: a line for each sample, or for each step of a forecast.
 class PredictionTable final : public ArrayWriter {
  public:
   PredictionTable(std::unique_ptr<TextSink> sink, TextFormat format, std::vector<PredictedOutput> outputs,
@@ -128,11 +125,11 @@ class PredictionTable final : public ArrayWriter {
 
  private:
   std::string header() const {
-    std::string line = quoted(inputs_.id_title());
+    std::string line = csv_cell(inputs_.id_title());
     if (steps_ > 0) line += ",step";
     for (const Titles& titles : titles_) {
-      if (!titles.label.empty()) line += "," + quoted(titles.label);
-      for (const std::string& title : titles.numbers) line += "," + quoted(title);
+      if (!titles.label.empty()) line += "," + csv_cell(titles.label);
+      for (const std::string& title : titles.numbers) line += "," + csv_cell(title);
     }
     return line + "\n";
   }
@@ -154,7 +151,7 @@ class PredictionTable final : public ArrayWriter {
   void begin_line(fmt::memory_buffer& text, int64_t sample) const {
     const std::string id = inputs_.sample_id(sample);
     if (format_ == TextFormat::csv)
-      fmt::format_to(std::back_inserter(text), "{}", quoted(id));
+      fmt::format_to(std::back_inserter(text), "{}", csv_cell(id));
     else
       fmt::format_to(std::back_inserter(text), "{{{}: {}", Json(inputs_.id_title()).dump(),
                      inputs_.has_ids() ? Json(id).dump() : id);
@@ -193,7 +190,7 @@ class PredictionTable final : public ArrayWriter {
       if (output.threshold) best = numbers[1] > *output.threshold ? 1 : 0;
       const std::string name =
           output.has_labels ? labels_of(output, numbers) : output.classes[static_cast<size_t>(best)];
-      write_field(text, titles.label, format_ == TextFormat::csv ? quoted(name) : Json(name).dump());
+      write_field(text, titles.label, format_ == TextFormat::csv ? csv_cell(name) : Json(name).dump());
     }
     if (titles.is_array && format_ == TextFormat::json_lines) {
       std::string array;

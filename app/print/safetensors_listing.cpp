@@ -7,11 +7,13 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace dtrain {
 
 namespace {
 
+/// A layer, with the arrays whose names begin with its name.
 struct ListedLayer {
   std::string name;
   std::vector<std::string> arrays;  // "weight 64x3x7x7"
@@ -48,10 +50,9 @@ int64_t count_parameters(const SafetensorsFile& file) {
 std::string file_text(const SafetensorsFile& file, const std::string& path) {
   std::string text =
       fmt::format("file   {}, safetensors, {}\n", path, format_plural(count_parameters(file), "number"));
-  constexpr size_t kMostShown = 80;
+  constexpr size_t kMostShown = 80;  // bytes of a value
   for (const auto& [key, value] : file.metadata)
-    text += fmt::format("{:<6} {}\n", key,
-                        value.size() > kMostShown ? value.substr(0, kMostShown) + " ..." : value);
+    text += fmt::format("{:<6} {}\n", key, shortened(value, kMostShown));
   return text + "\n";
 }
 

@@ -11,10 +11,9 @@ TensorboardOptions tensorboard_options(const RunConfig& config) {
   return options;
 }
 
-/// A save may be in progress and write the memory that ModelState::download() fills, so weights are read into
-/// other memory.
 void read_histograms(Engine& engine, bool gradients,
                      const std::function<void(const std::string& name, std::span<const float> values)>& add) {
+  // Reads into new memory: a save in progress may be writing the memory that ModelState::download() fills.
   for (const ParameterSlice& slice : engine.layout().slices()) {
     const std::string name = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};

@@ -34,7 +34,8 @@ std::string describe_devices(const RunPlan& plan) {
   if (plan.has_divided_replicas())
     text += fmt::format(", divided among {} processes", plan.world.size());
   else if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) != counts.end())
-    text += fmt::format(" in process 0; {} in all processes ({})", total, fmt::join(counts, " + "));
+    text +=
+        fmt::format(" in process 0 of {}, {} in total ({})", counts.size(), total, fmt::join(counts, " + "));
   else if (counts.size() > 1)
     text += fmt::format(" in each of {} processes, {} in total", counts.size(), total);
   if (!any_cpu) return text;

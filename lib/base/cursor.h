@@ -17,13 +17,17 @@ class Cursor {
   /// `what` names the parsed structure in messages; it must outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::string_view what) : bytes_(bytes), what_(what) {}
 
+  /// Number of bytes that have not been taken.
   size_t left() const { return bytes_.size(); }
+  /// Returns the next `size` bytes, without copying them.
   std::span<const std::byte> take(uint64_t size);
   void skip(uint64_t size) { take(size); }
   /// Reads a little-endian number of 1 to 8 bytes.
   uint64_t number(size_t bytes);
   uint8_t byte() { return static_cast<uint8_t>(number(1)); }
+  /// Reads an address in the file, 8 bytes.
   uint64_t address() { return number(8); }
+  /// Returns the next `size` bytes as text, without copying them.
   std::string_view text(uint64_t size);
   /// Reads a byte that must equal `value`: a version, or a count for which dtrain writes only one value.
   void expect(uint8_t value, std::string_view name);

@@ -12,6 +12,7 @@ namespace dtrain {
 struct Philox {
   uint32_t key0 = 0, key1 = 0;
 
+  /// The random words of one counter.
   struct Block {
     uint32_t v[4];
   };
@@ -26,7 +27,7 @@ struct Philox {
     return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
   }
 
-  /// Returns four independent 32-bit words for this counter.
+  /// Returns four independent 32-bit words for the counter high * 2^64 + low.
   DTRAIN_HOST_DEVICE Block operator()(uint64_t high, uint64_t low) const {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
     uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);

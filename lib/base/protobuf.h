@@ -9,6 +9,7 @@
 
 namespace dtrain {
 
+/// The wire type of a field, with the numbers of the format.
 enum class ProtoWire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 // Each function returns the encoded bytes of one field.
@@ -19,11 +20,13 @@ std::string proto_bytes(int field, std::string_view value);
 std::string proto_bytes_head(int field, uint64_t length);
 std::string proto_varint(int field, int64_t value);
 std::string proto_double(int field, double value);
-/// Numbers beyond float32's range become infinite.
+/// Encodes the number as float32. Numbers beyond its range become infinite.
 std::string proto_float(int field, double value);
+/// Encodes a repeated field of doubles as one field ("packed").
 std::string proto_packed(int field, std::span<const double> values);
 
-/// Takes a varint off the front. Returns false if the bytes end too early.
+/// Removes a varint from the front of `bytes` and sets `value` to it. Returns false if the bytes end before
+/// the varint does.
 bool take_varint(std::string_view& bytes, uint64_t& value);
 
 /// Returns the bytes of an unsigned integer, least significant first.
@@ -33,7 +36,7 @@ std::string little_endian(Number number) {
   for (size_t i = 0; i < sizeof(Number); ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
   return bytes;
 }
-/// Returns the number encoded by up to 8 such bytes.
+/// Returns the unsigned integer of up to 8 bytes, least significant first.
 uint64_t read_little_endian(std::string_view bytes);
 
 }  // namespace dtrain

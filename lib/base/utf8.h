@@ -13,10 +13,11 @@ namespace dtrain {
 /// surrogates are invalid.
 size_t utf8_length(std::string_view text);
 
+/// Returns true if the whole text is valid UTF-8.
 bool is_utf8(std::string_view text);
 
-/// Appends a code point up to U+10FFFF. Surrogates, which UTF-8 excludes, are encoded in three bytes like
-/// other code points.
+/// Appends the UTF-8 encoding of a code point up to U+10FFFF. Surrogates, which UTF-8 excludes, are encoded
+/// in three bytes like other code points.
 void append_utf8(std::string& out, uint32_t code_point);
 
 /// Returns the escape for a byte that is not valid UTF-8 in JSON and YAML, which are Unicode: a lone
@@ -27,11 +28,12 @@ std::string escaped_byte(unsigned char byte);
 /// Returns the byte that this code point escapes, or nullopt.
 std::optional<char> byte_of_escape(uint32_t code_point);
 
-/// Returns the text, cut to the whole characters in its first `most` bytes plus "..." if it is longer.
+/// Returns the text if it has at most `most` bytes; otherwise its first characters, up to `most` bytes, and
+/// "...".
 std::string shortened(std::string text, size_t most);
 
-/// Returns the text with control characters escaped for a terminal ("\\x1b", "\\u009b"). This includes C1
-/// control characters and stray bytes with their values. Line breaks and tabs are kept.
+/// Returns the text with control characters escaped for a terminal ("\\x1b", "\\u009b"), including C1 control
+/// characters, and bytes of the same values that are not UTF-8. Line breaks and tabs are kept.
 std::string visible(std::string_view text);
 /// Like visible(), but also escapes line breaks and tabs.
 std::string visible_in_line(std::string_view text);

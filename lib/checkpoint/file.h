@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// An owned block of memory.
+/// A block of memory, shared by its copies.
 struct Bytes {
   std::shared_ptr<std::byte[]> data;
   size_t size = 0;

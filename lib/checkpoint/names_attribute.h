@@ -11,13 +11,15 @@
 
 namespace dtrain {
 
-/// Reads the attributes of one object that hold lists of names, of fixed or variable length. Keras splits
-/// large lists into name0, name1, ... Keeps a reference to the heap. Needs an Hdf5Session and Hdf5References.
+/// Reads the attributes of one object that hold lists of names: strings of fixed or variable length. Keras
+/// splits the list `name`, if it is large, into the attributes name0, name1 and so on, which are read as one
+/// list. Keeps a reference to the heap. Requires an Hdf5Session and Hdf5References.
 class NamesAttribute {
  public:
   NamesAttribute(hid_t object, std::string path, const Hdf5Heap& heap)
       : object_(object), path_(std::move(path)), heap_(heap) {}
 
+  /// Returns whether the object has this list, whole or split.
   bool exists(const std::string& name) const;
   /// Returns the names; none if the attribute does not exist. Throws UserError if it does not hold strings,
   /// or longer strings than fit into the file.
@@ -35,11 +37,11 @@ class NamesAttribute {
 
 /// Group of the weights in a whole-model file; weights-only files have its content at their root.
 inline constexpr const char* kModelWeights = "model_weights";
-/// Determines the layout of an open file. Needs an Hdf5Session. Throws UserError if a link points outside the
+/// Returns the layout of an open file. Requires an Hdf5Session. Throws UserError if a link points outside the
 /// file.
 KerasLayout keras_layout(hid_t file, const std::string& path);
 
-/// Returns the global heap of a file opened with libhdf5.
+/// Returns the global heap of a file opened with libhdf5, which stores strings of variable length.
 Hdf5Heap heap_of(hid_t opened, const std::string& path);
 
 }  // namespace dtrain

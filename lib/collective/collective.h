@@ -23,13 +23,16 @@ class Aborted : public Error {
   Aborted() : Error("another replica failed") {}
 };
 
-/// Collectives through host memory. Every call except abort() throws Aborted once a member has aborted.
+/// A member of a group of replicas, whose collective calls exchange data through host memory. Every call
+/// except abort() throws Aborted once a member has aborted.
 class Collective {
  public:
   virtual ~Collective() = default;
+  /// This member's rank in the group, and the number of members.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  /// Waits until all members have called it.
   virtual void barrier() = 0;
   /// Replaces `values` with their sums over all members, added in the order of a tree over their ranks
   /// (sum_tree.h). All members must pass the same number of values.
@@ -50,8 +53,9 @@ class Collective {
   virtual void abort() noexcept = 0;
 };
 
-/// all_gather of n values per member in device memory, ordered between earlier and later operations. The data
-/// go through the host, so the members' devices may differ. Waits for a GPU, so it cannot be captured.
+/// Gathers n values of each member, as Collective::all_gather(), from `mine` to `all` in the context's device
+/// memory, after the operations enqueued before and before later ones. The data go through the host, so the
+/// members' devices may differ. Waits for a GPU, so it cannot be captured.
 void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n);
 /// Joins the other members' all_gather() with zeros, for a member that has no values.
 void all_gather_zeros(Collective& member, int64_t n);
@@ -60,11 +64,11 @@ void all_gather_zeros(Collective& member, int64_t n);
 /// their own core; otherwise they sleep.
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 
-/// Collectives in device memory, among replicas that each have their own GPU. Sums and copies run
-/// concurrently with the operations of the member's context: each waits for the operations enqueued before
-/// it, and later operations wait for it only after join(). Gradients can thus be reduced bucket by bucket
-/// during the backward pass. All of this can be captured; every member must then capture and replay the same
-/// calls.
+/// A member of a group of replicas with a GPU each, whose collective calls exchange data in device memory.
+/// Sums and copies run concurrently with the operations of the member's context: each waits for the
+/// operations enqueued before it, and later operations wait for it only after join(). Gradients can thus be
+/// reduced bucket by bucket during the backward pass. All of this can be captured; every member must then
+/// capture and replay the same calls.
 ///
 /// From the first member's reduction to the last one's, no member may make a call that can wait for the
 /// devices (allocating, freeing, instantiating a graph, launching a kernel for the first time): it may wait
@@ -109,6 +113,7 @@ class DeviceCollective {
 /// called during a capture. Throws UserError if NCCL is too old, Error if it is missing or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
                                                                World& world);
+/// Returns whether the NCCL library can be loaded.
 bool nccl_available();
 /// Measures NCCL's all-reduce over the first `gpus` GPUs of each process of `world`: bytes of one GPU's array
 /// divided by the time of the reduction, best of several rounds. Allocates `bytes` on each GPU. All processes

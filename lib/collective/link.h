@@ -15,8 +15,9 @@ namespace dtrain {
 /// A channel between two contexts of this process, which may run on different threads or on the same one.
 class Link final : public Channel {
  public:
-  /// Storage of a sent array until it is received. `lent`: it must not change before wait_received().
-  /// `copied`: the link copies it, and the sender continues.
+  /// Where a sent array is stored until it is received. `lent`: in the sender's array, which must not change
+  /// before wait_received(). `copied`: in a copy that the link makes, so the sender may change its array at
+  /// once.
   enum class Keeping { lent, copied };
 
   /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight (sent and not yet

@@ -18,7 +18,7 @@ namespace dtrain {
 class MessageExchange final : public Exchange {
  public:
   MessageExchange(int process, int tag) : process_(process), tag_(tag) {}
-  /// Set the direction and the bytes; to be called before Messenger::start().
+  // Each sets the direction and the bytes; one of them must be called before Messenger::start().
   void set_sent(std::span<const std::byte> bytes) {
     sent_ = bytes;
     sends_ = true;

@@ -10,12 +10,14 @@
 
 namespace dtrain {
 
-/// Creates a group of the replicas of all processes, and returns the members for those of this process.
-/// Member rank() is the replica's rank among all replicas, or `places` of that rank, if these are given.
-/// reduce_scatter() and share_pointers() throw std::logic_error, because the replicas share no memory.
-/// `local`: the members of a group of this process's replicas, on any threads; several groups may be used at
-/// the same time. Must be called as World::make_gather() says. Keeps references to the local members and to
-/// `world`.
+/// Creates a group of the replicas of all processes, and returns the members of this process's replicas. Like
+/// World::make_gather(), all processes must call it in the same order, on the thread that owns the replicas.
+/// Several groups may be used at the same time. reduce_scatter() and share_pointers() throw std::logic_error,
+/// because the replicas share no memory.
+///
+/// `local`: the members of a group of this process's replicas, on any threads. `ranks`: the number of members
+/// of each process. `places`: rank() of each member, in the order of the processes; if empty, the members are
+/// numbered in this order. Keeps references to the local members and to `world`.
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
                                                             World& world, const ReplicaRanks& ranks,
                                                             std::vector<int> places = {});

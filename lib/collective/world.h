@@ -25,7 +25,7 @@ struct ReplicaRanks {
   int process = 0;          // this process's rank
   std::vector<int> counts;  // number of replicas of each process, by rank
 
-  /// Ranks of a process's replicas.
+  /// Returns the ranks of the replicas of process `rank`.
   Range of(int rank) const {
     Range ranks;
     for (int i = 0; i <= rank; ++i) ranks = {ranks.end, ranks.end + counts[static_cast<size_t>(i)]};
@@ -63,12 +63,13 @@ class BackgroundSum {
 class ProcessGather {
  public:
   virtual ~ProcessGather() = default;
-  /// Like World::all_gather(), but one thread of each process may call it, whichever that is.
+  /// Does the same as World::all_gather(). One thread of each process may call it at a time, and it may be
+  /// any thread.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
-/// A message to or from one other process, which is under way while threads continue. Used by one thread,
-/// which may be any.
+/// Sends messages to one other process and receives messages from it, one at a time, while threads continue.
+/// Used by one thread at a time, which may be any.
 class ProcessMessage {
  public:
   virtual ~ProcessMessage() = default;
@@ -135,15 +136,16 @@ class World {
   /// The same as one call, which waits: `sums` as for BackgroundSum::start().
   virtual void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
                          std::span<float* const> sums) = 0;
-  /// Completes an array in all processes. `parts`: the ranges of `values` that each process has filled, which
-  /// do not overlap; the same in all processes.
+  /// Fills in an array of which each process has a part: every process receives the parts of the others.
+  /// `parts`: the ranges of `values` that each process has, by rank, which must not overlap. All processes
+  /// must pass the same parts.
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Completes the array in process 0 only, which receives the parts of the others.
+  /// Does the same for process 0 only, which receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
-  /// not counted. Returns the mean seconds of a round in the process of lower rank, 0 in the other one. Only
-  /// these two processes make the call, in the same order as their other calls. To measure the link.
+  /// not counted, to measure the link. Returns the mean seconds of a round in the process of lower rank, 0 in
+  /// the other one. Only these two processes make the call, in the same order as their other calls.
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
@@ -161,8 +163,8 @@ class World {
   void check_others() const {
     if (other_has_failed()) throw ProcessFailed(failure());
   }
-  /// Sets after how many seconds this process counts as failed if it hangs: if it neither waits for other
-  /// processes nor does anything. Until then, and for 0, it may hang.
+  /// Sets after how many seconds this process counts as failed if it hangs, that is, if it neither computes
+  /// or reads anything nor waits for other processes. 0, as at first: never.
   virtual void set_hang_limit(double /*seconds*/) {}
   /// Returns an error message of this process for users: with the process's name, the step and the phase, if
   /// there are several processes.

@@ -58,6 +58,7 @@ void take_message(j_common_ptr decoder, int level) {
   }
 }
 
+/// Rejects an image with too many scans, because each scan takes the time of a whole image.
 void check_scans(j_common_ptr decoder) {
   if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kMostScans) return;
   auto* errors = static_cast<JpegErrors*>(decoder->err);
@@ -65,6 +66,7 @@ void check_scans(j_common_ptr decoder) {
   longjmp(errors->jump, 1);
 }
 
+/// Rows of a JPEG file, which libjpeg may downscale while it decodes.
 class JpegRows final : public PictureRows {
  public:
   JpegRows(std::span<const uint8_t> bytes, size_t file_bytes) {

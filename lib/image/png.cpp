@@ -18,6 +18,8 @@ namespace {
 
 constexpr int64_t kMostDeflated = 1032;  // maximum bytes that one byte of deflate data can expand to
 
+/// The input and the last error. libpng reports errors through a callback that must not return; it jumps back
+/// to the caller of the library.
 struct PngState {
   std::span<const uint8_t> bytes;
   size_t place = 0;
@@ -38,6 +40,7 @@ void take_bytes(png_structp png, png_bytep dst, size_t count) {
   state->place += count;
 }
 
+/// Rows of a PNG file. An interlaced image is decoded at once.
 class PngRows final : public PictureRows {
  public:
   PngRows(std::span<const uint8_t> bytes, size_t file_bytes) : file_bytes_(file_bytes) {

@@ -10,15 +10,17 @@
 
 namespace dtrain {
 
-/// A penalty on the angles between the rows, or the columns, of a weight.
+/// Keras's orthogonal_regularizer: a penalty on the angles between the rows, or the columns, of a weight
+/// (OrthogonalSpec in ops/specs.h has the formula).
 struct OrthogonalPenalty {
   float factor = 0;  // 0: no penalty
   bool of_columns = false;
 
   explicit operator bool() const { return factor != 0; }
-  /// Returns what is wrong with a weight of this shape; "" if nothing.
+  /// Returns why a weight of this shape cannot have the penalty ("expected a weight with two axes"); "" if it
+  /// can.
   std::string mistake_for(const Shape& shape) const;
-  /// Returns the spec for a weight of this shape, which is right.
+  /// Returns the spec for a weight of this shape, for which mistake_for() is empty.
   OrthogonalSpec spec_for(const Shape& shape) const;
 };
 

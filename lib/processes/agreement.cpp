@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-using Fact = std::pair<std::string, std::string>;  // its name and its value
+using Fact = std::pair<std::string, std::string>;  // name and value
 
 /// Appends the facts of a JSON value; those of nested objects are named "outer.inner".
 void flatten(const Json& json, const std::string& name, std::vector<Fact>& facts) {
@@ -25,27 +25,39 @@ void flatten(const Json& json, const std::string& name, std::vector<Fact>& facts
     flatten(value, name.empty() ? key : name + "." + key, facts);
 }
 
-/// Returns "node1 (process 0), node2 (processes 1 and 2 more)".
+/// Returns "process 0" or "processes 0, 2 to 4", for ascending ranks.
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
+    for (end = begin + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[begin]);
+    if (end > begin + 1) text += fmt::format(" to {}", ranks[end - 1]);
+  }
+  return (ranks.size() == 1 ? "process " : "processes ") + text;
+}
+
+/// Returns "node1 (process 0), node2 (processes 1 to 3)".
 std::string describe_processes(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
   std::vector<std::pair<std::string, std::vector<int>>> by_host;
   for (const int rank : ranks) {
     const std::string& host = hosts[static_cast<size_t>(rank)];
-    if (by_host.empty() || by_host.back().first != host) by_host.push_back({host, {}});
-    by_host.back().second.push_back(rank);
+    auto group =
+        std::find_if(by_host.begin(), by_host.end(), [&](const auto& one) { return one.first == host; });
+    if (group == by_host.end()) group = by_host.insert(by_host.end(), {host, {}});
+    group->second.push_back(rank);
   }
   constexpr size_t kMostHosts = 4;
   std::string text;
   for (size_t i = 0; i < std::min(by_host.size(), kMostHosts); ++i) {
     const auto& [host, own] = by_host[i];
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host,
-                        own.size() == 1 ? fmt::format("process {}", own[0])
-                                        : fmt::format("processes {} to {}", own.front(), own.back()));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host, list_ranks(own));
   }
   if (by_host.size() > kMostHosts) text += fmt::format(" and {} more machines", by_host.size() - kMostHosts);
   return text;
 }
 
-/// Copies the build id of the first object, the program itself, to the string `result`.
+/// A callback of dl_iterate_phdr(). Copies the build id of the first object, which is the program itself, to
+/// the string `result`, and ends the iteration.
 int take_build_id(dl_phdr_info* object, size_t, void* result) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];

@@ -10,7 +10,8 @@ namespace dtrain {
 
 /// Compares the facts of all processes, each an object of texts, numbers or further objects. Returns a line
 /// for each fact that differs, with the values and the processes that have them: "oneDNN: 2.6.3 on node1
-/// (process 0), 3.7.2 on node2 (process 1)". Returns "" if all agree.
+/// (process 0); 3.7.2 on node2 (processes 1 to 3)". `hosts`: the name of each process's machine. Returns ""
+/// if all agree.
 std::string describe_differences(const std::vector<Json>& facts, const std::vector<std::string>& hosts);
 
 /// Returns the identifier that the linker gave to the running program (GNU build id), which differs between

@@ -21,15 +21,18 @@ namespace {
 /// The longest message that is sent to other processes, in bytes; the rest is cut off.
 constexpr size_t kMostText = size_t{64} << 10;
 
+/// Returns a message of this type.
 Json typed(const char* type) {
   return Json::object().set("type", type);
 }
 
+/// Returns the text of a key; "" if the message has none.
 std::string text_of(const Json& message, const char* key) {
   const Json* value = message.find(key);
   return value && value->is_string() ? value->as_string() : "";
 }
 
+/// Returns the integer of a key; `missing` if the message has none.
 int64_t number_of(const Json& message, const char* key, int64_t missing) {
   const Json* value = message.find(key);
   return value && value->is_int() ? value->as_int() : missing;
@@ -174,7 +177,7 @@ void ControlChannel::on_log(std::function<void(int rank, const std::string& line
   log_handler_ = std::move(handler);
 }
 
-/// A null message only wakes the thread.
+/// Queues a message for all connections. A null message only wakes the thread.
 void ControlChannel::post(Json message) {
   {
     const std::lock_guard lock(mutex_);
@@ -185,8 +188,8 @@ void ControlChannel::post(Json message) {
 }
 
 void ControlChannel::run() {
-  // The silence of others is counted in steps: after a step that took longer than this, this process was
-  // stopped itself (Ctrl-Z, a suspended machine).
+  // Each iteration adds its duration to the silence of the others, but at most this much: an iteration that
+  // took longer means that this process itself was stopped (Ctrl-Z, a suspended machine).
   constexpr Seconds kMostAtOnce(1);
   Clock::time_point before = Clock::now();
   for (;;) {
@@ -293,7 +296,7 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
 }
 
 void ControlChannel::handle_error(Peer& peer, const Json& message) {
-  // Process 0 has completed the message already when it passes it on.
+  // Process 0 completes the message before it passes it on.
   fail({rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
         static_cast<int>(number_of(message, "exit_code", 1)), rank_ == 0});
   // The process ends without a goodbye.
@@ -381,8 +384,8 @@ void ControlChannel::mark_ended(Peer& peer) {
   changed_.notify_all();
 }
 
-/// A connection that is closed before all its input is read is reset, and then the other side loses what it
-/// has not read itself.
+/// Reads until the other side closes the connection, for at most half a second. If a socket is closed with
+/// unread input, TCP resets the connection, and the other side loses the messages that it has not read yet.
 void ControlChannel::close_connections() {
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(500);
   bool announced = false;

@@ -6,12 +6,13 @@
 namespace dtrain {
 
 /// Sharded parameters and gradients, as seen by one replica. All replicas make the same calls in the same
-/// order. Ranges refer to the layout.
+/// order. Ranges count floats of the ParameterLayout.
 class StateShards {
  public:
   virtual ~StateShards() = default;
-  /// `first_time`: the work that follows is done for the first time, so memory may be allocated between the
-  /// calls (collective.h states when it must not be).
+  /// Begins a pass over the layers. `first_time`: the pass runs for the first time, so its operations may
+  /// allocate memory between the calls below (DeviceCollective in collective/collective.h states the
+  /// consequences).
   virtual void begin(bool first_time) = 0;
   /// Starts to gather the parameters in `range` to `to` from the replicas that hold them. If `to` is null,
   /// this replica only participates.

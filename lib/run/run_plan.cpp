@@ -102,8 +102,8 @@ ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World
   if (other != devices.end())
     throw UserError(located(
         config.place({"strategy"}),
-        fmt::format("a replica is on {} in process 0, but on {} in process {}: expected the same in all "
-                    "processes; name the devices in the options of strategy '{}'",
+        fmt::format("a replica is on {} in process 0, but on {} in process {}: expected the same number and "
+                    "kind of devices in each process; name the devices in the options of strategy '{}'",
                     devices[0], *other, other - devices.begin(), config.strategy.name)));
   const auto replicas = static_cast<int>(placement.replicas.size());
   return placement.divides_replicas ? ReplicaRanks{0, {replicas}} : world.replica_ranks(replicas);

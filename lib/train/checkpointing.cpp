@@ -22,18 +22,19 @@ namespace {
 /// takes a negligible part of it.
 constexpr double kSecondsBetween = 10;
 
-/// An error: weights that were to be saved have non-finite elements.
+/// Thrown if weights to be saved have non-finite elements.
 class WeightsNotFinite : public Error {
  public:
   using Error::Error;
 };
 
-/// Checkpoints to keep when the disk is full; older ones are removed to make room.
+/// Checkpoints to keep if the disk is full; older ones are removed to make room.
 struct Room {
-  int64_t keep;
+  int64_t keep;               // number of the newest checkpoints (checkpoint.keep)
   std::vector<int64_t> kept;  // steps of checkpoints that are never removed
 };
 
+/// Writes a checkpoint. While the disk is full, removes older checkpoints and tries again.
 void write_checkpoint(const RunDirectory& directory, int64_t step, const CheckpointContent& content,
                       const Room& room) {
   const ExitDeadline::Hold hold;
@@ -100,8 +101,8 @@ bool Checkpointing::attempt(const std::function<void()>& write) {
   }
 }
 
-/// If the run directory or its checkpoints/ was replaced, rewrites the configuration and metrics into it and
-/// returns true: it holds no checkpoints.
+/// Creates the run directory if it is missing, and writes the configuration and metrics if they are missing.
+/// Returns true if the directory or its checkpoints/ was replaced, so that it has no checkpoints.
 bool Checkpointing::check_directory() {
   if (!writes_files_) return false;
   const std::string change = directory_.ensure();
@@ -270,7 +271,7 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
   };
 }
 
-/// Fills in the fields that only checkpoints need (epochs, loss scale).
+/// Sets the members of the state that only checkpoints need: epochs and loss scale.
 void Checkpointing::complete_state() {
   state_.epochs = config_.train.epochs;
   state_.loss_scale = 0;

@@ -98,13 +98,16 @@ class Checkpointing {
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write);
   bool check_directory();
+  /// Saves the current state unless it is on disk. Throws Error.
   void save_if_needed();
   bool hold();
   /// Starts to write the held copy, if any, and then the state with `arrays` (unless null). The arrays must
   /// not change until the task is finished.
   void start(const HostArrays* arrays, bool announce);
+  /// Ends the task. `written`: whether its files are on disk.
   void finish(bool written);
   void settle_best();
+  /// Returns the work of a task on the writer's thread.
   std::function<void()> checkpoint_task(const HostArrays* arrays);
   std::function<void()> write_task(const TrainingState& state, const HostArrays& arrays) const;
   void complete_state();

@@ -69,6 +69,12 @@ class Safetensors(Case):
         self.assertEqual(summary["parameters"], {"total": 11})
         self.assertRegex(self.dtrain("summary", "c.safetensors").out, r"\nfeatures.0 +weight 2x3, bias 2 +8\n")
 
+    def test_long_metadata_are_cut_between_characters(self):
+        header = {"__metadata__": {"note": "x" + 100 * "\u00e9"}, "w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
+        (self.dir / "c.safetensors").write_bytes(safetensors(header, bytes(4)))
+        for command in ("inspect", "summary"):  # of 80 bytes, the last is the first of a character
+            self.assertIn("\nnote   x" + 39 * "\u00e9" + "...\n", self.dtrain(command, "c.safetensors").out)
+
     def test_linear_layers_of_pytorch_are_transposed(self):
         sizes = {"a.weight": [16, 12], "a.bias": [16], "b.weight": [3, 16], "b.bias": [3]}
         header, at, data = {}, 0, b""

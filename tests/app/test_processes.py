@@ -244,7 +244,7 @@ class Processes(Case):
             # Each replica has one core, as on the command line above, if this machine has at most four.
             done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite", *divided)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("in process 0; 4 replicas in all processes (3 + 1)", done.stderr)
+            self.assertIn("in process 0 of 2, 4 replicas in total (3 + 1)", done.stderr)
             if os.cpu_count() <= 4:
                 self.assert_same_run("one", "two")
             done = self.launch(launcher, 3, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "three", *divided)

@@ -26,6 +26,15 @@ TEST_CASE("all differences are listed, with the processes that have each value")
             {"a", "b"}) == "libraries.oneDNN: 3.1 on a (process 0); missing on b (process 1)");
 }
 
+TEST_CASE("the processes of a machine are listed together, in ranges of ranks") {
+  std::vector<Json> facts;
+  for (const int build : {1, 2, 1, 2, 1, 1, 1}) facts.push_back(Json::object().set("build", build));
+  CHECK(describe_differences(facts, {"a", "b", "a", "b", "a", "b", "a"}) ==
+        "build: 1 on a (processes 0, 2, 4, 6), b (process 5); 2 on b (processes 1, 3)");
+  CHECK(describe_differences(facts, {"a", "a", "a", "a", "a", "a", "a"}) ==
+        "build: 1 on a (processes 0, 2, 4 to 6); 2 on a (processes 1, 3)");
+}
+
 TEST_CASE("this program has a build id") {
   CHECK(build_id() != "");
 }

@@ -10,9 +10,10 @@
 
 namespace dtrain {
 
-/// A heap consists of rows of `width` blocks. Blocks in the first two rows have the starting size; the size
-/// doubles with each further row. Small blocks (direct blocks) hold objects; larger ones are indirect and
-/// consist of rows of blocks again.
+/// A fractal heap of a file ("Fractal Heap" in the HDF5 file format specification). It consists of rows of
+/// `width` blocks. Blocks in the first two rows have the starting size; the size doubles with each further
+/// row. Small blocks (direct blocks) hold objects; larger ones are indirect and consist of rows of blocks
+/// again.
 class FractalHeap {
  public:
   /// Throws UserError if there is no heap at `address`, or a heap with features that dtrain's files do not
@@ -25,10 +26,14 @@ class FractalHeap {
   std::span<const std::byte> object(std::span<const std::byte> id);
 
  private:
+  /// Returns an object within the heap's blocks.
   std::span<const std::byte> managed(uint64_t offset, uint64_t size);
+  /// Returns an object outside the blocks, which a B-tree lists by identifier.
   std::span<const std::byte> huge(uint64_t id);
+  /// The row that contains an offset in the heap, and the offset at which a row starts.
   uint64_t row_of(uint64_t offset) const;
   uint64_t start_of(uint64_t row) const { return row == 0 ? 0 : (width_ * start_) << (row - 1); }
+  /// Size of each block of a row.
   uint64_t block_bytes(uint64_t row) const { return row == 0 ? start_ : start_ << (row - 1); }
 
   Image& image_;

@@ -25,11 +25,13 @@ enum class MessageKind : uint8_t {
   attribute_info = 0x15,
 };
 
+/// A message: one property of the object.
 struct Message {
   MessageKind kind;
   std::span<const std::byte> data;
 };
 
+/// The header of an object, with all its messages. The messages refer to the image.
 class ObjectHeader {
  public:
   /// Throws UserError if there is no object header of version 2 (the version that dtrain writes) at

@@ -9,12 +9,13 @@
 namespace dtrain::cuda {
 namespace {
 
+/// Returns "gpu:0: "; "" if `device` is negative.
 std::string prefix_of(int device) {
   return device < 0 ? "" : fmt::format("gpu:{}: ", device);
 }
 
-/// Asynchronous (sticky) errors: an earlier operation caused them, and every later call on the GPU returns
-/// them.
+/// Returns whether an error is asynchronous (sticky): an earlier operation caused it, and every later call on
+/// the GPU returns it.
 bool is_reported_late(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:
@@ -35,7 +36,7 @@ bool is_reported_late(cudaError_t status) {
   }
 }
 
-/// The CUDA runtime's error text and number, with advice for asynchronous errors.
+/// Returns the CUDA runtime's text and number of an error, with advice if it is asynchronous.
 std::string text_of(cudaError_t status) {
   return fmt::format(
       "CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
@@ -46,6 +47,7 @@ std::string text_of(cudaError_t status) {
           : "");
 }
 
+/// Throws the error of a library's call. `what`: the task of the call.
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
   throw Error(fmt::format("{}{}: {}: {} ({})", prefix_of(chosen_device), what, library, text, number));
 }

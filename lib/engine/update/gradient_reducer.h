@@ -105,7 +105,7 @@ struct ProcessReducerRequest {
   const ShardedStore* store = nullptr;
 };
 /// Creates the reducer for such a slot: the replicas of a process add their gradients, and the processes
-/// exchange the sums bucket by bucket. Must be called in the same order in all processes.
+/// exchange the sums bucket by bucket. All processes must create their reducers in the same order.
 std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
 /// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// The least norm by which Keras divides.
+/// The least norm by which Keras divides; smaller norms are replaced by it.
 constexpr float kKerasEpsilon = 1e-7f;
 
 /// Returns the axis of the batch along which the inputs are concatenated.
@@ -53,6 +53,7 @@ void average_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Mul", {sum, part}), layer.layout());
 }
 
+/// Concatenates the inputs along an axis of the first input's layout.
 void concatenate_to_onnx(OnnxLayer& layer) {
   const ExportLayout layout = layer.layout();
   const int64_t axis =
@@ -67,6 +68,7 @@ std::vector<std::string> torch_inputs(TorchLayer& layer) {
   return inputs;
 }
 
+/// Joins the inputs with an operator such as "+".
 std::function<void(TorchLayer&)> merge_to_torch(const std::string& sign) {
   return [sign](TorchLayer& layer) {
     layer.set_output(layer.add(fmt::format("{}", fmt::join(torch_inputs(layer), " " + sign + " "))),
@@ -143,6 +145,7 @@ void dot_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_last);
 }
 
+/// Returns an input as [batch, rows, columns], normalized if the layer does so.
 std::string torch_dot_rows(TorchLayer& layer, size_t number) {
   const DotInput input = dot_input(layer, number);
   const std::string x = layer.input(number, ExportLayout::channels_last);

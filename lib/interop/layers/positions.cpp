@@ -61,7 +61,8 @@ void complete_sinusoidal(const Graph&, const GraphNode& node, Json& config) {
   config.set("scale", 1.0).set("offset", keras_sinusoids(shape[0], shape[1], wavelength));
 }
 
-/// The options follow from the shape of the input.
+/// Returns a layer of this class without options: LayerFormats::complete_keras adds them, because they depend
+/// on the shape of the input.
 std::function<KerasLayerConfig(const ConfigNode&)> completed_layer(const std::string& class_name) {
   return [class_name](const ConfigNode&) { return KerasLayerConfig{class_name, Json::object()}; };
 }
@@ -80,6 +81,7 @@ std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::str
   };
 }
 
+/// Adds an array with the shape of a sample to the input.
 void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
   layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
                                      layer.array(fmt::format("positions_{}", layer.output_spec().shape[0]),

@@ -38,8 +38,8 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
       return ratio(hits, hits + before + negatives);
     });
   }
-  /// If all positives of a bucket are before its negatives, a threshold within the bucket is better than its
-  /// limit.
+  /// Returns how much greater the precision can be: if all positives of a bucket have larger scores than its
+  /// negatives, a threshold within the bucket is better than its lower limit.
   double uncertainty(std::span<const double> sums, const TensorSpec& output) const override {
     const double most = best(counts_in(sums, output),
                              [](double hits, double before, double) { return ratio(hits, hits + before); });
@@ -60,6 +60,7 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     return options_.num_thresholds.value_or(options_.class_id ? default_buckets(columns)
                                                               : default_buckets(1));
   }
+  /// Returns the counts of class_id's column, or of all columns together.
   BucketCounts counts_in(std::span<const double> sums, const TensorSpec& output) const {
     const auto n = static_cast<size_t>(buckets(output.shape.columns()));
     const size_t begin = 2 * n * static_cast<size_t>(options_.class_id.value_or(0));

@@ -10,7 +10,9 @@
 
 namespace dtrain::math {
 
-/// The largest score and the sum of exp(score - largest) of the keys that a query has seen.
+/// The largest score and the sum of exp(score - largest) of the keys that a query has seen so far: a softmax
+/// in one pass over the scores (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax",
+/// arXiv:1805.02867, 2018).
 struct OnlineSoftmax {
   float largest = -INFINITY;
   float sum = 0;
@@ -26,8 +28,8 @@ struct OnlineSoftmax {
   DTRAIN_HOST_DEVICE float logsumexp() const { return sum == 0.0f ? INFINITY : largest + log(sum); }
 };
 
-/// Returns the random words that decide about the weights of keys key_block * 4 to key_block * 4 + 3.
-/// `row` is the query's position * heads + head (AttentionDropout).
+/// Returns the random words from which dropout decides about the weights of the keys 4 * key_block to
+/// 4 * key_block + 3 (AttentionDropout in ops/attention.h). `row`: query position * heads + head.
 DTRAIN_HOST_DEVICE inline Philox::Block attention_words(const Philox& random, uint64_t step, uint64_t row,
                                                         uint64_t sample, uint64_t key_block) {
   return random(step + (row << 32), sample << 32 | key_block);

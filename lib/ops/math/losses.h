@@ -14,7 +14,7 @@ DTRAIN_HOST_DEVICE inline float clip_probability(float p) {
   return p > kMost ? kMost : p;
 }
 
-/// x to the power of y for x in [0, 1]. x is raised to at least 1e-7, so y may be negative.
+/// Returns x^y for x in [0, 1]. An x below 1e-7 counts as 1e-7, so y may be negative.
 DTRAIN_HOST_DEVICE inline float power(float x, float y) {
   return exp(y * log(x < 1e-7f ? 1e-7f : x));
 }
@@ -29,6 +29,7 @@ struct NegativeLogLikelihood {
   }
 };
 
+/// -(t log(p) + (1 - t) log(1 - p)) for a probability p. The gradient is 0 if p was clipped.
 struct BinaryCrossEntropy {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
     const float q = clip_probability(p);
@@ -39,7 +40,8 @@ struct BinaryCrossEntropy {
   }
 };
 
-/// max(x, 0) - x t + log(1 + exp(-|x|)): never overflows, for any logit x.
+/// The binary cross-entropy of sigmoid(x) for a logit x, as max(x, 0) - x t + log(1 + exp(-|x|)), which never
+/// overflows.
 struct BinaryCrossEntropyLogits {
   DTRAIN_HOST_DEVICE float value(float x, float t) const {
     return (x < 0.0f ? 0.0f : x) - x * t + log1p(exp(-::fabsf(x)));
@@ -47,11 +49,13 @@ struct BinaryCrossEntropyLogits {
   DTRAIN_HOST_DEVICE float gradient(float x, float t) const { return sigmoid(x) - t; }
 };
 
+/// (p - t)^2.
 struct SquaredError {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return (p - t) * (p - t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return 2.0f * (p - t); }
 };
 
+/// |p - t|. The gradient is 0 if p = t.
 struct AbsoluteError {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return ::fabsf(p - t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
@@ -60,6 +64,7 @@ struct AbsoluteError {
   }
 };
 
+/// (p - t)^2 / 2 if |p - t| <= delta, else delta |p - t| - delta^2 / 2.
 struct Huber {
   float delta;
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -73,6 +78,7 @@ struct Huber {
   }
 };
 
+/// 100 |p - t| / max(|t|, 1e-7).
 struct AbsolutePercentageError {
   DTRAIN_HOST_DEVICE float scale(float t) const {
     const float a = ::fabsf(t);
@@ -84,7 +90,7 @@ struct AbsolutePercentageError {
   }
 };
 
-/// (log(1 + p) - log(1 + t))^2, for p and t >= 0.
+/// (log(1 + p) - log(1 + t))^2, for p and t >= 0; smaller values count as 1e-7.
 struct SquaredLogarithmicError {
   DTRAIN_HOST_DEVICE static float logarithm(float x) { return log1p(x < 1e-7f ? 1e-7f : x); }
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -96,7 +102,7 @@ struct SquaredLogarithmicError {
   }
 };
 
-/// max(1 - t p, 0). Targets are -1 and 1, or 0 and 1.
+/// max(1 - t p, 0). Targets are -1 and 1, or 0 and 1, where 0 counts as -1.
 struct Hinge {
   DTRAIN_HOST_DEVICE static float sign(float t) { return t == 0.0f ? -1.0f : t; }
   DTRAIN_HOST_DEVICE static float margin(float p, float t) {
@@ -110,6 +116,7 @@ struct Hinge {
   }
 };
 
+/// max(1 - t p, 0)^2, with the targets of Hinge.
 struct SquaredHinge {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
     const float m = Hinge::margin(p, t);
@@ -126,7 +133,7 @@ struct Poisson {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return 1.0f - t / (p + 1e-7f); }
 };
 
-/// log cosh e = |e| + log(1 + exp(-2 |e|)) - log 2.
+/// log cosh e of the error e = p - t, as |e| + log(1 + exp(-2 |e|)) - log 2, which never overflows.
 struct LogCosh {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
     const float a = ::fabsf(p - t);
@@ -135,7 +142,7 @@ struct LogCosh {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return tanh(p - t); }
 };
 
-/// t log(t / p) for probabilities p and t.
+/// t log(t / p) for probabilities p and t, both at least 1e-7. The gradient is 0 if p was clipped.
 struct KlDivergence {
   DTRAIN_HOST_DEVICE static float bounded(float x) {
     x = x < 1e-7f ? 1e-7f : x;
@@ -148,7 +155,8 @@ struct KlDivergence {
 };
 
 /// (1 - q)^gamma times the binary cross-entropy, where q is the probability that p assigns to the target
-/// (T.-Y. Lin et al., "Focal loss for dense object detection", ICCV 2017).
+/// (T.-Y. Lin et al., "Focal loss for dense object detection", ICCV 2017). If it `balances` the classes,
+/// targets of 1 have the factor alpha, and targets of 0 the factor 1 - alpha.
 struct BinaryFocalCrossEntropy {
   float gamma, alpha;
   bool balances;
@@ -167,6 +175,7 @@ struct BinaryFocalCrossEntropy {
   }
 };
 
+/// The same for a logit x, whose probability is sigmoid(x).
 struct BinaryFocalCrossEntropyLogits {
   BinaryFocalCrossEntropy of;
   DTRAIN_HOST_DEVICE float value(float x, float t) const {
@@ -182,11 +191,11 @@ struct BinaryFocalCrossEntropyLogits {
   }
 };
 
-/// A loss with label smoothing: part of the target is spread over both classes.
+/// A loss with label smoothing: the target is kept * t + spread.
 template <class Loss>
 struct Smoothed {
   Loss of;
-  float kept, spread;  // a target of 0 becomes `spread`
+  float kept, spread;  // of a smoothing s: 1 - s, and s / 2
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return of.value(p, kept * t + spread); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
 };
@@ -199,7 +208,7 @@ struct BinaryAccuracy {
   }
 };
 
-/// Calls use(loss), or use() with the smoothed loss if the spec has label smoothing.
+/// Calls use() with the loss, or with the smoothed loss if the spec has label smoothing.
 template <class Loss, class Use>
 DTRAIN_HOST_DEVICE inline void with_smoothing(const ElementwiseLossSpec& spec, const Loss& loss, Use&& use) {
   if (spec.label_smoothing == 0.0f) return use(loss);

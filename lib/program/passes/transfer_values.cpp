@@ -12,6 +12,8 @@ namespace {
 
 using Kind = ProgramValue::Kind;
 
+/// Inserts the sends and receives of values, gradients and parameters that one slot computes or owns and
+/// another slot reads, and makes the readers use the received copies.
 class Transfers {
  public:
   explicit Transfers(CompileState& step)
@@ -42,7 +44,8 @@ class Transfers {
     ValueId value = ValueId::none;
     Instruction instruction;
   };
-  // Ranks of sends before all instructions: row weights (0), parameters, then the model's inputs.
+  // Ranks of the sends before all instructions: first row weights (0), then parameters, then the model's
+  // inputs.
   static constexpr int kParameterRank = 1, kInputRank = 2;
 
   LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
@@ -61,7 +64,8 @@ class Transfers {
                              ReceiveValue{.link = link, .value = value}});
   }
 
-  /// Returns the copy of a value on the reader's slot, which is received before its first reader there.
+  /// Returns the copy of a value on the slot of the instruction at at_. The first call for a slot inserts the
+  /// receive, before that instruction.
   ValueId receive(ValueId value) {
     const int to = program_.instructions[at_].slot;
     const auto [entry, is_new] = received_.try_emplace({value, to}, ValueId::none);
@@ -76,9 +80,10 @@ class Transfers {
     return entry->second;
   }
 
-  /// A value that is sent in forward remains unchanged until the end of the microbatch, so the other slot can
-  /// read it at any time. A gradient is copied: with a skip connection, a much earlier slot may read it long
-  /// after the sending slot has finished this microbatch and continued with another one.
+  /// Adds a send of a value to slot `to`, and returns its link. A value that is sent in forward remains
+  /// unchanged until the end of the microbatch, so the other slot can read it at any time. A gradient is
+  /// copied: with a skip connection, a much earlier slot may read it long after the sending slot has finished
+  /// this microbatch and continued with another one.
   LinkId send(ValueId id, int to) {
     const ProgramValue& value = program_.values[id];
     const int64_t defined = defined_[id];
@@ -96,7 +101,7 @@ class Transfers {
     return link;
   }
 
-  /// Parameters that layers on several slots share are sent to the slots that do not own them.
+  /// Receives the parameters of a call whose slot does not own them: layers on several slots share them.
   void receive_parameters(CallId id) {
     const auto node = static_cast<int>(program_.calls[id].node);
     const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;

@@ -30,13 +30,14 @@ std::shared_ptr<const Column> open_array_file(const std::string& path, const Par
 std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,
                                            ArrayHeader header, int64_t offset);
 
-/// Calls decode(), and throws UserError for a value that does not fit. `first_element` is the index of the
-/// first value in its array, for the message.
+/// Decodes `count` stored values at `src` to `dst`, an array of type.dtype() (decode() in
+/// data/files/stored_type.h). Throws UserError with the index of the first value that does not fit. `name`:
+/// the array in messages; `first_element`: the index of the first of these values in the array.
 void decode_rows(const std::string& name, StoredType type, int64_t first_element, const void* src, void* dst,
                  int64_t count);
 
-/// Throws UserError unless the shape is valid: at least one axis, no negative extent, and less than 2^60
-/// bytes.
+/// Throws UserError unless the shape of an array in the file is valid: at least one axis, no negative extent,
+/// and less than 2^60 bytes.
 void check_shape(const std::string& path, const Shape& shape, int element_bytes);
 
 }  // namespace dtrain

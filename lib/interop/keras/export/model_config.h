@@ -13,9 +13,9 @@ namespace dtrain {
 /// well; keras_3 is that of .keras files.
 enum class KerasForm { keras_2, keras_3 };
 
-/// Returns Keras's model_config, {class_name: "Functional", config: {...}}. `layers` is keras_layers(graph).
-/// The form is always keras_3 if a layer needs it (LayerFormats::keras_call); Keras 3 reads it in .h5 files,
-/// too.
+/// Returns Keras's model_config, {class_name: "Functional", config: {...}}. `layers`: keras_layers(graph). If
+/// a layer requires keras_3 (LayerFormats::keras_call), the form is keras_3, whatever `form` is; Keras 3
+/// reads it in .h5 files, too.
 Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
                         KerasForm form = KerasForm::keras_2);
 

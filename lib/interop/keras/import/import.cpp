@@ -21,7 +21,8 @@ bool has_convolution(const Graph& graph) {
                      [](const GraphNode& node) { return node.kind.starts_with("conv"); });
 }
 
-/// The first versions of Keras 1 wrote no version to their .h5 files.
+/// Returns the major version of the Keras that wrote a file. `version`: from the file, empty if it has none:
+/// the first versions of Keras 1 wrote none to their .h5 files.
 int major_version(const std::string& version, KerasLayout layout) {
   int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);
@@ -96,8 +97,7 @@ KerasImport import_keras(const std::string& path, bool with_training,
     if (kernels.is_keras_1 && has_convolution(result.graph))
       result.left_out.push_back(
           "the backend: Keras 1 does not record it, and dtrain expects TensorFlow's kernels; those of Theano "
-          "are "
-          "reversed along height and width");
+          "are reversed along height and width");
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }

@@ -9,6 +9,7 @@
 
 namespace dtrain {
 
+/// The options of a multi_head_attention, as numbers.
 struct CachedAttentionOptions {
   int64_t positions = 0;  // of the longest sequence
   int64_t heads = 1, kv_heads = 1, key_dim = 0, value_dim = 0;
@@ -20,10 +21,11 @@ struct CachedAttentionOptions {
 };
 
 /// Returns the step layer (Layer::step_layer()) of a causal multi_head_attention with one input. It has the
-/// parameters of that layer. Its prepared layer owns the keys and values of all positions, in device memory:
-/// a call writes those of the sample's position, and computes the output from them and those of the earlier
-/// positions, with the same bits as the whole sequence would give, if rows of products do not depend on each
-/// other (make_cpu_ops()). The positions of a sample must be computed in order, from 0.
+/// parameters of that layer. Its prepared layer stores the keys and values of all positions in device memory.
+/// A call computes one position of each sample: it stores the position's key and value, and computes the
+/// output from the keys and values of the positions up to this one. The positions of a sample must be
+/// computed in order, from 0. The output has the same bits as that of the whole sequence if each row of a
+/// matrix product is computed independently of the other rows (make_cpu_ops()).
 std::shared_ptr<const Layer> cached_attention(const CachedAttentionOptions& options);
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// `Size` is Size2 for images, Size3 for volumes.
+/// The options of conv2d (`Size` is Size2) or conv3d (`Size` is Size3), as in Keras.
 template <class Size>
 struct ConvOptions : KernelAndBias {
   int64_t filters = 0;

@@ -13,8 +13,8 @@ namespace dtrain {
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// A convolution from source to destination, for all layers except conv2d_transpose. The parameters are the
-/// kernel and, if the spec has one, the bias.
+/// A prepared convolution of the layer's input, for all convolution layers except conv2d_transpose. The
+/// parameters are the kernel and, if the spec has one, the bias.
 class PreparedConvolution : public PreparedLayer {
  public:
   PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);
@@ -22,7 +22,8 @@ class PreparedConvolution : public PreparedLayer {
   void backward(const LayerArguments& args) override;
 
  private:
-  bool use_bias_, by_data_, by_filter_;
+  bool use_bias_;
+  bool by_data_, by_filter_;  // whether backward computes the gradient of the input, and of the parameters
   std::unique_ptr<Convolution> convolution_;
 };
 

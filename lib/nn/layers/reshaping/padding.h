@@ -17,7 +17,7 @@ inline constexpr std::string_view kPadding2Forms =
 inline constexpr std::string_view kPadding3Forms =
     "one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]";
 
-/// Each side is 0 to 2^20 pixels.
+/// Parses and writes the numbers of pixels on each side, 0 to 2^20, in the forms of kPadding3Forms.
 template <>
 struct Codec<Padding3> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding3& out,
@@ -25,6 +25,7 @@ struct Codec<Padding3> {
   static ConfigNode write(const Padding3& value);
   static Json schema();
 };
+/// The same for the forms of kPadding2Forms.
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,

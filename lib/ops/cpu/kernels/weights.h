@@ -1,4 +1,4 @@
-// Kernels of regularizers and constraints.
+// Kernels of regularizers and constraints; kernels.inc describes their arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,117 @@
+// Descriptors of cuDNN's graph API: the attributes that a caller sets, and the data that is derived from
+// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cudnn.h>
+#include <map>
+#include <vector>
+
+#include "emulation/convolution.h"
+#include "emulation/dnn_graph.h"
+
+/// The object of a cudnnHandle_t.
+struct cudnnContext {
+  int device;
+  cudaStream_t stream;
+  int plans = 0;  // number of live plans created with this handle
+};
+
+namespace dtrain::emulation::dnn {
+
+/// A way to compute an operation, as the heuristics propose it.
+struct Engine {
+  int64_t index = 0;
+  int64_t workspace = 0;
+  bool works = true;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  double error = 0;  // relative error of its results
+};
+
+/// The elements of an attribute as set.
+struct Attribute {
+  cudnnBackendAttributeType_t type;
+  int64_t count;
+  std::vector<std::byte> bytes;
+};
+
+/// The attributes as set and, after finalization, the derived data. Derived data does not point to other
+/// descriptors, which may be destroyed.
+struct Descriptor {
+  cudnnBackendDescriptorType_t type;
+  bool finished = false;
+  std::map<cudnnBackendAttributeName_t, Attribute> attributes;
+  GraphTensor tensor;
+  Convolution convolution;
+  Operation operation;           // of a convolution
+  GraphNode node;                // any other operation
+  std::vector<GraphNode> nodes;  // the operations of a graph, unless it is a convolution
+  Engine engine;
+  std::vector<Engine> engines;
+  int device = 0;
+  cudnnHandle_t handle = nullptr;  // handle of a plan
+};
+
+/// Returns the descriptor of a handle.
+inline Descriptor& of(cudnnBackendDescriptor_t descriptor) {
+  return *static_cast<Descriptor*>(descriptor);
+}
+
+/// Reason for rejecting a descriptor.
+struct Refused {
+  cudnnStatus_t status;
+};
+
+/// Throws Refused unless `holds`.
+inline void require(bool holds, cudnnStatus_t otherwise = CUDNN_STATUS_BAD_PARAM) {
+  if (!holds) throw Refused{otherwise};
+}
+
+/// Returns the elements of an attribute, which must be set, of this type.
+template <class T>
+std::vector<T> values(const Descriptor& d, cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type) {
+  const auto found = d.attributes.find(name);
+  require(found != d.attributes.end(), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  require(found->second.type == type);
+  std::vector<T> result(static_cast<size_t>(found->second.count));
+  std::memcpy(result.data(), found->second.bytes.data(), found->second.bytes.size());
+  return result;
+}
+
+/// Returns an attribute of one element.
+template <class T>
+T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) {
+  const std::vector<T> all = values<T>(d, name, type);
+  require(all.size() == 1);
+  return all[0];
+}
+
+/// Returns the finalized descriptor of this type that an attribute refers to.
+inline const Descriptor& part(const Descriptor& d, cudnnBackendAttributeName_t name,
+                              cudnnBackendDescriptorType_t type) {
+  const Descriptor& found = of(value<cudnnBackendDescriptor_t>(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR));
+  require(found.type == type);
+  require(found.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  return found;
+}
+
+// Finalization. The functions derive the data of a descriptor from its attributes. They throw Refused if
+// cuDNN or this emulation does not support the attributes.
+
+/// Finalizes a tensor.
+void finish_tensor(Descriptor& d);
+/// Finalizes the options of a convolution.
+void finish_convolution(Descriptor& d);
+/// Finalizes a convolution or one of its gradients.
+void finish_operation(Descriptor& d);
+/// Finalizes any other operation: a matrix product, an elementwise operation, a reduction or a transposition.
+void finish_node(Descriptor& d);
+/// Finalizes a graph: one convolution, or several operations that compute attention.
+void finish_graph(Descriptor& d);
+/// Finalizes a query of the heuristics: proposes engines for a graph.
+void find_engines(Descriptor& d);
+
+}  // namespace dtrain::emulation::dnn
