@@ -61,6 +61,29 @@ train:
   optimizer: {adam: {learning_rate: 0.05}}
 )";
 
+/// The outputs have different masks: that of the tokens, and none.
+constexpr auto kTagger = R"(
+seed: 3
+model:
+  inputs: {x: {shape: [6], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 9, output_dim: 4, mask_zero: true}
+    - lstm: {units: 5, return_sequences: true, activity_regularizer: {l2: 0.01}}
+    - dense: {name: tags, units: 3}
+    - global_average_pooling1d: {name: mean, inputs: lstm}
+    - dense: {name: kind, units: 2}
+  outputs: [tags, kind]
+dataset:
+  train: {synthetic: {samples: 30, input: {low: 0, high: 3}, targets: {tags: {classes: 3}, kind: {classes: 2}}, seed: 4}}
+train:
+  epochs: 3
+  batch_size: 8
+  loss:
+    tags: {sparse_categorical_crossentropy: {from_logits: true}}
+    kind: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.05}}
+)";
+
 using Sets = std::vector<std::string>;
 
 /// The state and the records of a process at the end of its run.
@@ -220,6 +243,19 @@ TEST_CASE("training options give the same bits on several processes") {
 
 TEST_CASE("masked rows give the same bits on several processes") {
   check_divisions(kMasked);
+}
+
+TEST_CASE("outputs with different masks give the same bits on several processes") {
+  check_divisions(kTagger);
+  check_divisions(kTagger, {"train.accumulate=2", "train.clip_norm=0.1"}, {{2, 2}, {1, 2, 1}});
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    check_divisions(kTagger, {}, {{2, 2}, {3, 1}}, level);
+  }
+  const auto pipeline = [](int replicas) { return Sets{pipeline_of(replicas, 2, "mean", 2)}; };
+  const Result whole = results_of(kTagger, pipeline(4), {4})[0];
+  for (const Result& result : results_of(kTagger, pipeline(2), {2, 2})) CHECK(result == whole);
+  check_divisions(kTagger, {divided(2, 3, "lstm, mean", 2)}, {{1, 1}, {1, 1, 1}}, "divided replicas");
 }
 
 TEST_CASE("shards give the same bits on several processes") {
