@@ -219,7 +219,8 @@ void evaluate(const EvaluateOptions& options, World& world) {
   world.set_position("reading the data", 0);
   config.require_train(run.checkpoint.path());
   if (options.inputs.empty()) config.require_dataset(run.checkpoint.path());
-  if (options.errors && config.heads[0].mask)
+  const auto has_mask = [](const Head& head) { return head.mask.has_value(); };
+  if (options.errors && std::any_of(config.heads.begin(), config.heads.end(), has_mask))
     throw UserError(
         fmt::format("{}: --errors does not support models whose outputs have a mask of padding: it compares "
                     "losses of whole samples",

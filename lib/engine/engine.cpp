@@ -10,6 +10,7 @@
 #include "device/peer_access.h"
 #include "distribute/layer_times.h"
 #include "engine/reading.h"
+#include "nn/divisors.h"
 #include "nn/shorter_model.h"
 
 namespace dtrain {
@@ -24,11 +25,13 @@ bool has_gpu(const Placement& placement) {
 
 Update::Options update_options_of(const RunConfig& config) {
   const TrainOptions& train = config.train;
+  const auto has_mask = [](const Head& head) { return head.mask.has_value(); };
   Update::Options options;
-  options.gradient_rule = {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
-                           .dynamic_scaling = train.precision == Precision::mixed_float16,
-                           .is_weighted = config.heads[0].is_weighted(),
-                           .skips_unweighted = config.heads[0].mask.has_value()};
+  options.gradient_rule = {
+      .clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
+      .dynamic_scaling = train.precision == Precision::mixed_float16,
+      .is_weighted = config.heads[0].is_weighted() && !needs_divisors(config.graph, config.heads),
+      .skips_unweighted = std::all_of(config.heads.begin(), config.heads.end(), has_mask)};
   options.clip_value = static_cast<float>(train.clip_value.value_or(INFINITY));
   for (const Configured<Callback>& callback : train.callbacks)
     if (const auto decay = callback->average_decay()) options.average_decay = static_cast<float>(*decay);
@@ -256,19 +259,42 @@ void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   }
 }
 
-int64_t Engine::weights_per_sample(int64_t length) {
-  if (length == 0) return config_.heads[0].weights_per_sample();
-  const auto [found, is_new] = weights_per_sample_.try_emplace(length, 0);
-  if (is_new)
-    found->second = shorter_model(config_.graph, config_.heads, length).heads[0].weights_per_sample();
+std::vector<int64_t> Engine::weights_per_sample(int64_t length) {
+  const auto count = [](const std::vector<Head>& heads) {
+    std::vector<int64_t> counts;
+    for (const Head& head : heads) counts.push_back(head.weights_per_sample());
+    return counts;
+  };
+  if (length == 0) return count(config_.heads);
+  const auto [found, is_new] = weights_per_sample_.try_emplace(length);
+  if (is_new) found->second = count(shorter_model(config_.graph, config_.heads, length).heads);
   return found->second;
+}
+
+void Engine::set_weights(StepRequest& request) {
+  const Batch& batch = request.batch;
+  const std::vector<int64_t> counts = weights_per_sample(batch.length());
+  if (!needs_divisors(config_.graph, config_.heads)) {
+    request.numbers.row_weights = static_cast<double>(batch.size() * counts[0]);
+    return;
+  }
+  const std::span<const double> sums = batch.weight_sums();
+  if (sums.size() != config_.heads.size())
+    throw std::logic_error("the batch does not know the sums of its row weights");
+  request.numbers.row_weights = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const bool corrects = config_.heads[i].is_weighted() && sums[i] > 0;
+    const auto count = static_cast<double>(batch.size() * counts[i]);
+    request.loss_factors.push_back(corrects ? static_cast<float>(count / sums[i]) : 1.0f);
+    request.numbers.row_weights += sums[i];
+  }
 }
 
 void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   step_ = step + 1;
   StepRequest request{batch, static_cast<uint64_t>(config_.seed),
                       config_.train.optimizer->numbers(step, learning_rate)};
-  request.numbers.row_weights = static_cast<double>(batch.size() * weights_per_sample(batch.length()));
+  set_weights(request);
   request.numbers.first = batch.source().first;
   run_step(Plan::Purpose::training, [&](int rank, int slot) {
     executor(rank, slot).train(request, microbatches_of(plan_, rank, Plan::Purpose::training, batch.size()));

@@ -121,8 +121,10 @@ class Engine {
   std::vector<const double*> totals_by_replica(int back);
   std::vector<const double*> totals_by_slot(int back);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
-  /// Head::weights_per_sample for batches of this Batch::length().
-  int64_t weights_per_sample(int64_t length);
+  /// Head::weights_per_sample of each head for batches of this Batch::length().
+  std::vector<int64_t> weights_per_sample(int64_t length);
+  /// Sets the numbers of a step that depend on its row weights.
+  void set_weights(StepRequest& request);
   void watch_devices();
   void watch_processes();
   /// Returns the first failure that a GPU, NCCL or another process reports; "" if there is none. Thread-safe.
@@ -151,8 +153,8 @@ class Engine {
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
   MemoryPlanner memory_;
-  std::map<int64_t, int64_t> weights_per_sample_;  // by length, of batches that are cut
-  std::deque<int64_t> pending_;                    // number of samples of each running step, oldest first
+  std::map<int64_t, std::vector<int64_t>> weights_per_sample_;  // by length, of batches that are cut
+  std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
   BatchTotals totals_;
   std::vector<std::vector<double>> replica_totals_;  // by replica; used if replicas have several slots
   std::vector<double> slot_totals_;                  // by replica, then slot; used if processes divide them

@@ -7,6 +7,7 @@
 
 #include "base/stopwatch.h"
 #include "engine/reading.h"
+#include "nn/divisors.h"
 
 namespace dtrain {
 
@@ -14,6 +15,11 @@ namespace {
 
 BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
   return {purpose, batch.size(), batch.length(), batch.source().dataset};
+}
+
+/// Returns the number of heads whose losses have a factor in each step; 0 if none has.
+size_t count_loss_factors(const ReplicaPlans& plans) {
+  return needs_divisors(plans.graph(), plans.heads()) ? plans.heads().size() : 0;
 }
 
 }  // namespace
@@ -29,12 +35,13 @@ Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& sta
       here_(here),
       shards_(state.reducer().shards_of(worker)),
       feed_(worker.ops()),
-      buffers_(worker, std::max<size_t>(count_totals(plans.graph(), plans.heads()), 1)),
+      buffers_(worker, std::max<size_t>(count_totals(plans.graph(), plans.heads()), 1),
+               count_loss_factors(plans)),
       has_penalties_(plans.graph().has_penalties()),
       frames_(plans, slot, worker.context()),
       captured_(worker.context()) {
   const std::span<const Head> heads = plans.heads();
-  if (!heads.empty() && heads[0].is_weighted())
+  if (!heads.empty() && heads[0].is_weighted() && !buffers_.loss_scales())
     worker_.set_row_weights(buffers_.device_totals() + heads[0].count_totals() - 1);
 }
 
@@ -67,6 +74,7 @@ Frame* Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
                                .update = overlaps ? &state_.worker_update(worker_.rank()) : nullptr,
                                .totals = buffers_.device_totals(),
                                .state = worker_.state(),
+                               .loss_scales = buffers_.loss_scales(),
                                .world = world_});
   const Stopwatch stopwatch(step_seconds_.copying);
   const auto working = Watchdog::working(watchdog_);
@@ -102,8 +110,9 @@ void Executor::compare_transfers(const BatchKind& kind, const Microbatches& micr
         "the same number of cores");
 }
 
-void Executor::begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches) {
-  buffers_.begin(numbers);
+void Executor::begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
+                     const Microbatches& microbatches) {
+  buffers_.begin(numbers, loss_factors);
   first_time_ = started_.insert(kind).second;
   if (shards_) shards_->begin(first_time_);
   state_.begin(worker_, kind.purpose == Plan::Purpose::training);
@@ -140,7 +149,7 @@ void Executor::train_microbatches(const StepRequest& request, const Microbatches
 
 void Executor::train(const StepRequest& request, const Microbatches& microbatches) {
   launched_ = false;
-  begin(request.numbers, kind_of(Plan::Purpose::training, request.batch), microbatches);
+  begin(request.numbers, request.loss_factors, kind_of(Plan::Purpose::training, request.batch), microbatches);
   try {
     train_microbatches(request, microbatches);
   } catch (const ReadError&) {
@@ -261,7 +270,7 @@ void Executor::train_backward(Range samples, int index) {
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches) {
   const BatchKind kind = kind_of(Plan::Purpose::evaluation, batch);
-  begin({.first = batch.source().first}, kind, microbatches);
+  begin({.first = batch.source().first}, {}, kind, microbatches);
   const StepMode mode = next_mode(kind);
   for (int index = 0; index < microbatches.count(); ++index) {
     const Range samples = microbatches[index];
@@ -287,7 +296,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches) {
 }
 
 void Executor::predict(const Batch& batch, const Microbatches& microbatches, std::span<const View> outputs) {
-  begin({.first = batch.source().first}, kind_of(Plan::Purpose::prediction, batch), microbatches);
+  begin({.first = batch.source().first}, {}, kind_of(Plan::Purpose::prediction, batch), microbatches);
   buffers_.send_numbers();
   for (int index = 0; index < microbatches.count(); ++index) {
     const Range samples = microbatches[index];

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collective/collective.h"
 #include "data/loader/loader.h"
@@ -26,6 +27,9 @@ struct StepRequest {
   const Batch& batch;
   uint64_t seed = 0;
   StepNumbers numbers;
+  /// If the model needs_divisors(): by head, the factor that converts the gradient of a mean over rows to
+  /// that of a mean weighted by row weights. Else empty.
+  std::vector<float> loss_factors = {};
 };
 
 /// Seconds spent by a slot's thread, over all steps so far.
@@ -100,7 +104,8 @@ class Executor {
   /// Throws Error if other processes plan other transfers between slots than this one, which depends on the
   /// number of cores.
   void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
-  void begin(const StepNumbers& numbers, const BatchKind& kind, const Microbatches& microbatches);
+  void begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
+             const Microbatches& microbatches);
   /// Gathers samples that are kept on the device into the frame, unless it is null. Part of the captured
   /// graph.
   void gather(const Batch& batch, Range samples, const Frame* frame);

@@ -17,11 +17,13 @@ namespace dtrain {
 /// computes. A captured graph uses one set.
 class StepBuffers {
  public:
-  /// `count`: number of totals, at least 1. Keeps a reference to the worker.
-  StepBuffers(Worker& worker, size_t count);
+  /// `count`: number of totals, at least 1. `factors`: number of factors of losses. Keeps a reference to the
+  /// worker.
+  StepBuffers(Worker& worker, size_t count, size_t factors);
 
-  /// Starts a step: waits for the step before the previous one, whose buffers it uses.
-  void begin(const StepNumbers& numbers);
+  /// Starts a step: waits for the step before the previous one, whose buffers it uses. `factors`: of the
+  /// gradients of losses; empty in steps that compute none.
+  void begin(const StepNumbers& numbers, std::span<const float> factors);
   /// Undoes begin(): totals() refers to the previous step, which may still be running.
   void undo() { turn_ = 1 - turn_; }
   /// Index of the current step's buffers. CapturedSteps::capture() changes it temporarily, to capture a graph
@@ -30,6 +32,7 @@ class StepBuffers {
 
   // The following calls enqueue work on the device, which becomes part of a captured graph.
 
+  /// Sends the numbers, and computes loss_scales().
   void send_numbers();
   void clear_totals();
   void fetch_totals();
@@ -41,14 +44,20 @@ class StepBuffers {
   std::span<const double> totals(int back);
 
   double* device_totals() const { return static_cast<double*>(totals_.data()); }
+  /// On the device: each factor times GradientScale::loss_scale; null if there are no factors.
+  const float* loss_scales() const { return loss_scales_.f32(); }
   size_t count() const { return count_; }
-  size_t bytes() const { return count_ * sizeof(double); }
-  size_t host_bytes() const { return 3 * bytes(); }
+  size_t bytes() const { return totals_bytes() + loss_scales_.bytes() + device_factors_.bytes(); }
+  size_t host_bytes() const { return 3 * totals_bytes() + host_factors_.bytes(); }
 
  private:
+  size_t totals_bytes() const { return count_ * sizeof(double); }
+
   Worker& worker_;
-  size_t count_;
+  size_t count_, factors_;
   Buffer totals_, host_numbers_, host_totals_;
+  // Empty without factors. A 0 follows the factors, twice on the host.
+  Buffer loss_scales_, device_factors_, host_factors_;
   std::array<std::unique_ptr<Event>, 2> done_;
   size_t turn_ = 0;
 };

@@ -41,8 +41,7 @@ struct Head {
   /// The column of row weights, which all heads share; nullopt if all rows have the same weight. A sample has
   /// one weight for all of its rows, or one for each row.
   std::optional<TensorSpec> weights = {};
-  /// The output's mask, which all heads share; nullopt if the output has none. Masked positions have weight
-  /// 0.
+  /// The output's mask; nullopt if the output has none. Masked positions have weight 0.
   std::optional<HeadMask> mask = {};
 
   ConfigNode configured_loss = {};  // {kind: options} with all defaults; null without a loss

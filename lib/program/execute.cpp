@@ -39,7 +39,8 @@ class Execution {
                     .positions = work.positions,
                     .diff_prediction = frame_.at(work.diff_prediction),
                     .scale = static_cast<float>(loss.weight() / mean_over),
-                    .loss_scale = &arrays_.state->gradient.loss_scale});
+                    .loss_scale = arrays_.loss_scales ? arrays_.loss_scales + work.head
+                                                      : &arrays_.state->gradient.loss_scale});
   }
 
   void operator()(const ComputeMetrics& work) const {

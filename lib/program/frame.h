@@ -37,6 +37,8 @@ struct SlotArrays {
   ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: leaves them out
   double* totals = nullptr;           // each run adds to these
   const StepState* state = nullptr;
+  const float* loss_scales = nullptr;  // factors of the gradients of losses, by head; null: loss_scale of the
+                                       // state for all
   const World* world = nullptr;  // run_all() and run_part() end when another process fails; null: they do not
   bool operator==(const SlotArrays&) const = default;
 };

@@ -32,6 +32,7 @@ struct UpdateRequest {
   int64_t bucket = 1;                // floats per bucket of a sum that backward starts
   bool needs_norm = false;           // of the gradient
   bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
+  bool may_skip = false;             // a step whose row weights are all 0 updates nothing
   bool needs_directions = false;     // the optimizer uses norms of whole parameters
   bool has_penalties = false;        // of regularizers
   bool penalties_read_all = false;   // some need whole parameters, which may end in other shares

@@ -288,8 +288,7 @@ class HeadBuilder {
   Head head_;
 };
 
-/// Sets the masks of the heads. Reports outputs with different masks: the sum of their losses would have
-/// several numbers of positions to divide by.
+/// Sets the masks of the heads. Reports a mask that a loss cannot take into account.
 void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
   const Graph& graph = config.graph;
   for (Head& head : config.heads) {
@@ -302,16 +301,6 @@ void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
                                     "is computed over whole samples and cannot leave positions out",
                                     graph.layer_name(head.output.node)));
   }
-  const auto& first = config.heads[0].mask;
-  const auto differs = [&](const Head& head) {
-    return head.mask.has_value() != first.has_value() || (first && head.mask->value != first->value);
-  };
-  const auto other = std::find_if(config.heads.begin(), config.heads.end(), differs);
-  if (other == config.heads.end()) return;
-  diagnostics.error(
-      mark, fmt::format("the outputs '{}' and '{}' have different masks (of padding in their inputs); "
-                        "all outputs of a model must have the same mask, or none",
-                        graph.layer_name(config.heads[0].output.node), graph.layer_name(other->output.node)));
 }
 
 }  // namespace

@@ -91,20 +91,6 @@ std::vector<std::string> placement_warnings(const RunConfig& config) {
   return diagnostics.warnings();
 }
 
-void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics) {
-  const auto weighted = std::find_if(config.heads.begin(), config.heads.end(),
-                                     [](const Head& head) { return head.loss && head.is_weighted(); });
-  if (weighted == config.heads.end()) return;
-  for (size_t i = 0; i < config.graph.nodes.size(); ++i)
-    if (const GraphNode& node = config.graph.nodes[i]; node.activity_penalty())
-      diagnostics.error(
-          node.mark,
-          fmt::format("{} '{}': activity_regularizer: is not possible together with {}; remove one of them",
-                      config.graph.nodes[node.is_activation_of_previous ? i - 1 : i].kind,
-                      config.graph.layer_name(static_cast<int>(i)),
-                      weighted->weights ? "weights of samples or classes" : "a mask of the model's output"));
-}
-
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.train)
     diagnostics.error(config.place({"dataset"}), "the data set has no 'train' split to train on");

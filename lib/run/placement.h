@@ -22,9 +22,6 @@ std::vector<std::string> placement_warnings(const RunConfig& config);
 /// Returns the workload that the strategy places, as far as the configuration specifies it.
 Workload workload_of(const RunConfig& config);
 
-/// Reports penalties on outputs of layers in runs whose rows have weights: the scale of their gradients would
-/// depend on the weights of the whole batch, which are known only after backward.
-void check_activity_regularizers(const RunConfig& config, Diagnostics& diagnostics);
 /// Reports an error if there is no training split.
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics);
 

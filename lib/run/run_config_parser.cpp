@@ -15,6 +15,7 @@
 #include "run/placement.h"
 #include "run/row_weights.h"
 #include "run/thresholds.h"
+#include "run/weight_columns.h"
 
 namespace dtrain {
 
@@ -301,7 +302,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   add_thresholds(config, validation, diagnostics);
   check_monitors(config, validation, heads.complete, diagnostics);
   if (use == ConfigUse::training) {
-    check_activity_regularizers(config, diagnostics);
+    check_divisors(config, diagnostics);
     if (dataset_known) check_train_split(config, diagnostics);
     if (config.strategy) place_replicas(config, diagnostics);
   }

@@ -11,6 +11,7 @@
 #include "collective/collective.h"
 #include "run/measured_devices.h"
 #include "run/placement.h"
+#include "run/weight_columns.h"
 
 namespace dtrain {
 
@@ -141,7 +142,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   set_nccl_environment(config.train.deterministic);
   Diagnostics diagnostics;
   Placement placement = place_replicas(config, diagnostics, world, true);
-  check_activity_regularizers(config, diagnostics);
+  check_divisors(config, diagnostics);
   check_train_split(config, diagnostics);
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();

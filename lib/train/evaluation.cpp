@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "engine/reading.h"
+#include "nn/divisors.h"
 #include "nn/shorter_model.h"
 #include "run/row_weights.h"
+#include "run/weight_columns.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -80,6 +82,12 @@ void for_each_total(const RunConfig& config, std::span<const double> sums, int64
   });
 }
 
+/// Returns the sums of the row weights of training samples; null if the model needs none.
+std::shared_ptr<const SampleWeights> sample_weights_of(const RunConfig& config, const Dataset& data) {
+  if (!needs_divisors(config.graph, config.heads)) return nullptr;
+  return std::make_shared<const SampleWeights>(weigh_samples(data, weight_columns(config)));
+}
+
 }  // namespace
 
 bool is_suspect(const RunConfig& config, double loss) {
@@ -132,9 +140,11 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                     bool training, RowsOfBatch rows) {
   auto data = open_samples(config, split, training);
   std::shared_ptr<const SampleLengths> lengths;
+  std::shared_ptr<const SampleWeights> weights;
   try {
     check_targets_at_hand(config, *data, training ? "trained on" : "evaluated");
     lengths = lengths_of(config, *data);
+    if (training) weights = sample_weights_of(config, *data);
   } catch (const UserError& error) {
     throw UserError(located(split.mark, error.what()));
   }
@@ -143,7 +153,8 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                                                  .seed = static_cast<uint64_t>(config.seed),
                                                                  .prefetch = config.dataset.prefetch,
                                                                  .rows = std::move(rows),
-                                                                 .lengths = std::move(lengths)});
+                                                                 .lengths = std::move(lengths),
+                                                                 .weights = std::move(weights)});
 }
 
 void Measures::add_numbers_to(Json& record, const std::string& prefix) const {

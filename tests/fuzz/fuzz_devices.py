@@ -167,6 +167,13 @@ class Model:
             self.loss["size"] = {"mean_squared_error": {"weight": 0.5}}
             self.metrics["size"] = ["mean_absolute_error"]
             self.targets["size"] = {"shape": [1]}
+        sequences = [value for value in self.values if len(value[1]) == 2]
+        if self.masked and sequences and self.draw.random() < 0.4:  # a class for each position, some of which are masked
+            value = self.draw.choice(sequences)
+            self.add("dense", [value], [value[1][0], 3], name="tags", units=3)
+            self.loss["tags"] = {"sparse_categorical_crossentropy": {"from_logits": True}}
+            self.metrics["tags"] = ["sparse_categorical_accuracy"]
+            self.targets["tags"] = {"classes": 3}
 
     def recompute(self):
         """Makes some layers recompute their outputs in backward, which must not change a bit."""
@@ -341,7 +348,7 @@ def kept(config):
 def drop_layer(config, chosen, number):
     """Removes a layer; its readers read its input instead."""
     (options,) = config["model"]["layers"].pop(number).values()
-    if options["name"] in ("kind", "size") or not isinstance(options["inputs"], str):
+    if options["name"] in ("kind", "size", "tags") or not isinstance(options["inputs"], str):
         raise KeyError
     for layer in config["model"]["layers"]:
         for other in layer.values():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains one model with every optimizer and schedule, models with recurrent layers, and models of padded tokens, in dtrain and in
-Keras, from the same weights with the same batches: the predictions after 32 to 104 steps must be equal to 1e-5 of the
-largest. If each token has a class, the accuracies must be equal, too.
+"""Trains one model with every optimizer and schedule, models with recurrent layers, models of padded tokens, and models whose
+outputs have different masks, in dtrain and in Keras, from the same weights with the same batches: the predictions after 32
+to 104 steps must be equal to 1e-5 of the largest. If each token has a class, the accuracies must be equal, too.
 
     train_as_keras.py DTRAIN
 
@@ -48,6 +48,8 @@ EMBEDDING = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}, "
 MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at the end, at the beginning or in between
     "masked lstm": EMBEDDING + "lstm: {units: 5}, ",
     "masked lstm, classes of tokens": EMBEDDING + "dropout: 0, lstm: {units: 5, return_sequences: true}, ",
+    "masked lstm with activity_regularizer, classes of tokens": EMBEDDING + "lstm: {units: 5, return_sequences: true, "
+                                                               "activity_regularizer: {l1_l2: {l1: 0.01, l2: 0.05}}}, ",
     "masked gru": EMBEDDING + "gru: {units: 5, return_sequences: true}, gru: {units: 4, reset_after: false}, ",
     "masked gru, backwards": EMBEDDING + "gru: {units: 5, go_backwards: true, reset_after: false}, ",
     "masked simple_rnn": EMBEDDING + "dense: {units: 5}, simple_rnn: {units: 5, return_sequences: true}, "
@@ -66,6 +68,37 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
     "ignored mask": EMBEDDING + "lstm: {units: 4, return_sequences: true}, global_max_pooling1d: {ignore_mask: true}, ",
     "masking": "masking: {mask_value: 0}, lstm: {units: 5}, ",
     "masking, classes of steps": "masking: {}, simple_rnn: {units: 5, return_sequences: true}, ",
+}
+
+
+# Models of two inputs of padded tokens, whose first output has a class for each token, and whose second output has one for each
+# token or for each sample.
+OUTPUTS_CONFIG = """\
+seed: 1
+model:
+  inputs: {{x: {{shape: [9], dtype: int32}}, y: {{shape: [7], dtype: int32}}}}
+  layers: [{layers}]
+  outputs: [first, second]
+dataset: {{train: {{npy: {{inputs: {{x: x.npy, y: y.npy}}, targets: {{first: first.npy, second: second.npy}}}}}}, shuffle: false}}
+strategy: {{mirrored: {{devices: [cpu:0, cpu:1], replicas: {replicas}}}}}
+train:
+  epochs: {epochs}
+  batch_size: 8
+  loss:
+    first: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
+    second: {{sparse_categorical_crossentropy: {{from_logits: true, weight: 0.5}}}}
+  optimizer: {{sgd: {{learning_rate: 0.1}}}}
+"""
+ENCODER = "embedding: {inputs: x, input_dim: 9, output_dim: 4, mask_zero: true}, gru: {name: encoder, units: 5, return_sequences: true}, "
+DECODER = "embedding: {name: tokens, inputs: y, input_dim: 9, output_dim: 5, mask_zero: true}, " \
+          "multi_head_attention: {name: read, inputs: [tokens, encoder], num_heads: 2, key_dim: 3}, "
+OUTPUTS = {
+    "encoder and decoder": ENCODER + "dense: {name: second, units: 3}, " + DECODER + "dense: {name: first, units: 3}",
+    "tags and a class": ENCODER + DECODER + "lstm: {name: states, units: 5, return_sequences: true}, dense: {name: first, units: 3}, "
+                        "global_average_pooling1d: {inputs: states}, dense: {name: second, units: 3}",
+    "tags and a class, activity_regularizer": ENCODER + DECODER + "lstm: {name: states, units: 5, return_sequences: true, "
+                                              "activity_regularizer: {l2: 0.02}}, dense: {name: first, units: 3}, "
+                                              "global_average_pooling1d: {inputs: states}, dense: {name: second, units: 3}",
 }
 
 
@@ -199,6 +232,40 @@ def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), ep
     return max(differences)
 
 
+def check_outputs(program, keras, folder, layers):
+    """Returns the largest difference of a model of OUTPUTS, like check()."""
+    import h5py
+    import numpy
+    random = numpy.random.default_rng(7)
+    x, _ = samples(random, (9,), True, True, False, False)
+    y, first = samples(random, (7,), True, True, True, False)
+    _, second = samples(random, (9,), True, False, "pooling" not in layers, False)
+    for name, array in (("x", x), ("y", y), ("first", first), ("second", second)):
+        numpy.save(folder / f"{name}.npy", array)
+
+    def train(epochs, replicas):
+        (folder / "run.yaml").write_text(OUTPUTS_CONFIG.format(layers=layers, epochs=epochs, replicas=replicas))
+        run(program, folder, "fit", "run.yaml", "--output", "run", "--overwrite")
+        return max((folder / "run").rglob("*.h5"), key=lambda file: file.stat().st_mtime_ns)
+
+    def outputs_of(model):
+        return numpy.concatenate([output.ravel() for output in model.predict([x, y], verbose=0)])
+
+    checkpoint = train(0, 1)
+    with h5py.File(checkpoint) as file:
+        open_in_keras.check_features(keras, open_in_keras.Opened.text(file.attrs["model_config"]))
+    model = keras.models.load_model(checkpoint, compile=False)
+    before = outputs_of(model)
+    losses = [keras.losses.SparseCategoricalCrossentropy(from_logits=True) for _ in range(2)]
+    model.compile(keras.optimizers.SGD(0.1), losses, loss_weights=[1, 0.5])
+    model.fit([x, y], [first, second], batch_size=BATCH, epochs=4, shuffle=False, verbose=0)
+    expected = outputs_of(model)
+    if not abs(expected - before).max() > 0.01:
+        raise open_in_keras.Mistake("nothing moved")
+    found = [outputs_of(keras.models.load_model(train(4, replicas), compile=False)) for replicas in (1, 3)]
+    return max(float(abs(one - expected).max() / abs(expected).max()) for one in found)
+
+
 def main():
     program, kerases = open_in_keras.program_and_kerases()
     failed = False
@@ -217,10 +284,15 @@ def main():
             for clip, more in (("", {}), (", clip_norm", {"global_clipnorm": 0.3})):
                 checks[name + clip] = {"train": f"{'clip_norm: 0.3' if clip else ''}\n  optimizer: {{sgd: {{learning_rate: 0.1}}}}",
                                        "optimizer": keras.optimizers.SGD(0.1, **more), "layers": layers}
+        for name, layers in OUTPUTS.items():
+            checks[name] = layers
         for name, options in checks.items():
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    difference = check(program, keras, pathlib.Path(folder), **options)
+                    if isinstance(options, str):
+                        difference = check_outputs(program, keras, pathlib.Path(folder), options)
+                    else:
+                        difference = check(program, keras, pathlib.Path(folder), **options)
                 except open_in_keras.Passed as reason:
                     print(f"passed over  {keras_name}, {name}: {reason}", flush=True)
                     continue

@@ -62,6 +62,25 @@ DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipp
   CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);
 }
 
+DEVICE_TEST_CASE("a step without row weights is skipped, also if the host knows their sum") {
+  const auto after = [&](double sum, bool by_host) {
+    const auto state = device.array(std::vector<StepState>{
+        {{.row_weights = by_host ? sum : 10}, {.loss_scale = 8, .gradient_scale = 77}}});
+    const auto own_weights = device.array(Doubles{sum});
+    device.ops().update_gradient_scale({.is_weighted = !by_host, .skips_unweighted = true}, nullptr,
+                                       by_host ? nullptr : own_weights.data(), state.data());
+    return state.read()[0].gradient;
+  };
+  for (const bool by_host : {false, true}) {
+    CAPTURE(by_host);
+    CHECK(after(0, by_host).skip == 1);
+    CHECK(after(0, by_host).gradient_scale == 0);
+    CHECK(after(0, by_host).loss_scale == 8);
+    CHECK(after(4, by_host).skip == 0);
+    CHECK(after(4, by_host).gradient_scale == (by_host ? 1 : 2.5f) / 8);
+  }
+}
+
 DEVICE_TEST_CASE("the loss scale is removed from the gradient and from its norm before clipping") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
   CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);

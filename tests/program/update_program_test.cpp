@@ -92,6 +92,18 @@ slot  phase   call                         floats  runs
 )");
 }
 
+TEST_CASE("an update that may be skipped computes the gradient's scale") {
+  UpdateRequest request = request_of(GradientReduction::reduce_scatter, {512, 1024});
+  request.may_skip = true;
+  CHECK(text_of(request) == R"(
+slot  phase   call                           floats  runs
+----  ------  ------------------------  -----------  -------------
+   0  reduce  gradients reduce-scatter  [512, 1024)  with the host
+   0  update  gradient scale                         with the host
+   0  update  parameters update         [512, 1024)  with the host
+)");
+}
+
 TEST_CASE("the norm of a model on several slots counts each gradient once") {
   UpdateRequest request = request_of(GradientReduction::all_reduce);
   request.has_other_slots = request.needs_norm = true;

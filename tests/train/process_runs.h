@@ -55,6 +55,29 @@ train:
   optimizer: {adam: {learning_rate: 0.05}}
 )";
 
+/// The outputs have different masks: that of the tokens, and none.
+inline constexpr auto kTagger = R"(
+seed: 3
+model:
+  inputs: {x: {shape: [6], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 9, output_dim: 4, mask_zero: true}
+    - lstm: {units: 5, return_sequences: true, activity_regularizer: {l2: 0.01}}
+    - dense: {name: tags, units: 3}
+    - global_average_pooling1d: {name: mean, inputs: lstm}
+    - dense: {name: kind, units: 2}
+  outputs: [tags, kind]
+dataset:
+  train: {synthetic: {samples: 30, input: {low: 0, high: 3}, targets: {tags: {classes: 3}, kind: {classes: 2}}, seed: 4}}
+train:
+  epochs: 3
+  batch_size: 8
+  loss:
+    tags: {sparse_categorical_crossentropy: {from_logits: true}}
+    kind: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.05}}
+)";
+
 using Sets = std::vector<std::string>;
 
 /// The state and the records of a process at the end of its run.

@@ -41,6 +41,19 @@ TEST_CASE("masked rows give the same bits on several processes") {
   check_divisions(kMasked);
 }
 
+TEST_CASE("outputs with different masks give the same bits on several processes") {
+  check_divisions(kTagger);
+  check_divisions(kTagger, {"train.accumulate=2", "train.clip_norm=0.1"}, {{2, 2}, {1, 2, 1}});
+  for (const std::string& level : kLevels) {
+    CAPTURE(level);
+    check_divisions(kTagger, {}, {{2, 2}, {3, 1}}, level);
+  }
+  const auto pipeline = [](int replicas) { return Sets{pipeline_of(replicas, 2, "mean", 2)}; };
+  const Result whole = results_of(kTagger, pipeline(4), {4})[0];
+  for (const Result& result : results_of(kTagger, pipeline(2), {2, 2})) CHECK(result == whole);
+  check_divisions(kTagger, {divided(2, 3, "lstm, mean", 2)}, {{1, 1}, {1, 1, 1}}, "divided replicas");
+}
+
 TEST_CASE("single trains one replica on each process") {
   const Result whole = results_of(kRun, {}, {2})[0];
   std::vector<Result> results(2);

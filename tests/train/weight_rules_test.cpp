@@ -178,6 +178,7 @@ TEST_CASE("penalties on outputs are the same under every strategy") {
   strategies.push_back("model.layers.2.dense.recompute=true");
   check_strategies(penalties, strategies);
   check_strategies(with(penalties, "train.clip_norm=0.3"), strategies);
+  check_strategies(with(penalties, "train.class_weight={0: 0.3, 3: 4}"), strategies);
 }
 
 TEST_CASE("orthogonal penalties are the same under every strategy") {
@@ -198,13 +199,37 @@ TEST_CASE("orthogonal penalties are the same under every strategy") {
   check_strategies(with(penalties, "train.class_weight={0: 0.3, 3: 4}"), strategies);
 }
 
-TEST_CASE("penalties on outputs are refused if rows have weights") {
-  CHECK(error_of([] {
-          outcome_of(one_step(", name: head, activity_regularizer: l2"),
-                     {"train.class_weight={0: 3, 1: 0.25}"});
-        })
-            .find("dense 'head': activity_regularizer: is not possible together with weights of samples or "
-                  "classes") != std::string::npos);
+TEST_CASE("row weights do not change a penalty on a layer's output") {
+  const std::string penalty = ", activity_regularizer: {l1_l2: {l1: 0.5, l2: 0.2}}",
+                    weights = "train.class_weight={0: 3, 1: 0.25}";
+  const Outcome plain = outcome_of(one_step("")), penalized = outcome_of(one_step(penalty)),
+                weighted = outcome_of(one_step(""), {weights}),
+                both = outcome_of(one_step(penalty), {weights});
+  CHECK(std::abs(weighted.losses[0] - plain.losses[0]) > 1e-3);
+  CHECK(both.losses[0] - weighted.losses[0] == doctest::Approx(penalized.losses[0] - plain.losses[0]));
+  for (size_t i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    CHECK(static_cast<double>(weighted.values[i] - both.values[i]) ==
+          doctest::Approx(static_cast<double>(plain.values[i] - penalized.values[i])).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a penalty on outputs cannot be combined with weights that augmentations change") {
+  const std::string images = R"(
+model: {inputs: {x: [4, 4, 1]}, layers: [flatten, dense: {units: 2, activity_regularizer: {l2: 0.1}}]}
+dataset:
+  train: {synthetic: {samples: 8, target: {shape: [2]}}}
+  augment: [mix_up]
+train:
+  batch_size: 8
+  class_weight: {0: 3}
+  loss: {categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+)";
+  CHECK(error_of([&] { plan_from(images); })
+            .find("augment: mix_up changes masks and weights of samples, which must be known before a step, "
+                  "because 'dense' has an activity_regularizer") != std::string::npos);
+  CHECK(error_of([&] { plan_from(images, {"train.class_weight=null"}); }) == "");
 }
 
 TEST_CASE("a layer that shares another's weights has its activity_regularizer") {

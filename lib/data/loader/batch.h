@@ -12,6 +12,7 @@
 #include "base/view.h"
 #include "data/dataset.h"
 #include "data/loader/batch_order.h"
+#include "data/loader/sample_weights.h"
 
 namespace dtrain {
 
@@ -36,6 +37,8 @@ class Batch {
   /// The number of positions that the batch has of each padded sequence; 0: all. The views of read() have
   /// this number of positions.
   virtual int64_t length() const { return 0; }
+  /// The sums of the row weights of all samples, for each output; empty without LoaderOptions::weights.
+  virtual std::span<const double> weight_sums() const { return {}; }
 };
 
 /// Returns the samples of a batch that are read ahead: ranges of [0, size), in order.
@@ -51,6 +54,7 @@ struct LoaderOptions {
   /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
   /// null: neither.
   std::shared_ptr<const SampleLengths> lengths = nullptr;
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // for Batch::weight_sums()
 };
 
 /// Bytes of host memory needed for reading ahead.

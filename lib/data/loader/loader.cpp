@@ -97,6 +97,25 @@ class CutBatch final : public Batch {
   int64_t length_;
 };
 
+/// A batch with the sums of its row weights.
+class WeighedBatch final : public Batch {
+ public:
+  WeighedBatch(std::shared_ptr<const Batch> batch, std::vector<double> sums)
+      : batch_(std::move(batch)), sums_(std::move(sums)) {}
+
+  int64_t size() const override { return batch_->size(); }
+  int64_t length() const override { return batch_->length(); }
+  BatchSource source() const override { return batch_->source(); }
+  std::span<const double> weight_sums() const override { return sums_; }
+  void read(int64_t first, int64_t count, std::span<const View> dst) const override {
+    batch_->read(first, count, dst);
+  }
+
+ private:
+  std::shared_ptr<const Batch> batch_;
+  std::vector<double> sums_;
+};
+
 bool reads_ahead(const Dataset& dataset, const LoaderOptions& options, bool in_memory) {
   return options.prefetch > 0 && (!in_memory || dataset.is_costly());
 }
@@ -142,11 +161,11 @@ class Loader::Impl {
     if (step_ >= steps() || left <= 0) return nullptr;
     std::shared_ptr<const Batch> batch = next_whole(first, std::min(options_.batch_size, left));
     ++step_;
-    if (!options_.lengths) return batch;
-    const int64_t length = options_.lengths->longest(
-        std::span(rows_).subspan(static_cast<size_t>(first), static_cast<size_t>(batch->size())));
-    if (length == options_.lengths->positions) return batch;
-    return std::make_shared<CutBatch>(std::move(batch), dataset_->columns(), length);
+    const auto samples =
+        std::span(rows_).subspan(static_cast<size_t>(first), static_cast<size_t>(batch->size()));
+    if (options_.lengths) batch = cut(std::move(batch), options_.lengths->longest(samples));
+    if (!options_.weights) return batch;
+    return std::make_shared<WeighedBatch>(std::move(batch), options_.weights->sum(samples));
   }
 
  private:
@@ -154,6 +173,11 @@ class Loader::Impl {
     if (prefetcher_) return prefetcher_->next();
     return std::make_shared<DirectBatch>(
         BatchSource{dataset_.get(), order(), options_.shuffle ? epoch_ : 0, first}, size);
+  }
+
+  std::shared_ptr<const Batch> cut(std::shared_ptr<const Batch> batch, int64_t length) const {
+    if (length == options_.lengths->positions) return batch;
+    return std::make_shared<CutBatch>(std::move(batch), dataset_->columns(), length);
   }
 
   Samples order() const { return {rows_, options_.seed, epoch_}; }

@@ -142,6 +142,7 @@ UpdateRequest SlotState::update_request(int rank) const {
           .bucket = bucket_floats(),
           .needs_norm = update.needs_norm(),
           .has_row_weights = update.is_weighted(),
+          .may_skip = update.gradient_rule().skips_unweighted,
           .needs_directions = update.needs_directions(),
           .has_penalties = update.weight_rules().has_penalties(),
           .penalties_read_all = update.weight_rules().penalties_read_all(),

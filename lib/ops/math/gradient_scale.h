@@ -42,10 +42,10 @@ DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const dou
 }
 
 /// Returns the next scale, given a step's state and the sums of squares and of weights; either may be null if
-/// the rule does not need it.
+/// the rule does not need it. If `weights` is null, and the rule skips steps, now.row_weights is the sum.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
                                                             const double* weights, const StepState& state) {
-  if (rule.skips_unweighted && !(*weights > 0.0)) {
+  if (rule.skips_unweighted && !((weights ? *weights : state.now.row_weights) > 0.0)) {
     GradientScale unchanged = state.gradient;
     unchanged.gradient_scale = 0.0f;
     unchanged.skip = 1;

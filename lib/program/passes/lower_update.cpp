@@ -81,7 +81,7 @@ class UpdateLowering {
     if (request_.needs_norm && !is_local())
       add(list(), Phase::reduce, "gradient squares all-reduce",
           AllReduceSquares{request_.counts_share ? trained : Range{}});
-    if (request_.needs_norm || request_.has_row_weights)
+    if (request_.needs_norm || request_.has_row_weights || request_.may_skip)
       add(list(), Phase::update, "gradient scale", ScaleGradient{weights});
   }
 
