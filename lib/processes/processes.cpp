@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "processes/agreement.h"
 #include "processes/backoff.h"
 #include "processes/mpi_library.h"
@@ -140,10 +141,10 @@ void Processes::barrier() {
   broadcast("");
 }
 
-void Processes::agree(const Json& facts) {
+void Processes::check_agreement(const std::vector<std::string>& facts) const {
   std::vector<Json> all;
-  for (const std::string& text : gather(facts.dump())) all.push_back(Json::parse(text));
-  const std::string differences = broadcast(describe_differences(all, hosts_));
+  for (const std::string& text : facts) all.push_back(Json::parse(text));
+  const std::string differences = describe_differences(all, hosts_);
   if (differences.empty()) return;
   fail_together(rank(), fmt::format("the processes of this run differ:\n{}", differences));
 }
