@@ -192,6 +192,19 @@ class Processes(Case):
                     if "mirrored" in strategy:
                         self.assertTrue((run / f"checkpoints/ckpt-{end['step']:08}.h5").exists())
 
+    def test_processes_that_are_not_connected_end(self):
+        """MPI_Test never returns, from the beginning."""
+        self.write("config.yaml", support.CONFIG)
+        stuck = self.write("stuck", "")
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, "env", f"LD_PRELOAD={self.messages.parent / 'libstuck_mpi.so'}", support.BINARY, "fit", "config.yaml",
+                               "--output", "run", STUCK_MPI=str(stuck), ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(len(re.findall("error:", done.stderr)), 1, done.stderr)
+            self.assertRegex(done.stderr, r"error: \S+ \(process 0 of 2\): the processes were not connected within 33 seconds")
+            self.assertFalse((self.dir / "run").exists())
+            break  # it takes long, and no MPI matters
+
     def test_commands_that_do_not_train_run_once(self):
         for _, launcher in self.each():
             done = self.launch(launcher, 2, support.BINARY, "schema")

@@ -751,11 +751,12 @@ TEST_CASE("if a process is killed before the first step, the others end, althoug
     Processes processes(2, AfterFailure::never_returns);
     const auto work = [&](World& world) {
       Recorder recorder;
-      const RunPlan plan = plan_on_one_core(config, world);
-      if (world.rank() == 1) throw Error("it was killed");
       const auto start = [&] {
-        Trainer(plan, RunDirectory(directory / "run"), recorder, recorder.requests).start();
+        RunPlan plan = plan_on_one_core(config, world);
+        if (world.rank() == 1) throw Error("it was killed");
+        Trainer(std::move(plan), RunDirectory(directory / "run"), recorder, recorder.requests).start();
       };
+      if (world.rank() == 1) return start();
       CHECK_THROWS_WITH_AS(start(), "another process: it was killed", ProcessFailed);
     };
     CHECK_THROWS_WITH_AS(processes.run(work), "it was killed", Error);
