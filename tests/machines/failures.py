@@ -141,6 +141,7 @@ class Round:
         self.problems = []
         self.facts = {}
         self.lines, self.first_error = [], None
+        self.found = {}  # processes of dtrain by rank
 
     def check(self, condition, problem):
         if not condition:
@@ -148,10 +149,11 @@ class Round:
 
     def process(self, rank):
         """Returns a process of dtrain. Raises Missed if it has ended."""
-        for one in processes():
-            if one.program == self.program and one.rank() == rank:
-                return one
-        raise Missed
+        if rank not in self.found or not self.found[rank].lives():
+            self.found = {one.rank(): one for one in processes() if one.program == self.program}
+        if rank not in self.found:
+            raise Missed
+        return self.found[rank]
 
     def launcher_pid(self):
         """Returns the launcher's PID: the scripts that start it exec it in the end."""
@@ -210,6 +212,8 @@ class Round:
             if time.monotonic() > end:
                 self.launcher.kill()
                 raise AssertionError("the run does not start:\n" + "".join(self.lines))
+            if self.steps() > 0 and not self.found:
+                self.process(0)  # takes long: not between the start of a save and its failure
             time.sleep(0.005)
         time.sleep(self.draw.uniform(0, 0.03 if failure.moment == "a save" else 0.1))
         if self.launcher.poll() is not None:
