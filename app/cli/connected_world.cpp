@@ -41,7 +41,7 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
            .set_hang_limit =
                [this](double seconds) { control_.set_hang_limit(std::chrono::duration<double>(seconds)); },
            .complete_error = [this](const std::string& message) { return complete_error(control_, message); },
-           .end_process = [&processes] { end_without_cleanup(processes); }}) {
+           .end_process = [&processes](const std::string& why) { end_without_cleanup(processes, why); }}) {
   control_.set_progress_source([this] { return progress_of(world_); });
   control_.set_interrupt([this](const std::string& message) { world_.interrupt(message); });
 }

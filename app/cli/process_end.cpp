@@ -25,11 +25,11 @@ void end_after_process_0(Processes& processes, int exit_code) {
   ::_exit(exit_code);
 }
 
-void end_without_cleanup(Processes& processes) {
+void end_without_cleanup(Processes& processes, const std::string& why) {
   const auto failure = processes.control().failure();
   const int exit_code = failure ? failure->exit_code : 1;
   if (processes.rank() > 0) end_after_process_0(processes, exit_code);
-  print_error("MPI does not return from a call after a failure");  // unless an error was printed
+  print_error(failure ? why : processes.control().complete_own_error(why));
   std::fflush(nullptr);
   if (failure && failure->silent) processes.end_all(exit_code);
   ::_exit(exit_code);

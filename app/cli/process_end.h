@@ -1,6 +1,8 @@
 // The end of one of several processes after a failure.
 #pragma once
 
+#include <string>
+
 #include "processes/processes.h"
 
 namespace dtrain {
@@ -13,8 +15,8 @@ bool speaks_for_process_0(const Processes& processes);
 /// after the first one, lets process 0 save and print. Not for process 0.
 [[noreturn]] void end_after_process_0(Processes& processes, int exit_code);
 
-/// Ends this process at once, process 0 last, because a call of MPI does not return after a failure.
-/// Everything that must be saved and printed was saved and printed before.
-[[noreturn]] void end_without_cleanup(Processes& processes);
+/// Ends this process at once, process 0 last, because a call of MPI does not return after a failure. Prints
+/// `why` unless an error was printed. Everything that must be saved was saved before.
+[[noreturn]] void end_without_cleanup(Processes& processes, const std::string& why);
 
 }  // namespace dtrain

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience(1);
 }  // namespace
 
 Messenger::Messenger(Transport& transport, std::function<std::string()> explain,
-                     std::function<void()> end_process)
+                     std::function<void(const std::string& why)> end_process)
     : transport_(transport),
       explain_(std::move(explain)),
       end_process_(std::move(end_process)),
@@ -65,8 +65,9 @@ void Messenger::wait_until(const std::function<bool()>& is_free) noexcept {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return is_free() || failure_; });
   if (end_process_ && !finished_.wait_for(lock, kPatience, is_free)) {
+    const std::string why = *failure_;
     lock.unlock();
-    end_process_();
+    end_process_(why);
     lock.lock();
   }
   finished_.wait(lock, is_free);

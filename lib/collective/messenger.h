@@ -50,10 +50,10 @@ class Transfers {
 class Messenger {
  public:
   /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns why;
-  /// "" if the transport's own message says it best. `end_process`: ends the process; see release(). Null: no
-  /// limit. Throws Error if the system cannot start a thread.
+  /// "" if the transport's own message says it best. `end_process`: ends the process, which has failed
+  /// for the given reason; see release(). Null: no limit. Throws Error if the system cannot start a thread.
   Messenger(Transport& transport, std::function<std::string()> explain,
-            std::function<void()> end_process = nullptr);
+            std::function<void(const std::string& why)> end_process = nullptr);
   /// Exchanges that are running fail. Ends the process as release() does.
   ~Messenger();
   Messenger(const Messenger&) = delete;
@@ -91,7 +91,7 @@ class Messenger {
 
   Transport& transport_;
   const std::function<std::string()> explain_;
-  const std::function<void()> end_process_;
+  const std::function<void(const std::string& why)> end_process_;
   mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;

@@ -31,8 +31,8 @@ class ProcessWorld final : public World {
     std::function<void(double seconds)> set_hang_limit = nullptr;
     std::function<std::string(const std::string& message)> complete_error = nullptr;
     /// Ends this process after a failure, because the transport does not return from a call, and still uses
-    /// memory that is to be freed.
-    std::function<void()> end_process = nullptr;
+    /// memory that is to be freed. `why`: the failure, of this process or of another one.
+    std::function<void(const std::string& why)> end_process = nullptr;
   };
   /// The transport must outlive the World.
   explicit ProcessWorld(Transport& transport);

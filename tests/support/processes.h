@@ -156,7 +156,7 @@ class Processes {
       transports_.push_back(std::make_unique<QueueTransport>(queues_, rank));
       ProcessWorld::Hooks hooks;
       hooks.abort = [this, rank](const std::string& why) { fail(rank, why); };
-      hooks.end_process = [this, rank] {
+      hooks.end_process = [this, rank](const std::string&) {
         ended_[static_cast<size_t>(rank)] = true;
         transport(rank).release();
       };
