@@ -140,11 +140,11 @@ class World {
   /// Completes an array in all processes. `parts`: the ranges of `values` that each process has filled, which
   /// do not overlap; the same in all processes.
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Does the same without a copy of `values`. If the call throws, `values` must not be changed or freed
-  /// until release() has returned.
-  virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
   /// Completes the array in process 0 only, which receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
+  /// Does the same as all_gather_parts(), without a copy of `values`. If the call throws, `values` must not
+  /// be changed or freed until release() has returned.
+  virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
   /// not counted. Returns the mean seconds of a round in the process of lower rank, 0 in the other one. Only

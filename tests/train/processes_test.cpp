@@ -684,14 +684,13 @@ TEST_CASE("only process 0 writes, and the data of all processes must be the same
 namespace {
 
 /// Process 1 fails at step 4. Returns the warnings of process 0.
-std::vector<std::string> check_failure(const std::string& strategy,
-                                       AfterFailure after = AfterFailure::returns) {
+std::vector<std::string> check_failure(const std::string& strategy) {
   const TempDir directory;
   std::vector<std::string> warnings;
   const RunConfig config = config_of(kRun, {"checkpoint.every=1000 steps"}, 1, strategy);
   const RunDirectory run(directory / "run");
   int64_t step = 0;
-  Processes processes(2, after);
+  Processes processes(2);
   const auto work = [&](World& world) {
     struct Failing final : Recorder {
       explicit Failing(bool fails) : fails_(fails) {}
@@ -731,64 +730,6 @@ TEST_CASE("if a process with parts of the state fails, the last step is not save
     CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
       return warning.find("other processes have parts of the optimizer state") != std::string::npos;
     }));
-  }
-}
-
-TEST_CASE("if a process is killed, the others end, although MPI never returns") {
-  check_failure("mirrored", AfterFailure::never_returns);
-  check_failure("two stages", AfterFailure::never_returns);
-  for (const std::string strategy : {"optimizer", "parameters", "divided stages"}) {
-    CAPTURE(strategy);
-    CHECK(!check_failure(strategy, AfterFailure::never_returns).empty());
-  }
-}
-
-TEST_CASE("if a process is killed before the first step, the others end, although MPI never returns") {
-  for (const std::string strategy : {"mirrored", "optimizer"}) {
-    CAPTURE(strategy);
-    const TempDir directory;
-    const RunConfig config = config_of(kRun, {}, 1, strategy);
-    Processes processes(2, AfterFailure::never_returns);
-    const auto work = [&](World& world) {
-      Recorder recorder;
-      const auto start = [&] {
-        RunPlan plan = plan_on_one_core(config, world);
-        if (world.rank() == 1) throw Error("it was killed");
-        Trainer(std::move(plan), RunDirectory(directory / "run"), recorder, recorder.requests).start();
-      };
-      if (world.rank() == 1) return start();
-      CHECK_THROWS_WITH_AS(start(), "another process: it was killed", ProcessFailed);
-    };
-    CHECK_THROWS_WITH_AS(processes.run(work), "it was killed", Error);
-  }
-}
-
-TEST_CASE(
-    "if a process is killed while it sends its part of the state, the others end, although MPI never "
-    "returns") {
-  for (const std::string strategy : {"optimizer", "parameters", "divided stages"}) {
-    CAPTURE(strategy);
-    const TempDir directory;
-    const RunConfig config = config_of(kRun, {"checkpoint.every=4 steps"}, 1, strategy);
-    const RunDirectory run(directory / "run");
-    Processes processes(2, AfterFailure::never_returns);
-    processes.transport(1).on_send([&](std::span<const std::byte> bytes) {
-      const bool is_state = bytes.size() > 64;  // not an agreement
-      if (!is_state || std::string_view(processes.world(1).position().phase) != "saving") return;
-      processes.fail(1, "it was killed");
-      throw Error("it was killed");
-    });
-    const auto work = [&](World& world) {
-      Recorder recorder;
-      Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
-      trainer.start();
-      if (world.rank() == 1) return trainer.run();
-      CHECK_THROWS_WITH_AS(trainer.run(), "another process: it was killed", ProcessFailed);
-      CHECK(trainer.state().step == 4);
-      CHECK(run.checkpoints().empty());
-      CHECK_FALSE(processes.has_ended(0));  // only the engine's end waits for MPI
-    };
-    CHECK_THROWS_WITH_AS(processes.run(work), doctest::Contains("it was killed"), ProcessFailed);
   }
 }
 
