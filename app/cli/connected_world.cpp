@@ -3,6 +3,8 @@
 #include <chrono>
 #include <string>
 
+#include "cli/process_end.h"
+
 namespace dtrain {
 
 namespace {
@@ -21,6 +23,12 @@ std::string failure_of_other(const ControlChannel& control, bool transport_faile
   return failure ? failure->message : "";
 }
 
+/// The message of another process's failure names that process already.
+std::string complete_error(ControlChannel& control, const std::string& message) {
+  const auto failure = control.failure();
+  return failure && failure->message == message ? message : control.complete_own_error(message);
+}
+
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(Processes& processes)
@@ -34,8 +42,8 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
            .other_has_failed = [this] { return control_.has_failure(); },
            .set_hang_limit =
                [this](double seconds) { control_.set_hang_limit(std::chrono::duration<double>(seconds)); },
-           .complete_error =
-               [this](const std::string& message) { return control_.complete_own_error(message); }}) {
+           .complete_error = [this](const std::string& message) { return complete_error(control_, message); },
+           .end_process = [&processes](const std::string& why) { end_without_cleanup(processes, why); }}) {
   control_.set_progress_source([this] { return progress_of(world_); });
   control_.set_interrupt([this](const std::string& message) { world_.interrupt(message); });
 }

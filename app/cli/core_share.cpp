@@ -37,12 +37,12 @@ struct Place {
   }
 };
 
-Place place_among_equals(Processes& processes, const std::string& mine) {
-  const std::vector<std::string> all = processes.all_gather(mine);
+Place place_among_equals(World& world, const std::string& mine) {
+  const std::vector<std::string> all = world.all_gather_texts(mine);
   Place place;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] != mine) continue;
-    if (static_cast<int>(rank) < processes.rank()) ++place.index;
+    if (static_cast<int>(rank) < world.rank()) ++place.index;
     ++place.sharing;
   }
   return place;
@@ -50,9 +50,9 @@ Place place_among_equals(Processes& processes, const std::string& mine) {
 
 }  // namespace
 
-void share_cores(Processes& processes) {
+void share_cores(const Processes& processes, World& world) {
   const std::vector<int> cores = cpu::thread_cores();
-  const Place place = place_among_equals(processes, fmt::format("{} {}", boot_id(), fmt::join(cores, ",")));
+  const Place place = place_among_equals(world, fmt::format("{} {}", boot_id(), fmt::join(cores, ",")));
   const auto present = static_cast<size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   if (processes.local_rank() == 0 && cores.size() * static_cast<size_t>(processes.local_size()) < present)
     print_warning(fmt::format(
@@ -66,10 +66,10 @@ void share_cores(Processes& processes) {
 }
 
 /// Containers on one machine may have different GPUs with the same numbers, so their names count, too.
-void share_gpus(Processes& processes) {
+void share_gpus(World& world) {
   const std::vector<std::string> gpus = visible_gpus();
   const Place place =
-      place_among_equals(processes, fmt::format("{} {} {}", boot_id(), host_name(), fmt::join(gpus, ",")));
+      place_among_equals(world, fmt::format("{} {} {}", boot_id(), host_name(), fmt::join(gpus, ",")));
   if (place.sharing > 1 && gpus.size() >= place.sharing) show_only_gpus(place.share_of(gpus));
 }
 

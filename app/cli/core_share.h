@@ -1,6 +1,7 @@
 // The cores and GPUs of a machine on which several processes of a run work.
 #pragma once
 
+#include "collective/world.h"
 #include "processes/processes.h"
 
 namespace dtrain {
@@ -9,10 +10,10 @@ namespace dtrain {
 /// that a launcher has bound to different cores keep theirs. Applies to the calling thread and to threads
 /// that it starts later. To be called before available_cores() (device.h), which keeps its first result.
 /// Warns if a launcher has bound the processes of a machine to few of its cores. All processes must call it.
-void share_cores(Processes& processes);
+void share_cores(const Processes& processes, World& world);
 /// Divides the GPUs of each machine among its processes that see the same ones, unless there are fewer GPUs
 /// than processes. Launchers that give each process its own GPUs (CUDA_VISIBLE_DEVICES) keep their choice. To
 /// be called before the first CUDA call. All processes must call it.
-void share_gpus(Processes& processes);
+void share_gpus(World& world);
 
 }  // namespace dtrain

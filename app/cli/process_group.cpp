@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 
 #include "base/exit_deadline.h"
+#include "cli/connected_world.h"
 #include "cli/console.h"
 #include "cli/core_share.h"
+#include "cli/process_end.h"
 #include "cli/signals.h"
 #include "device/device.h"
 #include "processes/agreement.h"
@@ -31,26 +33,6 @@ Json program_facts(const Processes& processes) {
       .set("oneDNN", onednn_version())
       .set("CUDA", cuda_build_version())
       .set("CPU instruction set", cpu_info().instruction_set);
-}
-
-/// If process 0 is gone, the first process of another machine prints the message; on one machine process 1
-/// does.
-bool speaks_for_process_0(const Processes& processes) {
-  const auto& hosts = processes.hosts();
-  const auto other =
-      std::find_if(hosts.begin() + 1, hosts.end(), [&](const auto& host) { return host != hosts[0]; });
-  return processes.rank() == (other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin()));
-}
-
-/// Waits until process 0 has ended or is gone, so that the launcher, which ends all processes after the first
-/// one, lets it save and print.
-[[noreturn]] void end_after_process_0(Processes& processes, int exit_code) {
-  ControlChannel& control = processes.control();
-  while (!control.wait_for_others(std::chrono::seconds(1))) continue;
-  std::fflush(nullptr);
-  const auto failure = control.failure();
-  if (failure && failure->silent && speaks_for_process_0(processes)) processes.end_all(exit_code);
-  ::_exit(exit_code);
 }
 
 void handle_failure_in_process_0(Processes& processes, const std::string& message) {
@@ -143,9 +125,12 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
     mute_console([&control](std::string_view warning) { control.log(std::string(warning)); });
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
-  share_cores(processes);  // first, because the facts look at the cores that this process may use
-  share_gpus(processes);
-  processes.agree(program_facts(processes));
+  // The thread of this World may use all cores of the process, so it ends before the run begins.
+  ConnectedWorld connection(processes);
+  World& world = connection.world();
+  share_cores(processes, world);  // first, because the facts look at the cores that this process may use
+  share_gpus(world);
+  processes.check_agreement(world.all_gather_texts(program_facts(processes).dump()));
 }
 
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {

@@ -1,5 +1,6 @@
 #include "collective/messenger.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/threads.h"
@@ -9,9 +10,18 @@
 
 namespace dtrain {
 
-Messenger::Messenger(Transport& transport, std::function<std::string()> explain)
+namespace {
+
+/// How long the transport may take to return after a failure. A call that makes progress returns at once.
+constexpr std::chrono::seconds kPatience(1);
+
+}  // namespace
+
+Messenger::Messenger(Transport& transport, std::function<std::string()> explain,
+                     std::function<void(const std::string& why)> end_process)
     : transport_(transport),
       explain_(std::move(explain)),
+      end_process_(std::move(end_process)),
       thread_(start_thread("exchanging messages", [this] { serve(); })) {}
 
 Messenger::~Messenger() {
@@ -20,14 +30,18 @@ Messenger::~Messenger() {
     closing_ = true;
   }
   changed_.notify_one();
+  wait_until([this] { return ended_; });
   thread_.join();
 }
 
 void Messenger::start(Exchange& exchange) {
   {
     const std::lock_guard lock(mutex_);
-    exchange.state_ = Exchange::State::running;
+    if (exchange.state_ == Exchange::State::running) return;  // after a failure
+    exchange.state_ = failure_ ? Exchange::State::failed : Exchange::State::running;
+    if (failure_) return;
     new_.push_back(&exchange);
+    ++unfinished_;
   }
   changed_.notify_one();
 }
@@ -35,12 +49,28 @@ void Messenger::start(Exchange& exchange) {
 void Messenger::wait(Exchange& exchange) {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running || failure_; });
-  if (exchange.state_ != Exchange::State::done) throw ProcessFailed(*failure_);
+  if (exchange.state_ == Exchange::State::running || exchange.state_ == Exchange::State::failed)
+    throw ProcessFailed(*failure_);
 }
 
 void Messenger::release(Exchange& exchange) noexcept {
+  wait_until([&] { return exchange.state_ != Exchange::State::running; });
+}
+
+void Messenger::release_all() noexcept {
+  wait_until([this] { return unfinished_ == 0; });
+}
+
+void Messenger::wait_until(const std::function<bool()>& is_free) noexcept {
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return exchange.state_ != Exchange::State::running; });
+  finished_.wait(lock, [&] { return is_free() || failure_; });
+  if (end_process_ && !finished_.wait_for(lock, kPatience, is_free)) {
+    const std::string why = *failure_;
+    lock.unlock();
+    end_process_(why);
+    lock.lock();
+  }
+  finished_.wait(lock, is_free);
 }
 
 /// Stores the first failure and wakes the thread, which then fails all exchanges.
@@ -61,6 +91,10 @@ std::string Messenger::failure() const {
   return failure_.value_or("");
 }
 
+void Messenger::check() const {
+  if (const std::string why = failure(); !why.empty()) throw ProcessFailed(why);
+}
+
 void Messenger::serve() noexcept {
   cpu::flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
   std::vector<Exchange*> running;
@@ -74,6 +108,11 @@ void Messenger::serve() noexcept {
   }
   if (!running.empty()) interrupt("the connection to the other processes was closed");
   while (!running.empty()) finish(running, 0, Exchange::State::failed);
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    finished_.notify_all();  // while the mutex is locked: the destructor continues after it
+  }
 }
 
 /// Adds new exchanges to the running ones. Waits for one if none is running. Fails all of them after a
@@ -84,6 +123,7 @@ bool Messenger::take_new(std::vector<Exchange*>& running) {
   running.insert(running.end(), new_.begin(), new_.end());
   new_.clear();
   if (failure_) {
+    unfinished_ -= running.size();
     for (Exchange* exchange : std::exchange(running, {})) exchange->state_ = Exchange::State::failed;
     finished_.notify_all();
   }
@@ -116,6 +156,7 @@ void Messenger::finish(std::vector<Exchange*>& running, size_t index, Exchange::
   {
     const std::lock_guard lock(mutex_);
     running[index]->state_ = state;
+    --unfinished_;
   }
   running.erase(running.begin() + static_cast<std::ptrdiff_t>(index));
   finished_.notify_all();

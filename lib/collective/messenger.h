@@ -15,7 +15,8 @@
 namespace dtrain {
 
 /// An exchange of messages with other processes. Its owner must not change or destroy it, or the memory that
-/// it sends and receives, until Messenger::wait() has returned without an exception, or release() has.
+/// it sends and receives, until Messenger::wait() has returned without an exception, or release() has. After
+/// a failure, the transport may still write to this memory.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -49,26 +50,35 @@ class Transfers {
 class Messenger {
  public:
   /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns why;
-  /// "" if the transport's own message says it best. Throws Error if the system cannot start a thread.
-  Messenger(Transport& transport, std::function<std::string()> explain);
-  /// Exchanges that are running fail.
+  /// "" if the transport's own message says it best. `end_process`: ends the process, which has failed
+  /// for the given reason; see release(). Null: no limit. Throws Error if the system cannot start a thread.
+  Messenger(Transport& transport, std::function<std::string()> explain,
+            std::function<void(const std::string& why)> end_process = nullptr);
+  /// Exchanges that are running fail. Ends the process as release() does.
   ~Messenger();
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
-  /// Starts an exchange. Safe on any thread.
+  /// Starts an exchange, which fails at once after a failure. Safe on any thread.
   void start(Exchange& exchange);
-  /// Waits until the exchange has finished. May be called by several threads. Throws ProcessFailed as soon as
-  /// the transport has failed or exchanges were interrupted; the exchange may then still be running, because
-  /// the transport may never return (Open MPI's does not always after a process was killed).
+  /// Waits until the exchange has finished, if it was started. May be called by several threads. Throws
+  /// ProcessFailed as soon as the transport has failed or exchanges were interrupted; the exchange may then
+  /// still be running, because the transport may never return (Open MPI's does not always after a process was
+  /// killed).
   void wait(Exchange& exchange);
-  /// Waits until the exchange is not running, so that it may be destroyed.
+  /// Waits until the exchange is not running, so that it may be destroyed. If the transport does not return
+  /// within a second after a failure, ends the process instead: neither the exchange nor its memory can be
+  /// destroyed then.
   void release(Exchange& exchange) noexcept;
+  /// Does the same for all exchanges.
+  void release_all() noexcept;
   /// Makes all unfinished and later exchanges fail with ProcessFailed(why). Only the first call has an
   /// effect; returns whether this is the first. Safe on any thread; returns at once.
   bool interrupt(const std::string& why) noexcept;
   /// Returns why exchanges fail; "" if they do not. Safe on any thread.
   std::string failure() const;
+  /// Throws ProcessFailed if exchanges fail. Safe on any thread.
+  void check() const;
 
  private:
   void serve() noexcept;
@@ -76,13 +86,17 @@ class Messenger {
   bool advance(std::vector<Exchange*>& running);
   void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
   void note_error(const std::string& error);
+  /// Waits until is_free(), which is called with the mutex locked, returns true. See release().
+  void wait_until(const std::function<bool()>& is_free) noexcept;
 
   Transport& transport_;
   const std::function<std::string()> explain_;
+  const std::function<void(const std::string& why)> end_process_;
   mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;
-  bool closing_ = false;
+  size_t unfinished_ = 0;  // exchanges that are running, also new ones
+  bool closing_ = false, ended_ = false;
   std::optional<std::string> failure_;
   std::thread thread_;
 };

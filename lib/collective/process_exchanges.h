@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collective/messenger.h"
@@ -72,15 +73,15 @@ class AllGatherExchange final : public Exchange {
 class PartsExchange final : public Exchange {
  public:
   /// `parts`: see World::all_gather_parts(). `to`: the process that receives; nullopt: all processes receive.
-  PartsExchange(int tag, const PartsOfProcesses& parts, std::span<float> values, std::optional<int> to)
-      : tag_(tag), parts_(parts), values_(values), to_(to) {}
+  PartsExchange(int tag, PartsOfProcesses parts, std::span<float> values, std::optional<int> to)
+      : tag_(tag), parts_(std::move(parts)), values_(values), to_(to) {}
 
  private:
   bool advance(Transport& transport) override;
   void start(Transport& transport);
 
   int tag_;
-  const PartsOfProcesses& parts_;
+  PartsOfProcesses parts_;
   std::span<float> values_;
   std::optional<int> to_;
   bool started_ = false;

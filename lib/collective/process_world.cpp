@@ -25,6 +25,91 @@ int take_tag(int& next, int first, int end) {
 
 }  // namespace
 
+/// Calls that wait, one at a time. A failure ends a call at once, although the transport may still use the
+/// memory of its exchange. So exchanges use copies that this object owns, and no call follows a failure.
+class ProcessWorld::Calls {
+ public:
+  Calls(ProcessWorld& world, int tag) : world_(world), tag_(tag) {}
+  ~Calls() {
+    if (exchange_) world_.messenger_.release(*exchange_);
+  }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+
+  void broadcast(std::span<std::byte> bytes) {
+    constexpr size_t kMostAtOnce = size_t{4} << 20;
+    for (size_t begin = 0; begin < bytes.size(); begin += kMostAtOnce) {
+      const std::span<std::byte> part = bytes.subspan(begin, std::min(kMostAtOnce, bytes.size() - begin));
+      world_.messenger_.check();
+      received_.assign(part.begin(), part.end());
+      run<BroadcastExchange>(received_);
+      if (world_.rank() > 0) std::copy(received_.begin(), received_.end(), part.begin());
+    }
+  }
+
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+    world_.messenger_.check();
+    sent_.assign(mine.begin(), mine.end());
+    received_.resize(all.size());
+    run<AllGatherExchange>(sent_, received_);
+    std::copy(received_.begin(), received_.end(), all.begin());
+  }
+
+  void exchange_parts(const PartsOfProcesses& parts, std::span<float> values, std::optional<int> to) {
+    world_.messenger_.check();
+    values_.assign(values.begin(), values.end());
+    run<PartsExchange>(parts, values_, to);
+    std::copy(values_.begin(), values_.end(), values.begin());
+  }
+
+  /// `nodes`: sums over the nodes of this process (BackgroundSum::start()). Returns the sum over all.
+  std::span<const double> sum(const ReplicaRanks& ranks, std::vector<std::vector<double>> nodes) {
+    world_.messenger_.check();
+    nodes_ = std::move(nodes);
+    std::vector<double*> sums;
+    for (std::vector<double>& node : nodes_) sums.push_back(node.data());
+    auto exchange =
+        std::make_unique<SumExchange<double>>(ranks, static_cast<int64_t>(nodes_[0].size()), tag_);
+    exchange->set(sums);
+    run_this(std::move(exchange));
+    return nodes_[0];
+  }
+
+  /// Runs E(tag, args...), and returns it; it exists until the next call.
+  template <class E, class... Args>
+  E& run(Args&&... args) {
+    world_.messenger_.check();
+    auto exchange = std::make_unique<E>(tag_, std::forward<Args>(args)...);
+    E& running = *exchange;
+    run_this(std::move(exchange));
+    return running;
+  }
+
+  /// `sums`: see World::sum_parts().
+  void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts, std::span<float* const> sums) {
+    world_.messenger_.check();
+    auto exchange = std::make_unique<SumExchange<float>>(ranks, std::move(parts), tag_);
+    exchange->set(sums);
+    run_this(std::move(exchange));
+  }
+
+ private:
+  /// The previous exchange has finished, or this function throws.
+  void run_this(std::unique_ptr<Exchange> exchange) {
+    const Waiting waiting(world_);
+    exchange_ = std::move(exchange);
+    world_.messenger_.start(*exchange_);
+    world_.messenger_.wait(*exchange_);
+  }
+
+  ProcessWorld& world_;
+  const int tag_;
+  std::vector<std::byte> sent_, received_;
+  std::vector<float> values_;
+  std::vector<std::vector<double>> nodes_;
+  std::unique_ptr<Exchange> exchange_;  // the last one
+};
+
 template <class T>
 class ProcessWorld::Sum final : public BackgroundSum<T> {
  public:
@@ -73,15 +158,13 @@ class ProcessWorld::Message final : public ProcessMessage {
 
 class ProcessWorld::Gather final : public ProcessGather {
  public:
-  Gather(ProcessWorld& world, int tag) : world_(world), tag_(tag) {}
+  Gather(ProcessWorld& world, int tag) : calls_(world, tag) {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    AllGatherExchange exchange(tag_, mine, all);
-    world_.run(exchange);
+    calls_.all_gather(mine, all);
   }
 
  private:
-  ProcessWorld& world_;
-  const int tag_;
+  Calls calls_;
 };
 
 ProcessWorld::ProcessWorld(Transport& transport) : ProcessWorld(transport, Hooks()) {}
@@ -92,33 +175,20 @@ ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
       hooks_(std::move(hooks)),
       next_sum_(kFirstSum),
       next_gather_(kFirstGather),
-      messenger_(transport,
-                 [this] { return hooks_.failure_of_other ? hooks_.failure_of_other(true) : std::string(); }) {
-}
+      messenger_(
+          transport,
+          [this] { return hooks_.failure_of_other ? hooks_.failure_of_other(true) : std::string(); },
+          hooks_.end_process),
+      calls_(std::make_unique<Calls>(*this, kWaitingCalls)) {}
 
-void ProcessWorld::run(Exchange& exchange) {
-  const Waiting waiting(*this);
-  messenger_.start(exchange);
-  messenger_.release(exchange);  // the caller destroys the exchange, also after a failure
-  messenger_.wait(exchange);
-}
+ProcessWorld::~ProcessWorld() = default;
 
 void ProcessWorld::broadcast(std::span<std::byte> bytes) {
-  BroadcastExchange exchange(kWaitingCalls, bytes);
-  run(exchange);
+  calls_->broadcast(bytes);
 }
 
-/// Every step makes this call, so it ends at once when another process fails. The exchange may then still
-/// run, so this object owns it and its memory; no later call reaches them.
 void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const Waiting waiting(*this);
-  if (const std::string why = messenger_.failure(); !why.empty()) throw ProcessFailed(why);
-  sent_.assign(mine.begin(), mine.end());
-  received_.resize(all.size());
-  gather_ = std::make_unique<AllGatherExchange>(kWaitingCalls, sent_, received_);
-  messenger_.start(*gather_);
-  messenger_.wait(*gather_);
-  std::copy(received_.begin(), received_.end(), all.begin());
+  calls_->all_gather(mine, all);
 }
 
 std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {
@@ -133,17 +203,14 @@ void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const>
                        std::span<double> sums) {
   const auto n = static_cast<int64_t>(sums.size());
   const std::vector<Range> nodes = subtrees(ranks.of(rank_), ranks.total());
-  std::vector<std::vector<double>> others(nodes.size() - 1, std::vector<double>(sums.size()));
-  std::vector<double*> arrays{sums.data()};
-  for (std::vector<double>& other : others) arrays.push_back(other.data());
+  std::vector<std::vector<double>> arrays(nodes.size(), std::vector<double>(sums.size()));
   for (size_t node = 0; node < nodes.size(); ++node) {
     const auto first = static_cast<size_t>(nodes[node].begin - ranks.first());
     const auto count = static_cast<size_t>(nodes[node].size());
-    SumTree(static_cast<int>(count)).add(mine.subspan(first, count), arrays[node], {0, n});
+    SumTree(static_cast<int>(count)).add(mine.subspan(first, count), arrays[node].data(), {0, n});
   }
-  SumExchange<double> exchange(ranks, n, kWaitingCalls);
-  exchange.set(arrays);
-  run(exchange);
+  const std::span<const double> all = calls_->sum(ranks, std::move(arrays));
+  std::copy(all.begin(), all.end(), sums.begin());
 }
 
 int ProcessWorld::sum_tag() {
@@ -167,25 +234,23 @@ std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_parts(cons
 
 void ProcessWorld::sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
                              std::span<float* const> sums) {
-  SumExchange<float> exchange(ranks, std::move(parts), kWaitingCalls);
-  exchange.set(sums);
-  run(exchange);
+  calls_->sum_parts(ranks, std::move(parts), sums);
 }
 
 void ProcessWorld::all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) {
-  PartsExchange exchange(kWaitingCalls, parts, values, std::nullopt);
-  run(exchange);
+  calls_->exchange_parts(parts, values, std::nullopt);
+}
+
+void ProcessWorld::all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) {
+  calls_->run<PartsExchange>(parts, values, std::nullopt);
 }
 
 void ProcessWorld::gather_parts(const PartsOfProcesses& parts, std::span<float> values) {
-  PartsExchange exchange(kWaitingCalls, parts, values, 0);
-  run(exchange);
+  calls_->exchange_parts(parts, values, 0);
 }
 
 double ProcessWorld::measure_round_trips(int with, int64_t bytes, int rounds) {
-  RoundTripsExchange exchange(kWaitingCalls, with, bytes, rounds);
-  run(exchange);
-  return exchange.seconds();
+  return calls_->run<RoundTripsExchange>(with, bytes, rounds).seconds();
 }
 
 void ProcessWorld::abort(const std::string& why) noexcept {

@@ -30,10 +30,14 @@ class ProcessWorld final : public World {
     std::function<bool()> other_has_failed = nullptr;
     std::function<void(double seconds)> set_hang_limit = nullptr;
     std::function<std::string(const std::string& message)> complete_error = nullptr;
+    /// Ends this process after a failure, because the transport does not return from a call, and still uses
+    /// memory that is to be freed. `why`: the failure, of this process or of another one.
+    std::function<void(const std::string& why)> end_process = nullptr;
   };
   /// The transport must outlive the World.
   explicit ProcessWorld(Transport& transport);
   ProcessWorld(Transport& transport, Hooks hooks);
+  ~ProcessWorld() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -50,6 +54,7 @@ class ProcessWorld final : public World {
                                                                 std::vector<Range> parts) override;
   void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts, std::span<float* const> sums) override;
   void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
+  void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) override;
   void gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
   double measure_round_trips(int with, int64_t bytes, int rounds) override;
   void abort(const std::string& why) noexcept override;
@@ -60,6 +65,7 @@ class ProcessWorld final : public World {
   }
   void set_hang_limit(double seconds) override;
   std::string complete_error(const std::string& message) const override;
+  void release() noexcept override { messenger_.release_all(); }
 
   /// Reports that another process has failed: pending and later calls throw ProcessFailed(why). No effect
   /// after abort(). Safe on any thread; returns at once.
@@ -68,17 +74,16 @@ class ProcessWorld final : public World {
  private:
   template <class T>
   class Sum;
+  class Calls;
   class Gather;
   class Message;
-  void run(Exchange& exchange);
   int sum_tag();
 
   const int rank_, size_;
   const Hooks hooks_;
   int next_sum_, next_gather_;
-  std::vector<std::byte> sent_, received_;     // of all_gather()
-  std::unique_ptr<AllGatherExchange> gather_;  // the last one
-  Messenger messenger_;                        // destroyed before the memory that it uses
+  Messenger messenger_;
+  std::unique_ptr<Calls> calls_;
 };
 
 }  // namespace dtrain

@@ -99,6 +99,7 @@ class SingleProcess final : public World {
   }
   void sum_parts(const ReplicaRanks&, std::vector<Range>, std::span<float* const>) override {}
   void all_gather_parts(const PartsOfProcesses&, std::span<float>) override {}
+  void all_gather_parts_in_place(const PartsOfProcesses&, std::span<float>) override {}
   void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   double measure_round_trips(int, int64_t, int) override {
     throw std::logic_error("a single process has no links");

@@ -84,7 +84,8 @@ class ProcessMessage {
 
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
 /// replicas. All processes must make the same calls in the same order. They use it to agree on totals, stop
-/// signals and due checkpoints. All functions that communicate throw ProcessFailed once a process has failed.
+/// signals and due checkpoints. All functions that communicate throw ProcessFailed at once when a process has
+/// failed.
 class World {
  public:
   virtual ~World() = default;
@@ -133,7 +134,8 @@ class World {
   /// sums[0] has the sum over all replicas there; the rest of it is unspecified.
   virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
                                                                         std::vector<Range> parts) = 0;
-  /// The same as one call, which waits: `sums` as for BackgroundSum::start().
+  /// The same as one call, which waits: `sums` as for BackgroundSum::start(). If it throws, see
+  /// all_gather_parts_in_place().
   virtual void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
                          std::span<float* const> sums) = 0;
   /// Fills in an array of which each process has a part: every process receives the parts of the others.
@@ -142,6 +144,9 @@ class World {
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
   /// Does the same for process 0 only, which receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
+  /// Does the same as all_gather_parts(), without a copy of `values`. If the call throws, `values` must not
+  /// be changed or freed until release() has returned.
+  virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
   /// not counted, to measure the link. Returns the mean seconds of a round in the process of lower rank, 0 in
@@ -151,6 +156,10 @@ class World {
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. Safe on any thread; returns at once.
   virtual void abort(const std::string& why) noexcept = 0;
+  /// Waits until the memory of calls, sums and messages that a failure has ended is not used any more, to be
+  /// called before the memory is freed. Ends the process if this takes more than a second: calls of MPI may
+  /// never return after another process has died. Save first what must be saved.
+  virtual void release() noexcept {}
   /// Sets after how many seconds without a sign of life another process counts as failed.
   virtual void set_peer_timeout(double /*seconds*/) {}
   /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,

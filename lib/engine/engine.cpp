@@ -147,6 +147,7 @@ Engine::~Engine() {
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
   } catch (const Error&) {  // already reported, and the deadline is running
   }
+  world_.release();  // the slots' memory may be in use after a failure of another process
 }
 
 void Engine::allocate(Plan::Purpose purpose, int64_t batch_size) {

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -11,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/threads.h"
 #include "processes/agreement.h"
 #include "processes/backoff.h"
 #include "processes/mpi_library.h"
@@ -24,6 +28,48 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 
 /// How long processes try to connect the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
+
+/// Ends this process if the processes are not connected in time. Until then a process that dies or stops is
+/// known to none of the others, which may wait in MPI for ever.
+class ConnectDeadline {
+ public:
+  /// `name`: of this process.
+  ConnectDeadline(int rank, const std::string& name)
+      : thread_(start_thread("connecting the processes", [this, rank, name] { wait(rank, name); })) {}
+  ~ConnectDeadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      connected_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  ConnectDeadline(const ConnectDeadline&) = delete;
+  ConnectDeadline& operator=(const ConnectDeadline&) = delete;
+
+ private:
+  /// Process 0 prints. If it is gone, the launcher has not ended the others three seconds later; then process
+  /// 1 prints.
+  void wait(int rank, const std::string& name) {
+    const std::chrono::seconds limit = kConnectLimit + std::chrono::seconds(3);
+    std::unique_lock lock(mutex_);
+    const auto is_connected = [this] { return connected_; };
+    if (changed_.wait_for(lock, limit + std::chrono::seconds(rank > 0 ? 3 : 0), is_connected)) return;
+    if (rank <= 1)
+      fmt::print(
+          stderr,
+          "error: {}: the processes were not connected within {} seconds after MPI_Init: one of them "
+          "has ended or is stopped, or the network does not carry MPI's messages (in: before the first "
+          "step)\n",
+          name, limit.count());
+    ::_exit(1);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool connected_ = false;
+  std::thread thread_;
+};
 
 /// Ends the process if it has not ended by itself.
 void end_after(std::chrono::seconds limit, int exit_code) {
@@ -53,6 +99,7 @@ void wait_for(Transport& transport, Transport::Request request) {
 
 Processes::Processes(const MpiTable& mpi, std::string mpi_version, const ChosenNetwork& network)
     : mpi_(mpi), mpi_version_(std::move(mpi_version)), transport_(mpi) {
+  const ConnectDeadline deadline(rank(), process_name(host_name(), rank(), size()));
   check_mpi(mpi_, mpi_.node(&local_rank_, &local_size_), "MPI_Comm_split_type");
   hosts_ = all_gather(host_name());
   connect_control(network);
@@ -140,10 +187,10 @@ void Processes::barrier() {
   broadcast("");
 }
 
-void Processes::agree(const Json& facts) {
+void Processes::check_agreement(const std::vector<std::string>& facts) const {
   std::vector<Json> all;
-  for (const std::string& text : gather(facts.dump())) all.push_back(Json::parse(text));
-  const std::string differences = broadcast(describe_differences(all, hosts_));
+  for (const std::string& text : facts) all.push_back(Json::parse(text));
+  const std::string differences = describe_differences(all, hosts_);
   if (differences.empty()) return;
   fail_together(rank(), fmt::format("the processes of this run differ:\n{}", differences));
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "processes/control.h"
 #include "processes/interfaces.h"
 #include "processes/launch.h"
@@ -55,9 +54,11 @@ class Processes {
   std::vector<std::string> all_gather(const std::string& mine);
   /// Waits until all processes have called it.
   void barrier();
-  /// Checks that all processes pass the same facts (processes/agreement.h). If not, throws UserError with all
-  /// differences on process 0, and ReportedByProcess0 on the others.
-  void agree(const Json& facts);
+
+  /// Checks that the facts of all processes, by rank, are the same (texts of JSON, see
+  /// processes/agreement.h). If not, throws UserError with all differences on process 0, and
+  /// ReportedByProcess0 on the others.
+  void check_agreement(const std::vector<std::string>& facts) const;
 
   /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another
   /// process failed meanwhile. If MPI does not return, ends the process with `exit_code` after 10 seconds.

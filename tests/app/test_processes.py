@@ -8,12 +8,17 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import time
 import unittest
 
 import support
 from support import Case
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
+from patience import shared  # noqa: E402
 
 # Open MPI refuses to run as root, and to start more processes than cores, unless it is told so.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -57,6 +62,17 @@ train:
 """
 FLOWERS_CSV = "name,colour,length,species\n" + "".join(
     f"f{i},{('red', 'blue')[i * i % 5 % 2]},{(i * 37 % 100) / 10 + i % 3},{('iris', 'rose', 'tulip')[i % 3]}\n" for i in range(150))
+
+
+# Starts a process of a run, and records its PID and its exit code. Does not end when that ends.
+PARENT = """\
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+env LD_PRELOAD="$LIBRARY" "$@" &
+echo $! > process$rank.new && mv process$rank.new process$rank
+wait $!
+echo $? > code$rank.new && mv code$rank.new code$rank
+exec sleep 60
+"""
 
 
 def environment(**more):
@@ -119,6 +135,75 @@ class Processes(Case):
                     self.assertNotEqual(done.returncode, 0)
                     left = subprocess.run(["pgrep", "-f", f"{self.messages} {how}"], capture_output=True, text=True).stdout
                     self.assertEqual(left, "")
+
+    def kill_process_1(self, launcher, is_time, *words):
+        """Starts training, kills process 1 when is_time() is true, and waits until process 0 has ended. From then on MPI_Test never
+        returns. Each process has a shell as its parent, so that the launcher does not notice its end."""
+        for name in ("stuck", "process0", "process1", "code0", "code1", "steps.log"):
+            (self.dir / name).unlink(missing_ok=True)
+        shutil.rmtree(self.dir / "run", ignore_errors=True)
+        library = self.messages.parent / "libstuck_mpi.so"
+        variables = environment(STUCK_MPI=str(self.dir / "stuck"), LIBRARY=str(library),
+                                ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0", UCX_TLS="tcp,self")
+        process = subprocess.Popen([launcher, "-n", "2", "sh", "parent.sh", support.BINARY, "fit", "config.yaml", "--output", "run", "--step-log",
+                                    "steps.log", "--quiet", *words], cwd=self.dir, env=variables, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+
+        def wait(condition, seconds):
+            end = time.monotonic() + shared(seconds)
+            while not condition() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.002)
+            self.assertTrue(condition())
+
+        wait(lambda: (self.dir / "process1").exists() and is_time(), 60)
+        (self.dir / "stuck").touch()
+        time.sleep(0.05)
+        os.kill(int((self.dir / "process1").read_text()), signal.SIGKILL)
+        try:
+            wait((self.dir / "code0").exists, 5)
+        finally:
+            if not (self.dir / "code0").exists():
+                os.kill(int((self.dir / "process0").read_text()), signal.SIGKILL)
+            process.terminate()
+            error = process.communicate(timeout=60)[1]
+        self.assertEqual((self.dir / "code0").read_text().strip(), "1", error)
+        self.assertEqual(len(re.findall("error:", error)), 1, error)
+        self.assertRegex(error, r"error: \S+ \(process 1 of 2\): the process ended without a message")
+
+    def test_process_0_ends_although_mpi_never_returns(self):
+        """As with Open MPI's TCP transport after a process was killed."""
+        self.write("config.yaml", support.CONFIG)
+        self.write("parent.sh", PARENT)
+        run, log = self.dir / "run", self.dir / "steps.log"
+
+        def steps():
+            return len(log.read_bytes().splitlines()) if log.exists() else 0
+
+        for _, launcher in self.each():
+            with self.subTest("at the start"):
+                self.kill_process_1(launcher, run.exists, "--epochs", "1000000", "--set", "strategy={mirrored: {devices: [cpu:0]}}")
+            for strategy in ("mirrored: {devices: [cpu:0]}", "sharded: {devices: [cpu:0], level: parameters}"):
+                with self.subTest(strategy):
+                    self.kill_process_1(launcher, lambda: steps() >= 20, "--epochs", "1000000", "--set", f"strategy={{{strategy}}}",
+                                        "--set", "checkpoint.every=2 steps")
+                    end = json.loads((run / "run.jsonl").read_text().splitlines()[-1])
+                    self.assertEqual((end["event"], end["outcome"]), ("end", "failed"))
+                    if "mirrored" in strategy:
+                        self.assertTrue((run / f"checkpoints/ckpt-{end['step']:08}.h5").exists())
+
+    def test_processes_that_are_not_connected_end(self):
+        """MPI_Test never returns, from the beginning."""
+        self.write("config.yaml", support.CONFIG)
+        stuck = self.write("stuck", "")
+        for _, launcher in self.each():
+            done = self.launch(launcher, 2, "env", f"LD_PRELOAD={self.messages.parent / 'libstuck_mpi.so'}", support.BINARY, "fit", "config.yaml",
+                               "--output", "run", STUCK_MPI=str(stuck), ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(len(re.findall("error:", done.stderr)), 1, done.stderr)
+            self.assertRegex(done.stderr, r"error: \S+ \(process 0 of 2\): the processes were not connected within 33 seconds")
+            self.assertFalse((self.dir / "run").exists())
+            break  # it takes long, and no MPI matters
 
     def test_commands_that_do_not_train_run_once(self):
         for _, launcher in self.each():

@@ -4,8 +4,8 @@
     failures.py DTRAIN [--rounds N] [--mpi openmpi|mpich] [--failure NAME...] [--log FILE]
     failures.py --summary FILE
 
-Two network namespaces are the hosts; both MPIs start the processes. A round starts a run, causes the failure after a random step,
-and checks
+Two network namespaces are the hosts; both MPIs start the processes. A round starts a run, causes the failure after a random step
+(or during the start, or while process 0 collects a sharded state to save it), and checks
 
   - the time until all processes of dtrain are gone (more is allowed while the machine runs other programs), and that the
     launcher ends,
@@ -41,14 +41,15 @@ from patience import shared  # noqa: E402
 # The links carry 24 kB in each step, so that a step takes about 50 ms and little of the CPU's time.
 RATE = "4mbit"
 PEER_TIMEOUT = 5  # seconds
+SAVE_EVERY = 7  # steps
 CONFIG = f"""\
 seed: 3
 model:
   inputs: {{x: [8, 8, 3]}}
   layers: [flatten, {{dense: {{units: 30, activation: relu}}}}, {{dropout: {{rate: 0.2}}}}, {{dense: {{units: 2}}}}]
 dataset:
-  train: {{images: {{directory: data/train}}}}
-  validation: {{images: {{directory: data/validation}}}}
+  train: {{images: {{directory: samples/train}}}}
+  validation: {{images: {{directory: samples/validation}}}}
 strategy: {{mirrored: {{devices: [cpu:0], replicas: 1}}}}
 train:
   epochs: 3
@@ -56,7 +57,7 @@ train:
   loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
   optimizer: {{adam: {{learning_rate: 0.01}}}}
   peer_timeout: {PEER_TIMEOUT} seconds
-checkpoint: {{every: 7 steps, keep: 3}}
+checkpoint: {{every: {SAVE_EVERY} steps, keep: 3}}
 """
 STEPS = 60
 ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # the same replicas in one process
@@ -66,19 +67,27 @@ WAIT = 60  # seconds until a round gives up
 CUT_WAIT = 20  # the same for a launcher that is cut off from a host: it may wait much longer than dtrain
 
 
-def message_about(process, text):
-    return rf"error: node{process + 1} \(process {process} of 2\): .*{text}.*step \d+, \w+"
+SHARDED = "strategy={sharded: {devices: [cpu:0], level: optimizer}}"
+
+
+def message_about(process, text, place=r"step \d+, \w+"):
+    return rf"error: node{process + 1} \(process {process} of 2\): .*{text}.*{place}"
 
 
 class Failure:
     """How a failure is caused, and what it must lead to."""
 
-    def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False):
+    def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False, moment="a step", sets=()):
         """`seconds`: until all processes are gone, from the failure on, or from the message on if `noticed_late`. `message`: what it
         must contain; "" if there must be none. `ends`: possible outcomes in run.jsonl; None: process 0 is killed. `stopped`: the
-        rank of a process that cannot end. `cuts`: the launcher loses a host."""
+        rank of a process that cannot end. `cuts`: the launcher loses a host. `moment`: "a step", "a save" or "the start". `sets`: changes
+        of the configuration."""
         self.cause, self.seconds, self.message, self.ends, self.stopped = cause, seconds, message, ends, stopped
-        self.cuts, self.noticed_late = cuts, noticed_late
+        self.cuts, self.noticed_late, self.moment, self.sets = cuts, noticed_late, moment, sets
+
+    def saves(self):
+        """Whether the last finished step must be saved. With sharded state, the last checkpoint remains the newest."""
+        return self.ends[0] in ("failed", "interrupted") and self.moment == "a step" and self is not FAILURES[DISK]
 
 
 def to_process(number, rank):
@@ -94,6 +103,11 @@ SILENT = f"no sign of life for {PEER_TIMEOUT} seconds"
 KILL, STOP, TERM, USR1 = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGUSR1
 FAILURES = {
     "SIGKILL of process 1": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",)),
+    # Nothing is recorded if the run had not begun.
+    "SIGKILL of process 1 at the start": Failure(to_process(KILL, 1), 5, message_about(1, DEAD, r"\w+"), ("failed", None),
+                                                 moment="the start"),
+    "SIGKILL of process 1 while saving": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",),
+                                                 moment="a save", sets=(SHARDED,)),
     "SIGKILL of process 0": Failure(to_process(KILL, 0), 5, message_about(0, DEAD), (None,)),
     "SIGKILL of all processes of host 2": Failure(lambda round: round.kill_host(2), 5, message_about(1, DEAD), ("failed",)),
     "link of host 2 down": Failure(lambda round: round.hosts.cut(2), PEER_TIMEOUT + 5, message_about(1, SILENT), ("failed",), cuts=True),
@@ -101,7 +115,7 @@ FAILURES = {
     "SIGSTOP of process 0": Failure(to_process(STOP, 0), PEER_TIMEOUT + 5, message_about(0, SILENT), (None, "failed"), stopped=0),
     "disk of process 0 full": Failure(lambda round: round.fill_disk(), 5, message_about(0, "No space left on device"), ("failed",),
                                       noticed_late=True),
-    "data of process 1 damaged": Failure(lambda round: round.damage_data(), 5, message_about(1, r"data/train/\w+/\d+\.png"), ("failed",),
+    "data of process 1 damaged": Failure(lambda round: round.damage_data(), 5, message_about(1, r"samples/train/\w+/\d+\.png"), ("failed",),
                                          noticed_late=True),
     "SIGTERM to process 0": Failure(to_process(TERM, 0), 5, "", ("interrupted",)),
     "SIGTERM to process 1": Failure(to_process(TERM, 1), 5, "", ("interrupted",)),
@@ -127,6 +141,7 @@ class Round:
         self.problems = []
         self.facts = {}
         self.lines, self.first_error = [], None
+        self.found = {}  # processes of dtrain by rank
 
     def check(self, condition, problem):
         if not condition:
@@ -134,10 +149,11 @@ class Round:
 
     def process(self, rank):
         """Returns a process of dtrain. Raises Missed if it has ended."""
-        for one in processes():
-            if one.program == self.program and one.rank() == rank:
-                return one
-        raise Missed
+        if rank not in self.found or not self.found[rank].lives():
+            self.found = {one.rank(): one for one in processes() if one.program == self.program}
+        if rank not in self.found:
+            raise Missed
+        return self.found[rank]
 
     def launcher_pid(self):
         """Returns the launcher's PID: the scripts that start it exec it in the end."""
@@ -157,7 +173,7 @@ class Round:
                 pass
 
     def damage_data(self):
-        for path in (self.hosts.data(2) / "train").rglob("*.png"):
+        for path in (self.hosts.samples(2) / "train").rglob("*.png"):
             path.write_bytes(b"damaged")
 
     def stop(self):
@@ -176,20 +192,30 @@ class Round:
             if self.first_error is None and MESSAGE.search(line):
                 self.first_error = time.monotonic()
 
-    def start(self):
+    def is_at(self, moment, step):
+        """Whether the run is at the step or, at the start, has created its directory: the processes are then connected."""
+        return self.run.exists() if moment == "the start" else self.steps() >= step
+
+    def start(self, failure):
         """Starts a run, and waits for a random moment of it."""
         self.log.unlink(missing_ok=True)
-        self.launcher = self.hosts.launch(self.mpi, self.program, "fit", "config.yaml", "--output", "runs/run", "--step-log", self.log)
+        sets = [word for one in failure.sets for word in ("--set", one)]
+        self.launcher = self.hosts.launch(self.mpi, self.program, "fit", "config.yaml", "--output", "runs/run", "--step-log", self.log,
+                                          *sets)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         after = self.draw.randint(1, STEPS - 8)
+        if failure.moment == "a save":
+            after = max(1, after // SAVE_EVERY) * SAVE_EVERY
         end = time.monotonic() + START_WAIT
-        while self.steps() < after and self.launcher.poll() is None:
+        while not self.is_at(failure.moment, after) and self.launcher.poll() is None:
             if time.monotonic() > end:
                 self.launcher.kill()
                 raise AssertionError("the run does not start:\n" + "".join(self.lines))
+            if self.steps() > 0 and not self.found:
+                self.process(0)  # takes long: not between the start of a save and its failure
             time.sleep(0.005)
-        time.sleep(self.draw.uniform(0, 0.1))
+        time.sleep(self.draw.uniform(0, 0.03 if failure.moment == "a save" else 0.1))
         if self.launcher.poll() is not None:
             raise Missed
 
@@ -221,8 +247,8 @@ class Round:
             one.kill()
         self.hosts.heal(2)
         (self.hosts.work / "runs/filler").unlink(missing_ok=True)
-        for path in (self.hosts.data(2) / "train").rglob("*.png"):
-            restore(self.hosts.data(1) / path.relative_to(self.hosts.data(2)), path)
+        for path in (self.hosts.samples(2) / "train").rglob("*.png"):
+            restore(self.hosts.samples(1) / path.relative_to(self.hosts.samples(2)), path)
         self.launcher.wait()
         self.reader.join()
         return "".join(self.lines)
@@ -238,11 +264,12 @@ class Round:
                 self.check(re.search(failure.message, one), f"message: {one}")
 
     def check_record(self, failure):
-        events = [json.loads(line) for line in (self.run / "run.jsonl").read_text().splitlines()]
+        record = self.run / "run.jsonl"
+        events = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() or None not in failure.ends else [{}]
         ends = events[-1].get("outcome")  # None for a run whose last line is its beginning
         self.check(ends in failure.ends, f"run.jsonl: {ends}, expected {failure.ends[0]}")
         self.facts.update(ends=ends, steps=self.steps(), saved=self.saved())
-        if failure.ends[0] in ("failed", "interrupted") and self.steps() > 0 and failure is not FAILURES[DISK]:
+        if failure.saves() and self.steps() > 0:
             self.check(self.saved()[-1:] == [self.steps()], f"saved {self.saved()}, finished {self.steps()} steps")
 
     def check_continued(self):
@@ -259,7 +286,7 @@ class Round:
         if mounted:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", runs], check=True)
         try:
-            self.start()
+            self.start(failure)
             saved = self.saved()
             own = {rank: self.process(rank) for rank in (0, 1)}
             begin = time.monotonic()
@@ -316,8 +343,8 @@ def undisturbed(program, mpi, place):
 
 def prepared_hosts(folder):
     place = Hosts(folder, RATE)
-    write_data(place.data(1))
-    shutil.copytree(place.data(1), place.data(2))
+    write_data(place.samples(1))
+    shutil.copytree(place.samples(1), place.samples(2))
     (place.work / "config.yaml").write_text(CONFIG)
     return place
 

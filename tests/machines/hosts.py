@@ -26,7 +26,7 @@ esac
 shift
 export TMPDIR={folder}/tmp$node
 exec nsenter --net=/run/netns/node$node unshare --uts --mount sh -c '
-hostname node'$node' && mount --bind {folder}/data'$node' {folder}/work/data && exec "$@"' sh taskset -c $cores "$@"
+hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/work/samples && exec "$@"' sh taskset -c $cores "$@"
 """
 # What launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
 _AGENT = """\
@@ -73,13 +73,13 @@ def launchers():
 
 
 class Hosts:
-    """The folder `work` is the working directory on both hosts, and has each host's `data`."""
+    """The folder `work` is the working directory on both hosts, and has each host's `samples`."""
 
     def __init__(self, folder, rate):
         """`rate`: of the links, in the words of tc, such as "4mbit"."""
         self.folder = pathlib.Path(folder)
         self.work = self.folder / "work"
-        (self.work / "data").mkdir(parents=True)
+        (self.work / "samples").mkdir(parents=True)
         for number in (1, 2):
             (self.folder / f"tmp{number}").mkdir()
         cores = sorted(os.sched_getaffinity(0))
@@ -108,9 +108,9 @@ class Hosts:
         reno = "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"
         subprocess.run(["nsenter", f"--net=/run/netns/{node}", "sh", "-c", reno], check=True)
 
-    def data(self, number):
-        """The folder that host `number` sees as work/data."""
-        return self.folder / f"data{number}"
+    def samples(self, number):
+        """The folder that host `number` sees as `samples` in its working directory."""
+        return self.folder / f"samples{number}"
 
     def on(self, number, *command):
         """Returns the command line of a command on host `number`; "all": on host 1 with all cores."""

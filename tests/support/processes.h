@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -10,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -65,10 +69,26 @@ class QueueTransport final : public Transport {
  public:
   QueueTransport(Queues& queues, int rank) : queues_(queues), rank_(rank) {}
 
+  /// Makes test() not return until release(). Waits until a call has arrived, for a second at most.
+  void block() {
+    std::unique_lock lock(mutex_);
+    blocked_ = true;
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return inside_; });
+  }
+  /// Lets test() return. First it writes to the memory of all receives, as MPI may do until the process ends.
+  void release() {
+    const std::lock_guard lock(mutex_);
+    blocked_ = false;
+    changed_.notify_all();
+  }
+  /// Calls handler(bytes) before each send. To be called before the first one.
+  void on_send(std::function<void(std::span<const std::byte>)> handler) { handler_ = std::move(handler); }
+
   int rank() const override { return rank_; }
   int size() const override { return queues_.size(); }
   Request send(int to, int tag, std::span<const std::byte> bytes) override {
     check();
+    if (handler_) handler_(bytes);
     queues_.push(rank_, to, tag, bytes);
     return {kSent};
   }
@@ -79,6 +99,7 @@ class QueueTransport final : public Transport {
   }
   /// Receives in the order of the calls of receive(), as MPI does.
   bool test(Request request) override {
+    wait_while_blocked();
     check();
     if (request.number == kSent) return true;
     for (auto next = receives_.begin(); next != receives_.end() && next->first <= request.number;) {
@@ -102,29 +123,63 @@ class QueueTransport final : public Transport {
   void check() const {
     if (aborted_) throw Error("the transport was aborted");
   }
+  void wait_while_blocked() {
+    std::unique_lock lock(mutex_);
+    if (!blocked_) return;
+    inside_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !blocked_; });
+    for (const auto& [number, one] : receives_) std::fill(one.bytes.begin(), one.bytes.end(), std::byte(1));
+  }
 
   Queues& queues_;
   const int rank_;
   int64_t last_ = kSent;
   std::map<int64_t, Receive> receives_;  // by number of the request
   std::atomic<bool> aborted_{false};
+  std::function<void(std::span<const std::byte>)> handler_;
+  std::mutex mutex_;  // protects blocked_ and inside_
+  std::condition_variable changed_;
+  bool blocked_ = false, inside_ = false;
 };
+
+/// What the transports of the other processes do after one has failed: Open MPI's may never return after a
+/// process was killed.
+enum class AfterFailure { returns, never_returns };
 
 /// Runs processes as threads. If one fails, the others' Worlds are interrupted.
 class Processes {
  public:
-  explicit Processes(int size) : queues_(size) {
+  explicit Processes(int size, AfterFailure after = AfterFailure::returns)
+      : queues_(size), after_(after), ended_(static_cast<size_t>(size)) {
     for (int rank = 0; rank < size; ++rank) {
       transports_.push_back(std::make_unique<QueueTransport>(queues_, rank));
-      worlds_.push_back(std::make_unique<ProcessWorld>(
-          *transports_.back(), ProcessWorld::Hooks{.abort = [this, rank](const std::string& why) {
-            interrupt_others(rank, why);
-          }}));
+      ProcessWorld::Hooks hooks;
+      hooks.abort = [this, rank](const std::string& why) { fail(rank, why); };
+      hooks.end_process = [this, rank](const std::string&) {
+        ended_[static_cast<size_t>(rank)] = true;
+        transport(rank).release();
+      };
+      worlds_.push_back(std::make_unique<ProcessWorld>(*transports_.back(), std::move(hooks)));
     }
+  }
+  ~Processes() {
+    for (const auto& transport : transports_) transport->release();
   }
 
   Queues& queues() { return queues_; }
+  QueueTransport& transport(int rank) { return *transports_[static_cast<size_t>(rank)]; }
   ProcessWorld& world(int rank) { return *worlds_[static_cast<size_t>(rank)]; }
+  /// Reports to the other processes that this one has failed.
+  void fail(int rank, const std::string& why) {
+    for (int other = 0; other < queues_.size(); ++other) {
+      if (other == rank) continue;
+      if (after_ == AfterFailure::never_returns) transport(other).block();
+      world(other).interrupt("another process: " + why);
+    }
+  }
+  /// Whether the process has ended because its transport does not return. Here, the transport returns then.
+  bool has_ended(int rank) const { return ended_[static_cast<size_t>(rank)]; }
 
   /// Calls work(world) on one thread per process and waits for all. Rethrows the exception of the process
   /// that failed first.
@@ -149,12 +204,9 @@ class Processes {
   }
 
  private:
-  void interrupt_others(int rank, const std::string& why) {
-    for (size_t other = 0; other < worlds_.size(); ++other)
-      if (other != static_cast<size_t>(rank)) worlds_[other]->interrupt("another process: " + why);
-  }
-
   Queues queues_;
+  const AfterFailure after_;
+  std::vector<std::atomic<bool>> ended_;
   std::vector<std::unique_ptr<QueueTransport>> transports_;
   std::vector<std::unique_ptr<ProcessWorld>> worlds_;
 };

@@ -40,6 +40,7 @@ class OneWorld : public World {
   }
   void sum_parts(const ReplicaRanks&, std::vector<Range>, std::span<float* const>) override {}
   void all_gather_parts(const PartsOfProcesses&, std::span<float>) override {}
+  void all_gather_parts_in_place(const PartsOfProcesses&, std::span<float>) override {}
   void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   double measure_round_trips(int, int64_t, int) override { return 0; }
   void abort(const std::string& why) noexcept override { failures.push_back(why); }

@@ -78,7 +78,8 @@ void ShardedStore::gather_updated(const Worker& worker, Collective& replicas) co
     PartsOfProcesses parts;
     for (int process = 0; process < world_.size(); ++process) parts.push_back({trained_of(process)});
     if (worker.rank() == 0)
-      world_.all_gather_parts(parts, {mine.memory->values(0), static_cast<size_t>(layout_.with_gradient())});
+      world_.all_gather_parts_in_place(
+          parts, {mine.memory->values(0), static_cast<size_t>(layout_.with_gradient())});
     replicas.barrier();
     for (int process = 0; process < world_.size() && worker.rank() > 0; ++process)
       if (process != ranks_.process) copy(shards_[0], trained_of(process));

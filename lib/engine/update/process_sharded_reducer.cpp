@@ -103,7 +103,7 @@ class ProcessShardedReducer final : public ShardedReducer {
       for (int process = 0; process < world_.size(); ++process)
         parts.push_back({part_of_range(range, store_.trained_of(process)),
                          part_of_range(range, store_.frozen_of(process))});
-      world_.all_gather_parts(parts, {gathered, static_cast<size_t>(range.size())});
+      world_.all_gather_parts_in_place(parts, {gathered, static_cast<size_t>(range.size())});
     }
     replicas.barrier();
     if (to) context.copy_to_device(to, gathered, bytes_of_floats(range.size()));
