@@ -86,7 +86,7 @@ class PredictionPictures final : public ArrayWriter {
   void reject_existing(const std::string& folder) const {
     for (const std::string& name : names_) {
       const std::string path = (fs::path(folder) / (name + ".png")).string();
-      if (fs::exists(path))
+      if (file_type(path) != FileType::nothing)
         throw UserError(fmt::format("{}: exists already; give another --output, or --overwrite", path));
     }
   }

@@ -154,9 +154,9 @@ std::string ConfigNode::describe() const {
     case Type::null:
       return "nothing";
     case Type::sequence:
-      return "a list";
+      return items().empty() ? "an empty list" : "a list";
     case Type::mapping:
-      return "a mapping";
+      return entries().empty() ? "an empty mapping" : "a mapping";
     case Type::scalar:
       break;
   }

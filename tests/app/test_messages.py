@@ -40,7 +40,7 @@ class Messages(Case):
             error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
             self.assertIn("empty: expected data, found an empty file", error, reader)
         shards = ALONE.replace("csv: {file: a.csv, target: -1}", "webdataset: empty").replace("[1]", "[2, 2, 3]")
-        self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
+        self.assertIn("empty: expected a tar archive, found an empty file", self.fit(config=shards, expect=2).err)
         self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
 
     def test_a_path_of_another_kind_is_an_error_that_names_the_kind(self):

@@ -64,6 +64,7 @@ TEST_CASE("integers must be whole numbers within their range") {
   CHECK(errors<int>("'5'") == "x: expected an integer, found the string '5'");
   CHECK(errors<int>("null") == "x: expected an integer, found nothing");
   CHECK(errors<int>("[1]") == "x: expected an integer, found a list");
+  CHECK(errors<int>("[]") == "x: expected an integer, found an empty list");
   CHECK(errors<int>("2147483648") ==
         "x: expected an integer from -2147483648 to 2147483647, found '2147483648'");
   CHECK(
@@ -170,8 +171,8 @@ TEST_CASE("sizes are one integer or a list of extents") {
   check_same(Size3{3, 5, 7});
   check_same(Size3{2, 2, 2});
   CHECK(errors<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of 2");
-  CHECK(errors<Size3>("{}") == "x: expected an integer or [depth, height, width], found a mapping");
-  CHECK(errors<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
+  CHECK(errors<Size3>("{}") == "x: expected an integer or [depth, height, width], found an empty mapping");
+  CHECK(errors<Size2>("{}") == "x: expected an integer or [height, width], found an empty mapping");
 }
 
 TEST_CASE("enums and dtypes are read by name") {
