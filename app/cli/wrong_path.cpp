@@ -62,4 +62,9 @@ void reject_wrong_run(const std::string& path, const std::string& command) {
           : fmt::format("{0}: expected a run, found a configuration; `dtrain fit {0}` trains it", path));
 }
 
+void reject_file_of_run(const std::string& path) {
+  if (file_type(path) == FileType::file && RunDirectory::is_file_of_run(path))
+    throw UserError(fmt::format("{}: is a file of a run, which would be lost; give another --output", path));
+}
+
 }  // namespace dtrain

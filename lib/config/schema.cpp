@@ -42,9 +42,11 @@ Json to_json(const ConfigNode& node) {
 
 namespace {
 
-/// Names a field in messages: "conv2d's filters", or "input 'x': shape" after a name in quotes.
+/// Names a field in messages: "conv2d's filters", "windows' length", and "input 'x': shape" after a name in
+/// quotes.
 std::string field_of(const std::string& what, const std::string& field) {
-  return fmt::format("{}{} {}", what, what.ends_with('\'') ? ":" : "'s", field);
+  const char* const joint = what.ends_with('\'') ? ":" : what.ends_with('s') ? "'" : "'s";
+  return fmt::format("{}{} {}", what, joint, field);
 }
 
 /// Reports every key of `node` (a mapping) that is not in `known`.

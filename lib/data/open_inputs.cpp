@@ -54,6 +54,24 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
+/// Returns the names of the readers of the splits.
+std::vector<std::string> readers_of(const DatasetSpec& spec) {
+  std::vector<std::string> readers;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name);
+        split && std::find(readers.begin(), readers.end(), split->reader.name) == readers.end())
+      readers.push_back(split->reader.name);
+  return readers;
+}
+
+/// Throws UserError for a folder, which would be read as one of images, if the run reads tables.
+void reject_unexpected_folder(const std::string& path, const DatasetSpec& spec) {
+  const std::vector<std::string> readers = readers_of(spec);
+  if (file_type(path) == FileType::directory && readers == std::vector<std::string>{"csv"})
+    throw UserError(
+        fmt::format("{}: expected a file, as the run's own reader (csv) reads it, found a directory", path));
+}
+
 /// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
@@ -84,6 +102,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
       return open_pictures({path, list_tar_samples({path}, "").pictures, {}}, picture_options(spec),
                            inputs[0]);
     case FileFormat::picture:
+      reject_unexpected_folder(path, spec);
       return open_pictures_at(group.pictures.empty() ? std::vector{path} : group.pictures,
                               picture_options(spec), inputs[0]);
     default:
@@ -120,16 +139,11 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
 }
 
 [[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
-  std::vector<std::string> readers;
-  for (const char* name : kSplitNames)
-    if (const SplitSpec* split = spec.find(name);
-        split && std::find(readers.begin(), readers.end(), split->reader.name) == readers.end())
-      readers.push_back(split->reader.name);
   throw UserError(
       fmt::format("{}: expected a file that holds inputs and targets, as the run's own reader ({}) "
                   "reads them; for inputs and targets in separate files, name them in a split: "
                   "--set 'dataset.test=...' --split test",
-                  file.path(), fmt::join(readers, ", ")));
+                  file.path(), fmt::join(readers_of(spec), ", ")));
 }
 
 /// A source and the split whose reader opened it; the first split if no reader did.

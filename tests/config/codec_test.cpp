@@ -63,7 +63,7 @@ TEST_CASE("integers must be whole numbers within their range") {
   }
   CHECK(errors<int>("'5'") == "x: expected an integer, found the string '5'");
   CHECK(errors<int>("null") == "x: expected an integer, found nothing");
-  CHECK(errors<int>("[1]") == "x: expected an integer, found a list");
+  CHECK(errors<int>("[1]") == "x: expected an integer, found the list [1]");
   CHECK(errors<int>("[]") == "x: expected an integer, found an empty list");
   CHECK(errors<int>("2147483648") ==
         "x: expected an integer from -2147483648 to 2147483647, found '2147483648'");
@@ -126,7 +126,7 @@ TEST_CASE("booleans are true and false") {
 TEST_CASE("strings, lists and optional values are read") {
   CHECK(read<std::string>("5") == "5");
   CHECK(read<std::string>("'a b'") == "a b");
-  CHECK(errors<std::string>("[a]") == "x: expected a string, found a list");
+  CHECK(errors<std::string>("[a]") == "x: expected a string, found the list [a]");
   CHECK(errors<std::string>("~") == "x: expected a string, found nothing");
   CHECK(read<std::vector<int>>("[1, 2]") == std::vector<int>{1, 2});
   CHECK(errors<std::vector<int>>("3") == "x: expected a list, found '3'");
@@ -183,7 +183,7 @@ TEST_CASE("enums and dtypes are read by name") {
   CHECK(read<Padding>("same") == Padding::same);
   check_same(Padding::valid);
   CHECK(errors<Padding>("smae") == "x: unknown value 'smae'; did you mean 'same'?");
-  CHECK(errors<Padding>("[same]") == "x: expected one of valid, same, found a list");
+  CHECK(errors<Padding>("[same]") == "x: expected one of valid, same, found the list [same]");
   CHECK(Codec<Padding>::schema().dump() == R"({"enum": ["valid", "same"]})");
 }
 

@@ -108,8 +108,9 @@ TEST_CASE("a path that cannot be a run is an error that says why") {
   CHECK(refusal(directory / "none") ==
         directory / "none" + ": expected a run directory or a checkpoint, found nothing");
   CHECK(refusal(directory.path()) ==
-        directory.path() + ": expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
-                           "found a folder without checkpoints");
+        directory.path() +
+            ": expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
+            "found a folder without checkpoints");
   directory.write("begun/run.jsonl", R"({"event": "fit", "time": "2026-01-01T00:00:00Z"})");
   CHECK(refusal(directory / "begun") ==
         directory / "begun" +

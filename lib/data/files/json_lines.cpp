@@ -30,7 +30,7 @@ void for_each_line(std::string_view text, const std::string& name, Add add) {
     if (line.find_first_not_of(kSpaces) == std::string_view::npos) continue;
     Json value;
     try {
-      value = Json::parse(line);
+      value = Json::parse(line, Json::RepeatedKeys::error);
     } catch (const UserError& error) {
       fail(name, number, fmt::format("expected a line of JSON: {}", error.what()));
     }

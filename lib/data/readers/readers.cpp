@@ -36,6 +36,7 @@ std::string ReadRequest::find(const std::string& file_name) const {
 }
 
 std::string ReadRequest::find_any(const std::string& file_name) const {
+  if (file_name.empty()) fail("expected the name of a file or a folder, found an empty one");
   std::string path = find_file(file_name, folder());
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
