@@ -44,12 +44,6 @@ bool is_hdf5(const std::string& path) {
   return false;
 }
 
-void reject_utf16(const std::string& path, const std::string& start) {
-  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
-    throw UserError(
-        fmt::format("{}: expected text in UTF-8, found UTF-16; convert it (iconv -f utf-16 -t utf-8)", path));
-}
-
 FileFormat format_of(const std::string& path, const std::string& start) {
   reject_parquet(path, start);
   if (is_hdf5(path)) return FileFormat::hdf5;
@@ -59,11 +53,7 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_tar_file(start)) return FileFormat::tar;
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
-  if (start.empty())
-    throw UserError(
-        fmt::format("{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
-                    "or a folder or tar archive of images",
-                    path));
+  if (start.empty()) throw UserError(fmt::format("{}: is empty; expected {}", path, kGivenFiles));
   reject_utf16(path, start);
   return FileFormat::other;
 }

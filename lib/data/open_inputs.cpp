@@ -64,12 +64,20 @@ std::vector<std::string> readers_of(const DatasetSpec& spec) {
   return readers;
 }
 
-/// Throws UserError for a folder, which would be read as one of images, if the run reads tables.
-void reject_unexpected_folder(const std::string& path, const DatasetSpec& spec) {
+/// Throws UserError for an image or a folder if neither the run's readers nor the shape of the input are for
+/// images.
+void reject_pictures(const std::string& path, const DatasetSpec& spec, const TensorSpec& input) {
+  bool takes_pictures = input.shape.rank() == 2 || input.shape.rank() == 3;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name))
+      takes_pictures = takes_pictures || split->reader->picture_options();
+  if (takes_pictures) return;
   const std::vector<std::string> readers = readers_of(spec);
-  if (file_type(path) == FileType::directory && readers == std::vector<std::string>{"csv"})
-    throw UserError(
-        fmt::format("{}: expected a file, as the run's own reader (csv) reads it, found a directory", path));
+  throw UserError(fmt::format(
+      "{}: expected a file{}, found {}", path,
+      readers.empty() ? " with the values of the input"
+                      : fmt::format(", as the run's own reader ({}) reads it", fmt::join(readers, ", ")),
+      file_type(path) == FileType::directory ? "a directory" : "an image"));
 }
 
 /// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
@@ -79,10 +87,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   const std::string& path = file.path();
   const FileFormat format = file.format();
   if (format == FileFormat::other)
-    throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, an image, or a folder or tar "
-                    "archive of images, found none of these",
-                    path));
+    throw UserError(fmt::format("{}: expected {}, found none of these", path, kGivenFiles));
   if (format == FileFormat::hdf5 && inputs.size() > 1) {
     Columns columns;
     for (const TensorSpec& one : inputs) columns.push_back(open_hdf5(path, one.name));
@@ -102,7 +107,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
       return open_pictures({path, list_tar_samples({path}, "").pictures, {}}, picture_options(spec),
                            inputs[0]);
     case FileFormat::picture:
-      reject_unexpected_folder(path, spec);
+      reject_pictures(path, spec, inputs[0]);
       return open_pictures_at(group.pictures.empty() ? std::vector{path} : group.pictures,
                               picture_options(spec), inputs[0]);
     default:

@@ -196,6 +196,8 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("standard input:2: expected an object as in the first line", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))
+        self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\", which lines with arrays cannot have",
+                      predict('{"width": [1], "colour": "red"}\n'))
         self.assertRegex(predict('{"width": [1]}\n'), r"standard input: expected the keys '\w+', found 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
         self.assertIn("standard input: is empty", predict(""))
@@ -219,8 +221,10 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         (self.dir / "utf16.csv").write_bytes("name,colour\na,red\n".encode("utf-16"))
         os.mkfifo(self.dir / "pipe")
         self.assertIn("folder: expected a file, as the run's own reader (csv) reads it, found a directory", error("folder"))
+        (self.dir / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+        self.assertIn("image.csv: expected a file, as the run's own reader (csv) reads it, found an image", error("image.csv"))
         self.assertIn("header.csv: expected rows of values below the header, found none; if the first line is a row", error("header.csv"))
-        self.assertIn("utf16.csv: expected text in UTF-8, found UTF-16; convert it (iconv", error("utf16.csv"))
+        self.assertIn("utf16.csv: expected text in UTF-8, found UTF-16; convert it: iconv -f utf-16 -t utf-8 utf16.csv > utf8.csv", error("utf16.csv"))
         self.assertIn("pipe: expected a file, found a pipe", error("pipe"))
         self.assertIn("--input: expected the name of a file or a folder, found an empty one", error(""))
         self.assertIn("out: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / (a folder of images), found no extension",

@@ -67,7 +67,8 @@ TEST_CASE("a number is short for one of the kinds") {
   CHECK(read("1/4")->apply(-4) == -1.0);
   CHECK(errors("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
-  CHECK(errors("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected a number, or one of linear, leaky_relu");
+  CHECK(errors("'0.5'") ==
+        "f:1:1: error: unknown activation '0.5'; expected a number, or one of linear, leaky_relu");
 }
 
 TEST_CASE("another kind replaces the kind of the base") {
