@@ -22,7 +22,9 @@ namespace {
 /// Returns the runs in a folder that is not a run itself.
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
-  return find_runs(path);
+  std::vector<std::string> runs = find_runs(path);
+  std::erase(runs, fs::path(path).lexically_normal().string());  // files of another program, named as a run's
+  return runs;
 }
 
 bool ends_as(const std::string& path, std::initializer_list<std::string_view> endings) {
