@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "interop/onnx/export.h"
@@ -119,8 +120,8 @@ void check_output(const ExportOptions& options, const SavedRun& run) {
   const FileType there = file_type(options.output_file);
   if (there == FileType::directory || there == FileType::other)
     throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
-                                options.output_file,
-                                there == FileType::directory ? "a folder" : "something else"));
+                                options.output_file, name_of_type(options.output_file)));
+  reject_file_of_run(options.output_file);
   std::error_code missing;
   if (std::filesystem::equivalent(run.checkpoint.path(), options.output_file, missing) ||
       begins_as_checkpoint(options.output_file))

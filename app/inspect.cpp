@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/files/paths.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/hash.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
 #include "print/keras_listing.h"
 #include "print/onnx_listing.h"
@@ -126,7 +128,8 @@ void inspect(const InspectOptions& options) {
   }
   if (begins_as_safetensors(options.path)) return inspect_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return inspect_keras(options);
-  const Checkpoint checkpoint = Checkpoint::load(options.path);
+  reject_wrong_run(options.path, "inspect");
+  const Checkpoint checkpoint = Checkpoint::load(best_checkpoint_at(options.path, print_warning));
   const TrainingState state = saved_state(checkpoint);
   if (options.output.json) {
     print_json(to_json(checkpoint, state, options.config));
@@ -142,8 +145,10 @@ void add_inspect(CommandLine& line) {
       "inspect", "Show the content of a checkpoint, or of a Keras, .safetensors or .onnx file");
   const auto options = std::make_shared<InspectOptions>();
   command
-      .add_option("FILE", options->path,
-                  "A checkpoint, a Keras .h5 or .keras file, a .safetensors or an .onnx file")
+      .add_option(
+          "FILE", options->path,
+          "A checkpoint, a run directory (its best checkpoint, or else its newest), an imported model, "
+          "a Keras .h5 or .keras file, a .safetensors or an .onnx file")
       .required();
   command.add_flag("--config", options->config, "Show the configuration in the checkpoint, as YAML");
   add_output_options(command, options->output);

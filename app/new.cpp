@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "commands.h"
 #include "data/files/input_file.h"
+#include "data/pictures/picture_list.h"
 #include "data/pictures/tar_index.h"
 #include "profile/new_config.h"
 #include "profile/new_text.h"
@@ -45,6 +46,11 @@ constexpr const char* kDataOfNew = "a CSV file, a text file (.txt), or a folder 
 
 NewConfig config_for(const NewOptions& options, FileType type) {
   if (type == FileType::directory) {
+    if (folders_in(options.data).empty())
+      throw UserError(fmt::format(
+          "{}: expected a folder of images or texts for each class, or parallel folders of images "
+          "and their targets, found no folders in it",
+          options.data));
     if (is_folder_of_texts(options.data)) return text_folder_config(options);
     const auto pairs = inspect_pairs(options.data);
     return pairs ? pairs_config(options, *pairs) : picture_config(options);
@@ -99,10 +105,12 @@ void make_new(NewOptions options, const OutputOptions& output) {
     for (const std::string& warning : config.warnings) print_warning(one_line(warning));
     return;
   }
-  write_new(options.file, config.text);
+  // The schema is first: if the disk is full, no configuration is left that the next try would refuse to
+  // replace.
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (file_type(schema_path) == FileType::nothing)
     write_new(schema_path, run_config_json_schema().dump(2) + "\n");
+  write_new(options.file, config.text);
   say(config, output);
   if (output.json) {
     Json notes = Json::array(), warnings = Json::array();

@@ -10,12 +10,14 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "data/files/array_writer.h"
 #include "data/given_file.h"
 #include "print/prediction_pictures.h"
 #include "print/prediction_table.h"
+#include "run/heads.h"
 #include "run/probabilities.h"
 #include "run/run_plan.h"
 #include "run/target_scale.h"
@@ -43,9 +45,9 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
   const Checkpoint& checkpoint = run.checkpoint;
   if (file_type(options.output_file) == FileType::other)
     throw UserError(
-        fmt::format("{}: expected the name of a file or a folder, found something else; give "
-                    "another --output",
-                    options.output_file));
+        fmt::format("{}: expected the name of a file or a folder, found {}; give another --output",
+                    options.output_file, name_of_type(options.output_file)));
+  reject_file_of_run(options.output_file);
   const auto is_output = [&](const std::string& path) {
     std::error_code missing;
     return fs::equivalent(path, options.output_file, missing);
@@ -83,6 +85,8 @@ class Predictions {
       outputs_.push_back(predicted_output(config, i));
       if (!outputs_.back().classes.empty()) outputs_.back().threshold = saved_threshold(run, i);
       scores_.push_back(config.heads[i].scores());
+      const ConfigNode& loss = config.heads[i].configured_loss;
+      can_take_logits_.push_back(loss.is_mapping() && can_take_logits(loss.entries().front().first.text()));
       scales_.emplace_back(config, i);
     }
   }
@@ -100,7 +104,7 @@ class Predictions {
   View finish(size_t output, const View& view, std::vector<double>& wide) {
     if (are_of_layers_) return view;
     const std::span<float> values(view.f32(), static_cast<size_t>(view.elements()));
-    if (scores_[output] == Scores::probabilities) look_for_others(outputs_[output], values);
+    if (scores_[output] == Scores::probabilities) look_for_others(output, values);
     if (are_probabilities_)
       make_probabilities(scores_[output], values, outputs_[output].spec.shape.columns());
     else if (are_logits(scores_[output]))
@@ -137,7 +141,9 @@ class Predictions {
   const std::string& no_probability() const { return no_probability_; }
 
  private:
-  void look_for_others(const PredictedOutput& output, std::span<const float> values) {
+  void look_for_others(size_t index, std::span<const float> values) {
+    const PredictedOutput& output = outputs_[index];
+    const char* const advice = can_take_logits_[index] ? ", or train with the loss's from_logits: true" : "";
     constexpr float kRounding = 1e-3f;
     if (!no_probability_.empty()) return;
     const auto wrong = std::find_if(values.begin(), values.end(),
@@ -145,15 +151,16 @@ class Predictions {
     if (wrong == values.end()) return;
     no_probability_ = fmt::format(
         "'{0}' returned {1:.4g}, which is not a probability, but the loss expects its outputs to be "
-        "probabilities: end '{0}' in a sigmoid or softmax, or train with the loss's from_logits: true",
-        output.spec.name, *wrong);
+        "probabilities: end '{0}' in a sigmoid or softmax{2}",
+        output.spec.name, *wrong, advice);
   }
 
   bool are_of_layers_, are_probabilities_;
   std::string no_probability_, units_;
   std::vector<PredictedOutput> outputs_;
-  std::vector<Scores> scores_;       // by output
-  std::vector<TargetScale> scales_;  // by output
+  std::vector<Scores> scores_;         // by output
+  std::vector<bool> can_take_logits_;  // by output, of its loss
+  std::vector<TargetScale> scales_;    // by output
 };
 
 /// Replaces the graph's outputs by those of these layers.

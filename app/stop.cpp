@@ -1,14 +1,17 @@
 // dtrain stop: asks a running job to save and end.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
 #include "report/run_files.h"
 #include "run/record/run_directory.h"
+#include "train/saved_run.h"
 
 namespace dtrain {
 
@@ -20,11 +23,16 @@ struct StopOptions {
 };
 
 void stop(const StopOptions& options) {
-  const RunFiles run = read_run_files(options.run);
+  reject_wrong_run(options.run, "stop");
+  const std::optional<RunDirectory> around = run_directory_of(options.run);
+  const RunFiles run = read_run_files(around ? around->path() : options.run);
   if (run.outcome())
     throw UserError(fmt::format("{}: expected a job that trains there, found a run that has ended: {}",
                                 run.path, run.how()));
   const RunDirectory directory(run.path);
+  if (!directory.is_run())
+    throw UserError(
+        fmt::format("{}: expected a run directory of dtrain, found files of another program", run.path));
   directory.request_stop();
   // The lock of a job on another machine may be invisible here.
   if (!run.running)

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "config/diagnostics.h"
@@ -98,6 +99,8 @@ Option& Option::at_least(int64_t least) {
         int64_t value = 0;
         const char* end = text.data() + text.size();
         const auto [stopped, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc::result_out_of_range && stopped == end)
+          return fmt::format("expected a whole number from {} to {}, found '{}'", least, INT64_MAX, text);
         if (error != std::errc() || stopped != end || value < least)
           return fmt::format("expected a whole number from {} up, found '{}'", least, text);
         text = fmt::format("{}", value);
@@ -108,7 +111,13 @@ Option& Option::at_least(int64_t least) {
 }
 
 Option& Option::one_of(const std::vector<std::string>& values) {
-  option_->check(CLI::IsMember(values));
+  const CLI::Validator member = CLI::IsMember(values);
+  option_->check(CLI::Validator(
+      [member, values](std::string& text) -> std::string {
+        if (member(text).empty()) return "";
+        return fmt::format("expected one of {}, found '{}'", fmt::join(values, ", "), text);
+      },
+      member.get_description()));
   return *this;
 }
 
@@ -145,7 +154,17 @@ Option Command::add_option(const std::string& names, std::optional<int64_t>& val
 }
 
 Option Command::add_option(const std::string& names, double& value, const std::string& help) {
-  return Option(*app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  option->check(CLI::Validator(
+      [](std::string& text) -> std::string {
+        double number = 0;
+        const char* end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, number);
+        if (error == std::errc() && stopped == end) return "";
+        return fmt::format("expected a number, found '{}'", text);
+      },
+      ""));
+  return Option(*option);
 }
 
 Option Command::add_option(const std::string& names, std::vector<std::string>& values,

@@ -22,7 +22,9 @@ namespace {
 /// Returns the runs in a folder that is not a run itself.
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
-  return find_runs(path);
+  std::vector<std::string> runs = find_runs(path);
+  std::erase(runs, fs::path(path).lexically_normal().string());  // files of another program, named as a run's
+  return runs;
 }
 
 bool ends_as(const std::string& path, std::initializer_list<std::string_view> endings) {
@@ -60,6 +62,11 @@ void reject_wrong_run(const std::string& path, const std::string& command) {
           ? fmt::format("{}: expected a run, found a configuration; its run is {}: `dtrain {} {}`", path,
                         run.path(), command, run.path())
           : fmt::format("{0}: expected a run, found a configuration; `dtrain fit {0}` trains it", path));
+}
+
+void reject_file_of_run(const std::string& path) {
+  if (file_type(path) == FileType::file && RunDirectory::is_file_of_run(path))
+    throw UserError(fmt::format("{}: is a file of a run, which would be lost; give another --output", path));
 }
 
 }  // namespace dtrain

@@ -68,7 +68,7 @@ class PredictionPictures final : public ArrayWriter {
       if (failure)
         throw UserError(fmt::format("{}: cannot create the folder: {}", folders_.back(), failure.message()));
       reject_inputs(folders_.back(), inputs);
-      if (!overwrite) reject_existing(folders_.back());
+      reject_existing(folders_.back(), overwrite);
     }
   }
 
@@ -82,12 +82,17 @@ class PredictionPictures final : public ArrayWriter {
   void finish() override {}
 
  private:
-  /// Existing files may be masks of the data set, which nothing could restore.
-  void reject_existing(const std::string& folder) const {
+  /// Existing files may be masks of the data set, which nothing could restore. What is no file cannot be
+  /// replaced.
+  void reject_existing(const std::string& folder, bool overwrite) const {
     for (const std::string& name : names_) {
       const std::string path = (fs::path(folder) / (name + ".png")).string();
-      if (fs::exists(path))
-        throw UserError(fmt::format("{}: exists already; give another --output, or --overwrite", path));
+      const FileType found = file_type(path);
+      if (found == FileType::nothing || (found == FileType::file && overwrite)) continue;
+      throw UserError(
+          found == FileType::file
+              ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
+              : fmt::format("{}: is not a file, but {}; give another --output", path, name_of_type(path)));
     }
   }
 

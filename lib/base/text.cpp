@@ -46,6 +46,12 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
+std::string piped(const std::string& command, const std::string& file, const std::string& to) {
+  const std::string path = shell_word(file);
+  return file.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
+                               : fmt::format("{} {} > {}", command, path, to);
+}
+
 std::string format_plural(int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }

@@ -7,9 +7,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/utf8.h"
 #include "config/yaml/scalar.h"
 
 namespace dtrain {
+
+namespace {
+
+constexpr size_t kMostShown = 60;  // characters of a value in a message
+
+}  // namespace
 
 bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
                        Diagnostics& diagnostics) {
@@ -21,7 +28,7 @@ bool report_unknown_value(const ConfigNode& node, const std::string& where,
                           std::span<const std::string> values, Diagnostics& diagnostics) {
   if (!node.is_scalar())
     return report_unexpected(node, where, fmt::format("one of {}", fmt::join(values, ", ")), diagnostics);
-  diagnostics.error(node, fmt::format("{}: unknown value {}{}", where, node.describe(),
+  diagnostics.error(node, fmt::format("{}: unknown value '{}'{}", where, shortened(node.text(), kMostShown),
                                       suggestion_or_list(node.text(), values)));
   return false;
 }

@@ -149,14 +149,30 @@ Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> pa
   return at->mark();
 }
 
+namespace {
+
+/// Shows a short list of scalars as it is written.
+std::string describe_list(const std::vector<ConfigNode>& items) {
+  if (items.empty()) return "an empty list";
+  std::string text;
+  for (const ConfigNode& item : items) {
+    if (!item.is_scalar()) return "a list";
+    text += (text.empty() ? "" : ", ") + item.text();
+    if (text.size() > kShown) return "a list";
+  }
+  return fmt::format("the list [{}]", text);
+}
+
+}  // namespace
+
 std::string ConfigNode::describe() const {
   switch (type()) {
     case Type::null:
       return "nothing";
     case Type::sequence:
-      return "a list";
+      return describe_list(items());
     case Type::mapping:
-      return "a mapping";
+      return entries().empty() ? "an empty mapping" : "a mapping";
     case Type::scalar:
       break;
   }

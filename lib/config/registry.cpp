@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "config/names/aliases.h"
 #include "config/yaml/scalar.h"
@@ -58,9 +59,12 @@ ConfigNode resolved_kind(const std::string& name, const Mark& mark, const Config
 namespace {
 
 void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::span<const std::string> names,
-                         Diagnostics& diagnostics) {
-  diagnostics.error(
-      name, fmt::format("unknown {} '{}'{}", noun, name.text(), suggestion_or_list(name.text(), names)));
+                         bool takes_number, Diagnostics& diagnostics) {
+  std::string advice = suggestion(name.text(), names);
+  if (advice.empty())
+    advice =
+        fmt::format("; expected {}one of {}", takes_number ? "a number, or " : "", fmt::join(names, ", "));
+  diagnostics.error(name, fmt::format("unknown {} '{}'{}", noun, name.text(), advice));
 }
 
 /// Returns the schema of one type: an object with one key, or alternatively the bare name if `bare`.
@@ -124,7 +128,7 @@ AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& 
   const auto found =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == kind; });
   if (found == entries_.end()) {
-    report_unknown_kind(name, noun_, names(), diagnostics);
+    report_unknown_kind(name, noun_, names(), !number_kind_.empty(), diagnostics);
     return {};
   }
   // A missing key is reported at the name: users look there, however the options are laid out.

@@ -42,6 +42,13 @@ Json to_json(const ConfigNode& node) {
 
 namespace {
 
+/// Names a field in messages: "conv2d's filters", "windows' length", and "input 'x': shape" after a name in
+/// quotes.
+std::string field_of(const std::string& what, const std::string& field) {
+  const char* const joint = what.ends_with('\'') ? ":" : what.ends_with('s') ? "'" : "'s";
+  return fmt::format("{}{} {}", what, joint, field);
+}
+
 /// Reports every key of `node` (a mapping) that is not in `known`.
 void report_unknown_keys(const ConfigNode& node, const std::string& what, std::span<const std::string> known,
                          Diagnostics& diagnostics) {
@@ -147,7 +154,7 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
       if (!find(key.text()) && !is_harmless(key.text())) counts = true;
   for (const auto& field : fields_) {
     if (const ConfigNode* value = fields.find(field->name())) {
-      if (!field->parse(*value, fmt::format("{}'s {}", what, field->name()), out, diagnostics))
+      if (!field->parse(*value, field_of(what, field->name()), out, diagnostics))
         counts = counts || !is_detail(field->name());
     } else if (field->required()) {
       diagnostics.error(fields,

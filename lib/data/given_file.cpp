@@ -53,12 +53,23 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_tar_file(start)) return FileFormat::tar;
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
-  if (start.empty())
-    throw UserError(
-        fmt::format("{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
-                    "or a folder or tar archive of images",
-                    path));
+  if (start.empty()) throw UserError(fmt::format("{}: is empty; expected {}", path, kGivenFiles));
+  reject_utf16(path, start);
   return FileFormat::other;
+}
+
+/// Changes ":LINE:COLUMN" at `at`, a place in the table that was made of JSON lines, to ":LINE" of these
+/// lines: a header of the table is no line of theirs, and its columns are at other places.
+void renumber(std::string& message, size_t at, bool has_header) {
+  constexpr const char* kDigits = "0123456789";
+  const size_t first = at + 1, end = message.find_first_not_of(kDigits, first);
+  int64_t line = 0;
+  if (message[at] != ':' || end == std::string::npos ||
+      parse_number(message.substr(first, end - first), line) != std::errc())
+    return;
+  const size_t after = message.find_first_not_of(kDigits, end + 1);
+  const bool has_column = message[end] == ':' && after != std::string::npos && after > end + 1;
+  message.replace(first, (has_column ? after : end) - first, std::to_string(has_header ? line - 1 : line));
 }
 
 std::string text_of_file(const std::string& path) {
@@ -71,6 +82,7 @@ std::string text_of_file(const std::string& path) {
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
+    if (name.empty()) throw UserError("--input: expected the name of a file or a folder, found an empty one");
     const bool is_there = name == kStandardStream || file_type(name) != FileType::nothing;
     for (const std::string& one : is_there ? std::vector{name} : expand_braces(name)) {
       const bool is_pattern = !is_there && one.find_first_of("*?[") != std::string::npos;
@@ -130,13 +142,7 @@ std::string GivenFile::renamed(std::string message) const {
   if (path_ == name_) return message;
   for (size_t at = 0; (at = message.find(path_, at)) != std::string::npos; at += name_.size()) {
     message.replace(at, path_.size(), name_);
-    // The table of JSON lines has an extra header line, so its line numbers are one too high.
-    const size_t first = at + name_.size() + 1, end = message.find_first_not_of("0123456789", first);
-    int64_t line = 0;
-    if (!table_ || !*table_->header || message[first - 1] != ':' || end == std::string::npos ||
-        parse_number(message.substr(first, end - first), line) != std::errc())
-      continue;
-    message.replace(first, end - first, std::to_string(line - 1));
+    if (table_) renumber(message, at + name_.size(), *table_->header);
   }
   return message;
 }

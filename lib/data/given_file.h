@@ -17,6 +17,10 @@ namespace dtrain {
 /// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
+/// The formats of given files, for messages.
+inline constexpr std::string_view kGivenFiles =
+    "an HDF5, .npy, csv, JSON lines, IDX or text file, an image, or a folder or tar archive of images";
+
 /// Expands names from the command line to paths, in order. A name that exists stays unchanged; any other name
 /// with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing matches a
 /// pattern.

@@ -54,6 +54,32 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
+/// Returns the names of the readers of the splits.
+std::vector<std::string> readers_of(const DatasetSpec& spec) {
+  std::vector<std::string> readers;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name);
+        split && std::find(readers.begin(), readers.end(), split->reader.name) == readers.end())
+      readers.push_back(split->reader.name);
+  return readers;
+}
+
+/// Throws UserError for an image or a folder if neither the run's readers nor the shape of the input are for
+/// images.
+void reject_pictures(const std::string& path, const DatasetSpec& spec, const TensorSpec& input) {
+  bool takes_pictures = input.shape.rank() == 2 || input.shape.rank() == 3;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name))
+      takes_pictures = takes_pictures || split->reader->picture_options();
+  if (takes_pictures) return;
+  const std::vector<std::string> readers = readers_of(spec);
+  throw UserError(fmt::format(
+      "{}: expected a file{}, found {}", path,
+      readers.empty() ? " with the values of the input"
+                      : fmt::format(", as the run's own reader ({}) reads it", fmt::join(readers, ", ")),
+      file_type(path) == FileType::directory ? "a directory" : "an image"));
+}
+
 /// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
@@ -61,10 +87,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   const std::string& path = file.path();
   const FileFormat format = file.format();
   if (format == FileFormat::other)
-    throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, an image, or a folder or tar "
-                    "archive of images, found none of these",
-                    path));
+    throw UserError(fmt::format("{}: expected {}, found none of these", path, kGivenFiles));
   if (format == FileFormat::hdf5 && inputs.size() > 1) {
     Columns columns;
     for (const TensorSpec& one : inputs) columns.push_back(open_hdf5(path, one.name));
@@ -84,6 +107,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
       return open_pictures({path, list_tar_samples({path}, "").pictures, {}}, picture_options(spec),
                            inputs[0]);
     case FileFormat::picture:
+      reject_pictures(path, spec, inputs[0]);
       return open_pictures_at(group.pictures.empty() ? std::vector{path} : group.pictures,
                               picture_options(spec), inputs[0]);
     default:
@@ -120,16 +144,11 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
 }
 
 [[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
-  std::vector<std::string> readers;
-  for (const char* name : kSplitNames)
-    if (const SplitSpec* split = spec.find(name);
-        split && std::find(readers.begin(), readers.end(), split->reader.name) == readers.end())
-      readers.push_back(split->reader.name);
   throw UserError(
       fmt::format("{}: expected a file that holds inputs and targets, as the run's own reader ({}) "
                   "reads them; for inputs and targets in separate files, name them in a split: "
                   "--set 'dataset.test=...' --split test",
-                  file.path(), fmt::join(readers, ", ")));
+                  file.path(), fmt::join(readers_of(spec), ", ")));
 }
 
 /// A source and the split whose reader opened it; the first split if no reader did.

@@ -90,7 +90,8 @@ class PngRows final : public PictureRows {
       throw UserError(
           fmt::format("expected one value of at most 8 bits per pixel (a palette or gray levels), "
                       "found {}",
-                      bits > 8 ? "16 bits" : "colors"));
+                      bits > 8 ? "16 bits; convert masks to 8 bits"
+                               : "colors; give 'classes' a list with the color of each class"));
     guarded([&] {
       png_set_packing(png_);
       passes_ = png_set_interlace_handling(png_);

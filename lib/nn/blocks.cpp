@@ -38,12 +38,12 @@ BlockParameters parse_parameters(const ConfigNode& node, const std::string& bloc
   BlockParameters parameters;
   if (node.is_null()) return parameters;
   if (!node.is_mapping()) {
-    report_unexpected(node, block + "'s parameters", "a mapping of names to defaults", diagnostics);
+    report_unexpected(node, block + ": parameters", "a mapping of names to defaults", diagnostics);
     return parameters;
   }
   const std::vector<std::string> taken = LayerKeys::block_schema().field_names();
   for (const auto& [key, value] : node.entries()) {
-    if (!check_part(key, block + "'s parameter", diagnostics)) continue;
+    if (!check_part(key, block + ": parameter", diagnostics)) continue;
     if (std::find(taken.begin(), taken.end(), key.text()) != taken.end())
       diagnostics.error(
           key, fmt::format("{}: '{}' is a key of every block and cannot be the name of a parameter", block,

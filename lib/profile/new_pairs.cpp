@@ -214,6 +214,8 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
 }  // namespace
 
 NewConfig pairs_config(const NewOptions& options, const InspectedPairs& pairs) {
+  if (pairs.validation.images.empty() || pairs.test.images.empty())
+    check_can_be_split(pairs.train.images, pairs.pairs, format_plural(pairs.pairs, "image"));
   const UNet net = net_for(pairs.images);
   const int64_t factor = enlargement(pairs);
   const int channels = pairs.targets.grey ? 1 : 3;

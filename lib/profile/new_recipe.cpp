@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace dtrain {
 
 TrainingLength length_for_rows(int64_t rows) {
@@ -18,6 +20,14 @@ TrainingLength length_for_pictures(int64_t pictures) {
 std::string epochs_text(const TrainingLength& length) {
   return fmt::format("  epochs: {:<28}# at most: see early_stopping\n  batch_size: {}\n", length.epochs,
                      length.batch_size);
+}
+
+void check_can_be_split(const std::string& path, int64_t count, const std::string& samples) {
+  constexpr int64_t kLeast = 3;
+  if (count < kLeast)
+    throw UserError(fmt::format(
+        "{}: has {}, too few to draw training, validation and test samples from; at least {} are needed",
+        path, samples, kLeast));
 }
 
 std::string drawn_split(const char* name, bool stratify) {

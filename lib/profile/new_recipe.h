@@ -16,6 +16,8 @@ TrainingLength length_for_pictures(int64_t pictures);
 
 /// Returns the lines `epochs` and `batch_size` of the section `train`.
 std::string epochs_text(const TrainingLength& length);
+/// Throws UserError if there are too few samples to draw splits from. `samples`: "3 texts".
+void check_can_be_split(const std::string& path, int64_t count, const std::string& samples);
 /// Returns the line of a split that is drawn from the training split.
 std::string drawn_split(const char* name, bool stratify);
 /// Returns the rest of `train` after loss and metrics (a learning rate that decays over all epochs, early

@@ -64,9 +64,14 @@ double mean_words(const FileListing& files) {
   const size_t step = files.files.size() / kMostRead + 1;
   int64_t words = 0, texts = 0;
   for (size_t i = 0; i < files.files.size(); i += step, ++texts) {
-    const TextFile file(path_in(files.folder, files.files[i].path));
+    const ListedFile& listed = files.files[i];
+    const std::string path = path_in(files.folder, listed.path);
+    check_readable(path, listed);
+    const TextFile file(path);
+    check_utf8(file.text(), path);  // the configuration has tokens: words
     for_each_word(file.text(), TextStandardization::none, [&](std::string_view) { ++words; });
   }
+  if (words == 0) throw UserError(fmt::format("{}: expected texts, found no word in them", files.folder));
   return static_cast<double>(words) / static_cast<double>(std::max<int64_t>(texts, 1));
 }
 
@@ -191,6 +196,7 @@ NewConfig text_folder_config(const NewOptions& options) {
     return has_splits ? split_called(options.data, names) : std::string();
   };
   const auto texts = static_cast<int64_t>(list.classes.size());
+  if (!has_splits) check_can_be_split(train, texts, format_plural(texts, "text"));
   NewConfig config;
   config.notes = {
       fmt::format("{}: {}", format_plural(texts, "text"), describe_classes(list.class_names, counts))};

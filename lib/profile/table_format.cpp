@@ -91,12 +91,6 @@ std::string yaml_delimiter(char delimiter) {
   return delimiter == kBlanksDelimit ? "whitespace" : Json(std::string(1, delimiter)).dump();
 }
 
-std::string piped(const std::string& command, const std::string& file, const std::string& to) {
-  const std::string path = shell_word(file);
-  return file.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
-                               : fmt::format("{} {} > {}", command, path, to);
-}
-
 TableFormat detect_format(const std::string& path) {
   const CsvText text(path, ',');
   const std::vector<std::string_view> lines = first_lines(text);

@@ -18,7 +18,4 @@ TableFormat detect_format(const std::string& path);
 /// Returns a delimiter as written in the configuration.
 std::string yaml_delimiter(char delimiter);
 
-/// Returns a shell command that reads and unpacks a file, filters it by `command`, and writes the file `to`.
-std::string piped(const std::string& command, const std::string& file, const std::string& to);
-
 }  // namespace dtrain

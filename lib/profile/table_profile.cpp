@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "profile/table_header.h"
 
@@ -28,8 +29,6 @@ void reject_other_formats(const CsvText& text) {
   if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
     refuse("an image; give the folder with a subfolder of images for each class");
-  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
-    refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }
 
 void reject_binary(const CsvText& text) {

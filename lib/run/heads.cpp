@@ -60,6 +60,15 @@ ReportError report_at(const Mark& mark, const std::string& who, Diagnostics& dia
   };
 }
 
+}  // namespace
+
+bool can_take_logits(const std::string& kind) {
+  const std::vector<std::string> options = registry<Loss>().fields(kind);
+  return std::find(options.begin(), options.end(), "from_logits") != options.end();
+}
+
+namespace {
+
 /// Warns if the loss takes logits for probabilities, or the reverse.
 void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>& loss,
                     Diagnostics& diagnostics) {
@@ -85,9 +94,10 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
         mark, fmt::format("{} has from_logits: true, but '{}' ends in a {}: remove one of them", loss.name,
                           name, softmax ? "softmax" : "sigmoid"));
   if (!logits && !softmax && !sigmoid)
-    diagnostics.warning(mark, fmt::format("{} expects probabilities, but '{}' does not end in a softmax or "
-                                          "sigmoid: set from_logits: true, or add one",
-                                          loss.name, name));
+    diagnostics.warning(
+        mark, fmt::format("{} expects probabilities, but '{}' does not end in a softmax or "
+                          "sigmoid: {}add one",
+                          loss.name, name, can_take_logits(loss.name) ? "set from_logits: true, or " : ""));
 }
 
 /// A metric as written in the configuration.

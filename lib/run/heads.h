@@ -16,6 +16,9 @@ struct ParsedHeads {
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 
+/// Returns whether losses of this kind have the option from_logits.
+bool can_take_logits(const std::string& kind);
+
 /// A metric of one output. Refers to the configuration.
 struct MetricOfHead {
   const Head* head;

@@ -67,6 +67,17 @@ void check_can_be_listed(const std::string& directory) {
     throw UserError(fmt::format("{}: could not be read: {}", directory, error.message()));
 }
 
+/// Throws the error for a directory without checkpoints.
+[[noreturn]] void refuse_without_checkpoints(const RunDirectory& directory) {
+  throw UserError(
+      directory.is_run()
+          ? fmt::format("{}: the run has not saved a checkpoint yet; `dtrain fit CONFIG --resume` starts it",
+                        directory.path())
+          : fmt::format("{}: expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
+                        "found a folder without checkpoints",
+                        directory.path()));
+}
+
 }  // namespace
 
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets) {
@@ -168,7 +179,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (file_type(path) != FileType::directory) return path;
   const RunDirectory directory = *run_directory_of(path);
   const std::optional<Checkpoint> newest = load_newest(directory, warn);
-  if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
+  if (!newest) refuse_without_checkpoints(directory);
   const TrainingState state = saved_state(*newest);
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
@@ -225,10 +236,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
     return {std::move(checkpoint), std::move(config), std::move(directory)};
   }
   std::optional<Checkpoint> newest = load_newest(*directory, warn);
-  if (!newest)
-    throw UserError(
-        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` starts the run if none was saved",
-                    directory->checkpoint_directory()));
+  if (!newest) refuse_without_checkpoints(*directory);
   if (which == Which::preferred &&
       (!saved_config(*newest, sets).checkpoint.best || !saved_state(*newest).best))
     which = Which::newest;

@@ -48,7 +48,7 @@ class Refusals(support.Case):
                 done = self.dtrain(command, path, expect=2)
                 self.assertIn(words, done.err)
                 self.assertNotIn("filesystem error", done.err)
-        self.assertIn("found a directory", self.dtrain("inspect", ".", expect=2).err)
+        self.assertIn("found a folder without checkpoints", self.dtrain("inspect", ".", expect=2).err)
 
 
 if __name__ == "__main__":

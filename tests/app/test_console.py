@@ -47,6 +47,7 @@ class CommandLine(Case):
             (["fit", "a.yaml", "--epochs", "many"], "many"),
             (["fit", "a.yaml", "--epochs", "-1"], "expected a whole number from 0 up, found '-1'"),
             (["fit", "a.yaml", "--epochs", "99999999999999999999"], "found '99999999999999999999'"),
+            (["evaluate", "run", "--split", "half"], "--split: expected one of train, validation, test, found 'half'"),
             (["fit", "missing.yaml"], "missing.yaml"),
             (["fit", "."], "."),
             (["resume"], "PATH is required"),

@@ -158,6 +158,8 @@ class Generate(Case):
             (("--prompt", ""), "--prompt: is empty"),
             (("--prompt-file", "none.txt"), "none.txt"),
             ((*prompt, "--temperature", "-1"), "--temperature: expected a number from 0 up"),
+            ((*prompt, "--temperature", "warm"), "--temperature: expected a number, found 'warm'"),
+            ((*prompt, "--seed", "18446744073709551615"), "expected a whole number from 0 to 9223372036854775807"),
             ((*prompt, "--top-p", "0"), "--top-p: expected a number above 0 and at most 1"),
             ((*prompt, "--top-p", "1.5"), "--top-p: expected a number above 0 and at most 1"),
             ((*prompt, "--top-k", "0"), "expected a whole number from 1 up, found '0'"),

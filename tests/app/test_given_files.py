@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import math
+import os
 import random
 import subprocess
 
@@ -189,15 +190,45 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         predict = lambda text, *more: self.pipe(text, "predict", "run", "--input", "-", "--output", "-", *more, expect=2).stderr
         rows = [dict(row, width="wide" if number == 1 else row["width"]) for number, row in enumerate(self.rows[:3])]
         self.assertIn("standard input:3:17: expected a finite number in the column 'width'", predict(self.table("", rows)))
-        self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2:\d+: expected a")
+        self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2: expected a finite number in the column 'width'")
         self.assertIn("standard input:2: expected a line of JSON", predict('{"width": 1}\n{"width": \n'))
+        self.assertIn("standard input:1: expected a line of JSON", predict('{"width": 1, "width": 2}\n'))
         self.assertIn("standard input:2: expected an object as in the first line", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))
+        self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\", which lines with arrays cannot have",
+                      predict('{"width": [1], "colour": "red"}\n'))
         self.assertRegex(predict('{"width": [1]}\n'), r"standard input: expected the keys '\w+', found 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
         self.assertIn("standard input: is empty", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)
+
+    def test_outputs_do_not_replace_files_of_a_run(self):
+        before = (self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()
+        for output, *more in (("run/metrics.csv",), ("run/metrics.jsonl",), ("run/config.yaml", "--format", "csv")):
+            self.assertIn(f"{output}: is a file of a run, which would be lost; give another --output",
+                          self.dtrain("predict", "run", "-i", "flowers.csv", "-o", output, *more, expect=2).err)
+        self.assertIn("run/config.yaml: is a file of a run",
+                      self.dtrain("export", "run", "--format", "keras", "--output", "run/config.yaml", expect=2).err)
+        self.assertEqual(((self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()), before)
+        self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "run/predicted.csv")
+
+    def test_messages_about_wrong_inputs(self):
+        def error(name):
+            return self.dtrain("predict", "run", "-i", name, "-o", "out.csv", expect=2).err
+        (self.dir / "folder").mkdir()
+        self.write("header.csv", "name,colour,length,width\n")
+        (self.dir / "utf16.csv").write_bytes("name,colour\na,red\n".encode("utf-16"))
+        os.mkfifo(self.dir / "pipe")
+        self.assertIn("folder: expected a file, as the run's own reader (csv) reads it, found a directory", error("folder"))
+        (self.dir / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+        self.assertIn("image.csv: expected a file, as the run's own reader (csv) reads it, found an image", error("image.csv"))
+        self.assertIn("header.csv: expected rows of values below the header, found none; if the first line is a row", error("header.csv"))
+        self.assertIn("utf16.csv: expected text in UTF-8, found UTF-16; convert it: iconv -f utf-16 -t utf-8 utf16.csv > utf8.csv", error("utf16.csv"))
+        self.assertIn("pipe: expected a file, found a pipe", error("pipe"))
+        self.assertIn("--input: expected the name of a file or a folder, found an empty one", error(""))
+        self.assertIn("out: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / (a folder of images), found no extension",
+                      self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out", expect=2).err)
 
     def test_several_inputs_and_patterns_are_read(self):
         for part in range(3):

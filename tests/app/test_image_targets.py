@@ -121,6 +121,10 @@ class ImageTargets(Case):
                          (["5.png"], "a file that is not dtrain's"))
         self.dtrain("predict", "run", "--input", "images", "--output", "other/", "--overwrite")
         self.assertEqual(len(list((self.dir / "other").iterdir())), 24)
+        (self.dir / "full/7.png").mkdir(parents=True)
+        self.assertIn("full/7.png: is not a file, but a directory; give another --output",
+                      failure("--input", "images", "--output", "full/", "--overwrite"))
+        self.assertEqual([p.name for p in (self.dir / "full").iterdir()], ["7.png"])
         (self.dir / "masks/7.png").unlink()
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 

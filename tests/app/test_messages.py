@@ -40,7 +40,7 @@ class Messages(Case):
             error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
             self.assertIn("empty: expected data, found an empty file", error, reader)
         shards = ALONE.replace("csv: {file: a.csv, target: -1}", "webdataset: empty").replace("[1]", "[2, 2, 3]")
-        self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
+        self.assertIn("empty: expected a tar archive, found an empty file", self.fit(config=shards, expect=2).err)
         self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
 
     def test_a_path_of_another_kind_is_an_error_that_names_the_kind(self):
@@ -75,6 +75,17 @@ class Messages(Case):
         self.assertIn("which is not a probability, but the loss expects its outputs to be probabilities", done.err)
         self.assertIn("the model's outputs, which are not all probabilities", done.out)
         self.assertEqual(self.json(*predict)["outputs"], "raw")
+
+    def test_advice_names_only_options_that_the_loss_has(self):
+        pixels = ALONE.replace("csv: {file: a.csv, target: -1}", "synthetic: {samples: 8, target: {shape: [4, 4, 2]}}").replace("[1]", "[4, 4, 1]")
+        self.write("pixels.yaml", pixels)
+        loss = ("--set", "model.layers=[{conv2d: {filters: 2, kernel_size: 1}}]")
+        error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=dice").err
+        self.assertIn("dice expects probabilities, but 'conv2d' does not end in a softmax or sigmoid: add one", error)
+        error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=categorical_crossentropy").err
+        self.assertIn("softmax or sigmoid: set from_logits: true, or add one", error)
+        error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=jaccard", expect=2).err
+        self.assertIn("unknown loss 'jaccard'; it is tversky: {alpha: 1, beta: 1}", error)
 
     def test_a_schedule_that_ends_early_is_a_warning(self):
         rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")

@@ -308,7 +308,18 @@ kind      categories        0         2  target: 2 classes
         (self.dir / "folder/only").mkdir(parents=True)
         for split in ("train", "test"):
             self.picture(f"flat/{split}/1.png")
-        for arguments, message in ((["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
+        self.write("plain/1.txt", "a text")
+        for name in ("a", "b"):
+            self.write(f"few/{name}/1.txt", "a text")
+            for number in range(2):
+                self.write(f"empty/{name}/{number}.txt", "")
+                self.write(f"latin/{name}/{number}.txt", "a text")
+        (self.dir / "latin/b/1.txt").write_bytes(b"caf\xe9")
+        for arguments, message in ((["plain"], "plain: expected a folder of images or texts for each class, or parallel folders"),
+                                   (["few"], "few: has 2 texts, too few to draw training, validation and test samples from"),
+                                   (["empty"], "empty: expected texts, found no word in them"),
+                                   (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
+                                   (["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, found an empty folder"),

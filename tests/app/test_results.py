@@ -340,6 +340,14 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         for expected in ("dense/kernel", "12x16", "seed   3"):
             self.assertIn(expected, text)
 
+    def test_inspect_takes_a_run(self):
+        self.fit("--epochs", 2)
+        path = self.checkpoints()[-1]
+        for run in ("run", "run/checkpoints"):
+            self.assertTrue(path.samefile(self.dir / self.json("inspect", run)["path"]))
+        self.assertIn("found a configuration; `dtrain fit config.yaml` trains it",
+                      self.dtrain("inspect", "config.yaml", expect=2).err)
+
     def test_inspect_finds_damage(self):
         self.fit("--epochs", 1)
         path = self.checkpoints()[-1]

@@ -68,7 +68,14 @@ class Signals(Saving):
         self.assertEqual(process.err.count("dtrain stop: saving and ending"), 1)
         self.assertFalse((self.dir / "run/stop-request").exists())
         self.assertIn("run: expected a job that trains there, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
+        self.assertIn("found a run that has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
         self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
+        self.assertIn("config.yaml: expected a run, found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
+        # Files of another program that have the names of a run's.
+        self.write("other/config.yaml", "a: 1\n")
+        self.write("other/metrics.jsonl", "{}\n")
+        self.assertIn("other: expected a run directory of dtrain", self.dtrain("stop", "other", expect=2).err)
+        self.assertFalse((self.dir / "other/stop-request").exists())
         # An old request does not stop the next job.
         (self.dir / "run/stop-request").write_text("")
         self.dtrain("resume", "run", "--epochs", len(self.metrics()) + 2)

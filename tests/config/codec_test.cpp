@@ -63,7 +63,8 @@ TEST_CASE("integers must be whole numbers within their range") {
   }
   CHECK(errors<int>("'5'") == "x: expected an integer, found the string '5'");
   CHECK(errors<int>("null") == "x: expected an integer, found nothing");
-  CHECK(errors<int>("[1]") == "x: expected an integer, found a list");
+  CHECK(errors<int>("[1]") == "x: expected an integer, found the list [1]");
+  CHECK(errors<int>("[]") == "x: expected an integer, found an empty list");
   CHECK(errors<int>("2147483648") ==
         "x: expected an integer from -2147483648 to 2147483647, found '2147483648'");
   CHECK(
@@ -125,7 +126,7 @@ TEST_CASE("booleans are true and false") {
 TEST_CASE("strings, lists and optional values are read") {
   CHECK(read<std::string>("5") == "5");
   CHECK(read<std::string>("'a b'") == "a b");
-  CHECK(errors<std::string>("[a]") == "x: expected a string, found a list");
+  CHECK(errors<std::string>("[a]") == "x: expected a string, found the list [a]");
   CHECK(errors<std::string>("~") == "x: expected a string, found nothing");
   CHECK(read<std::vector<int>>("[1, 2]") == std::vector<int>{1, 2});
   CHECK(errors<std::vector<int>>("3") == "x: expected a list, found '3'");
@@ -170,8 +171,8 @@ TEST_CASE("sizes are one integer or a list of extents") {
   check_same(Size3{3, 5, 7});
   check_same(Size3{2, 2, 2});
   CHECK(errors<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of 2");
-  CHECK(errors<Size3>("{}") == "x: expected an integer or [depth, height, width], found a mapping");
-  CHECK(errors<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
+  CHECK(errors<Size3>("{}") == "x: expected an integer or [depth, height, width], found an empty mapping");
+  CHECK(errors<Size2>("{}") == "x: expected an integer or [height, width], found an empty mapping");
 }
 
 TEST_CASE("enums and dtypes are read by name") {
@@ -182,7 +183,7 @@ TEST_CASE("enums and dtypes are read by name") {
   CHECK(read<Padding>("same") == Padding::same);
   check_same(Padding::valid);
   CHECK(errors<Padding>("smae") == "x: unknown value 'smae'; did you mean 'same'?");
-  CHECK(errors<Padding>("[same]") == "x: expected one of valid, same, found a list");
+  CHECK(errors<Padding>("[same]") == "x: expected one of valid, same, found the list [same]");
   CHECK(Codec<Padding>::schema().dump() == R"({"enum": ["valid", "same"]})");
 }
 

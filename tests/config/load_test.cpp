@@ -181,7 +181,7 @@ TEST_CASE("an invalid base is an error at its location") {
   CHECK(contains(load(folder.write("c.yaml", "base: none.yaml\n")).messages,
                  "c.yaml:1:7: error: cannot read the configuration file '" + folder / "none.yaml"));
   CHECK(contains(load(folder.write("d.yaml", "base: [a.yaml]\n")).messages,
-                 "d.yaml:1:7: error: base: expected the path of a YAML file, found a list"));
+                 "d.yaml:1:7: error: base: expected the path of a YAML file, found the list [a.yaml]"));
   folder.write("list.yaml", "- 1\n");
   CHECK(contains(load(folder.write("e.yaml", "base: list.yaml\n")).messages,
                  "list.yaml:1:1: error: expected the configuration of a run"));
@@ -231,7 +231,7 @@ TEST_CASE("an unreadable or invalid file is an error that names it") {
   CHECK(contains(load(folder / "").messages, "it is a directory"));
   const std::string list = folder.write("list.yaml", "- a\n");
   CHECK(load(list).messages ==
-        list + ":1:1: error: expected the configuration of a run (a mapping), found a list");
+        list + ":1:1: error: expected the configuration of a run (a mapping), found the list [a]");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
   const std::string errors = load(file).messages;

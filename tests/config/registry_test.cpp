@@ -67,7 +67,8 @@ TEST_CASE("a number is short for one of the kinds") {
   CHECK(read("1/4")->apply(-4) == -1.0);
   CHECK(errors("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
-  CHECK(errors("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
+  CHECK(errors("'0.5'") ==
+        "f:1:1: error: unknown activation '0.5'; expected a number, or one of linear, leaky_relu");
 }
 
 TEST_CASE("another kind replaces the kind of the base") {
@@ -93,7 +94,8 @@ TEST_CASE("any other node is an error that says what was expected") {
   CHECK(errors("{linear: {}, leaky_relu: {}}") ==
         "f:1:1: error: activation: expected a number, a name, or a mapping with one key, {name: options}; "
         "found a mapping of 2 keys");
-  CHECK(contains(errors("[linear]"), "; found a list"));
+  CHECK(contains(errors("nan"), "unknown activation 'nan'; expected a number, or one of "));
+  CHECK(contains(errors("[linear]"), "; found the list [linear]"));
   CHECK(contains(errors("{}"), "; found a mapping of 0 keys"));
   CHECK(contains(errors("~"), "; found nothing"));
   CHECK(errors("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");

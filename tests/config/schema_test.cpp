@@ -140,7 +140,7 @@ TEST_CASE("rules run only if all fields are valid") {
 }
 
 TEST_CASE("a schema expects a mapping") {
-  CHECK(errors<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
+  CHECK(errors<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found the list [1]");
   CHECK(errors<TestConv>("null", "conv2d") ==
         "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
         "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)");

@@ -52,8 +52,10 @@ TEST_CASE("JSON lines with nested arrays are read as one array per key") {
   CHECK(contains(refusal("[[1, 2]]\n[[3]]\n"),
                  "in.jsonl:2: expected an array of 2, as the first line has shape 1x2, found one of 1"));
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of 1 in 'a'"));
-  CHECK(contains(refusal("{\"a\": [\"x\"]}\n"),
-                 "expected a number in 'a', as the first line has shape 1, found \"x\""));
+  CHECK(contains(
+      refusal("{\"a\": [\"x\"]}\n"),
+      "expected a number in 'a', as the first line has shape 1, found the text \"x\", which lines with "
+      "arrays cannot have"));
   CHECK(contains(refusal("{\"a\": [1]}\n{}\n"), "in.jsonl:2: expected 'a' as in the first line, found none"));
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": [1], \"b\": 2}\n"),
                  "in.jsonl:2: 'b' is not in the first line"));

@@ -185,7 +185,7 @@ TEST_CASE("options that exclude each other are an error") {
   };
   CHECK(
       contains(error("size: [3, 4]"), "give one of 'directory' (a folder of images for each class), 'csv'"));
-  CHECK(contains(error("csv: {file: a.csv}"), "missing key 'path' in images's csv"));
+  CHECK(contains(error("csv: {file: a.csv}"), "missing key 'path' in images' csv"));
   CHECK(contains(error("directory: a, target: kind"), "1:32: error: unknown key 'target' in images"));
   CHECK(contains(error("csv: {file: a.csv, path: b, target: c, targets: {d: e}}"), "give either 'target'"));
 }

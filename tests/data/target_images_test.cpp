@@ -189,7 +189,10 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
   CHECK(contains(failure("levels", "[0, 120]"),
                  "expected the color of one of the 2 classes, found the gray level 240"));
   CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
-  CHECK(contains(failure("colors", "numbers"), "expected one value of at most 8 bits per pixel"));
+  CHECK(contains(
+      failure("colors", "numbers"),
+      "expected one value of at most 8 bits per pixel (a palette or gray levels), found colors; give "
+      "'classes' a list with the color of each class"));
   CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
 }
 

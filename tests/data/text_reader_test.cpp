@@ -77,6 +77,16 @@ TEST_CASE("text: windows do not cross files") {
   CHECK(contains(data->warnings()[0], "3.txt has 4"));
   const auto some = open(folder, "train: {text: {files: [b/sub/5.txt, \"b/[12].txt\"], sequence_length: 4}}");
   CHECK(read_all(*some, 0) == bytes("hijklmnoabcdshor"));
+  // An empty file is left out, too, however it is named.
+  const auto listed = open(folder, "train: {text: {files: [b/sub/4.txt, b/2.txt], sequence_length: 4}}");
+  CHECK(read_all(*listed, 0) == bytes("shor"));
+  REQUIRE(listed->warnings().size() == 1);
+  CHECK(contains(listed->warnings()[0], "1 of 2 files"));
+  CHECK(contains(listed->warnings()[0], "4.txt has 0"));
+  CHECK(contains(open_error(folder, "train: {text: {file: b/sub/4.txt, sequence_length: 4}}"),
+                 "4.txt: expected data, found an empty file"));
+  CHECK(contains(open_error(folder, "train: {text: {files: [b/sub/4.txt], sequence_length: 4}}"),
+                 "4.txt: expected at least 5 tokens"));
 }
 
 TEST_CASE("text: large files stay on the disk") {

@@ -280,6 +280,8 @@ TEST_CASE("mistakes in windows are reported with their places") {
                  "the series 'b' has 3 rows, expected at least 4 (length + horizon)"));
   CHECK(contains(two.error("", "length: 2, by: sit, time: day", input, target),
                  "expected a column named 'sit'; did you mean 'site'?"));
+  CHECK(contains(two.error("", "length: 2, by: site, time: site", input, target),
+                 "'time' sorts their rows, but both are 'site'; give two columns"));
   CHECK(contains(
       two.error(", drop: [site]", "length: 2, time: day", input, target),
       "windows: rows 2 and 3 (from 0) of the file have the same time; expected one row for each time"));

@@ -105,11 +105,11 @@ TEST_CASE("missing and unknown parts of a model are errors") {
   CHECK(model_errors("layers: [flatten]\n").starts_with("m.yaml:1:1: error: missing key 'inputs' in model"));
   CHECK(model_errors("inputs: {x: [4]}\n").starts_with("m.yaml:1:1: error: missing key 'layers' in model"));
   CHECK(model_errors("inputs: {x: [4]}\nlayers: []\n") ==
-        "m.yaml:2:9: error: model's layers: expected at least one layer, found a list");
+        "m.yaml:2:9: error: model's layers: expected at least one layer, found an empty list");
   CHECK(model_errors("inputs: {}\nlayers: [flatten]\n")
             .starts_with("m.yaml:1:9: error: inputs: expected a mapping"));
   CHECK(model_errors("inputs: {x: [0]}\nlayers: [flatten]\n")
-            .starts_with("m.yaml:1:14: error: input 'x''s shape"));
+            .starts_with("m.yaml:1:14: error: input 'x': shape"));
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: flaot32}}\nlayers: [flatten]\n")
             .find("did you mean 'float32'?") != std::string::npos);
   CHECK(model_errors("inputs: {x: [4]}\nlayer: []\nlayers: [flatten]\n") ==

@@ -107,9 +107,14 @@ TEST_CASE("a path that cannot be a run is an error that says why") {
   CHECK(refusal(longest) == longest + ": could not be read: File name too long");
   CHECK(refusal(directory / "none") ==
         directory / "none" + ": expected a run directory or a checkpoint, found nothing");
-  CHECK(refusal(directory.path()) == directory.path() +
-                                         "/checkpoints: holds no checkpoints; `dtrain fit CONFIG --resume` "
-                                         "starts the run if none was saved");
+  CHECK(refusal(directory.path()) ==
+        directory.path() +
+            ": expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
+            "found a folder without checkpoints");
+  directory.write("begun/run.jsonl", R"({"event": "fit", "time": "2026-01-01T00:00:00Z"})");
+  CHECK(refusal(directory / "begun") ==
+        directory / "begun" +
+            ": the run has not saved a checkpoint yet; `dtrain fit CONFIG --resume` starts it");
   std::filesystem::create_directories(directory / "run/checkpoints/ckpt-00000001.h5");
   CHECK(refusal(directory / "run") == directory / "run/checkpoints: none of its checkpoints can be read");
   if (::geteuid() == 0) return;  // root can access everything

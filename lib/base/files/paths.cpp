@@ -1,6 +1,7 @@
 #include "base/files/paths.h"
 
 #include <filesystem>
+#include <sys/stat.h>
 #include <system_error>
 
 #include "base/error.h"
@@ -24,6 +25,19 @@ FileType file_type(const std::string& path) {
     default:
       return FileType::other;
   }
+}
+
+const char* name_of_type(mode_t mode) {
+  return S_ISREG(mode)    ? "a file"
+         : S_ISDIR(mode)  ? "a directory"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
+const char* name_of_type(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? name_of_type(status.st_mode) : "nothing";
 }
 
 bool is_empty_file(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <sys/types.h>
 
 namespace dtrain {
 
@@ -10,6 +11,12 @@ enum class FileType { nothing, file, directory, other };
 /// Returns the type of the file at `path`, following symbolic links. Throws UserError if it cannot be
 /// determined (a folder without search permission, a cycle of links, a name that is too long).
 FileType file_type(const std::string& path);
+
+/// Names the type of a file for messages, by its mode: "a file", "a directory", "a pipe", "a socket", "a
+/// device".
+const char* name_of_type(mode_t mode);
+/// The same for the file at `path`, following symbolic links; "nothing" if it cannot be accessed.
+const char* name_of_type(const std::string& path);
 
 /// Returns true if an empty file is at `path`, following symbolic links.
 bool is_empty_file(const std::string& path);

@@ -29,6 +29,7 @@ constexpr std::string_view kSplit =
     "define a validation split under dataset: validation: {split: {of: train, fraction: 0.2}}";
 constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
 constexpr std::string_view kInstances = "it is group_normalization: {groups: -1}";
+constexpr std::string_view kJaccard = "it is tversky: {alpha: 1, beta: 1}, 1 minus the Jaccard index (IoU)";
 constexpr std::string_view kFromLogits =
     "it is sparse_categorical_crossentropy: {from_logits: true}, with class indices as targets";
 
@@ -86,9 +87,10 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"dicecoefficient", "dice"},
     {"softdice", "dice"},
     {"tverskyloss", "tversky"},
-    {"jaccard", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
-    {"jaccardloss", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
-    {"iouloss", "tversky", "with alpha: 1 and beta: 1 it is 1 minus the Jaccard index (IoU)"},
+    {"jaccard", "tversky", kJaccard},
+    {"jaccardloss", "tversky", kJaccard},
+    {"iouloss", "tversky", kJaccard},
+    {"iou", "tversky", kJaccard},
     {"classweights", "class_weight"},
     {"lossweights", "loss", "write it with the loss: {mean_squared_error: {weight: 0.5}}"},
     // Optimizers, their options and schedules.

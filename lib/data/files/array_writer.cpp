@@ -63,7 +63,9 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
   const Hdf5Session session;
   const auto check = [&](auto result) {
-    if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.shown()));
+    if (result < 0)
+      throw Error(
+          fmt::format("{}: could not be written by the HDF5 library; is the disk full?", file.shown()));
     return result;
   };
   const Hdf5Handle access(check(H5Pcreate(H5P_FILE_ACCESS)));
@@ -107,8 +109,8 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
   if (ending != ".npy")
     throw UserError(
         fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / (a folder of "
-                    "images), found '{}'",
-                    path, ending));
+                    "images), found {}",
+                    path, ending.empty() ? "no extension" : fmt::format("'{}'", ending)));
   if (arrays.size() != 1)
     throw UserError(
         fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, because the model has {} outputs; "

@@ -11,6 +11,7 @@
 #include <isa-l/crc64.h>
 
 #include "base/error.h"
+#include "base/files/paths.h"
 #include "data/files/input_file.h"
 #include "data/loader/parallel.h"
 
@@ -41,7 +42,7 @@ ListedFile listed(const std::string& path, struct stat& status) {
                    : error == ELOOP            ? "expected a file, found a link that leads back to itself"
                                                : fmt::format("cannot be accessed: {}", std::strerror(error));
   } else if (!S_ISREG(status.st_mode)) {
-    file.problem = "expected a file, found something else";
+    file.problem = fmt::format("expected a file, found {}", name_of_type(status.st_mode));
   } else {
     file.bytes = status.st_size;
     file.written_ns = nanoseconds_of(status.st_mtim);
@@ -124,8 +125,12 @@ std::vector<ListedFile> list_files(const std::vector<std::string>& paths) {
   return files;
 }
 
-std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed) {
+void check_readable(const std::string& path, const ListedFile& listed) {
   if (!listed.problem.empty()) throw UserError(path + ": " + listed.problem);
+}
+
+std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed) {
+  check_readable(path, listed);
   auto file = std::make_unique<const InputFile>(path);
   if (file->size() != listed.bytes || file->written_ns() != listed.written_ns)
     throw Error(fmt::format("{}: the file was changed while it was in use", path));

@@ -40,6 +40,9 @@ ListedFile list_file(const std::string& path);
 /// Lists several files like list_file(), on several threads.
 std::vector<ListedFile> list_files(const std::vector<std::string>& paths);
 
+/// Throws UserError if the file at `path`, which was listed as `listed`, cannot be read.
+void check_readable(const std::string& path, const ListedFile& listed);
+
 /// Opens the file at `path` that was listed as `listed`. Throws UserError if it cannot be read, and Error if
 /// it has changed since.
 std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed);

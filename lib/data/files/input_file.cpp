@@ -14,6 +14,7 @@
 #include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
+#include "base/files/paths.h"
 #include "base/stopwatch.h"
 #include "data/loader/read_seconds.h"
 
@@ -48,8 +49,7 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
   }
   if (!S_ISREG(status_.st_mode)) {
     close(fd_);
-    throw UserError(fmt::format("{}: expected a file, found {}", path_,
-                                S_ISDIR(status_.st_mode) ? "a directory" : "something else"));
+    throw UserError(fmt::format("{}: expected a file, found {}", path_, name_of_type(status_.st_mode)));
   }
 }
 

@@ -30,7 +30,7 @@ void for_each_line(std::string_view text, const std::string& name, Add add) {
     if (line.find_first_not_of(kSpaces) == std::string_view::npos) continue;
     Json value;
     try {
-      value = Json::parse(line);
+      value = Json::parse(line, Json::RepeatedKeys::error);
     } catch (const UserError& error) {
       fail(name, number, fmt::format("expected a line of JSON: {}", error.what()));
     }
@@ -158,12 +158,16 @@ class ArrayMaker {
   [[noreturn]] void refuse(const Json& value, size_t axis, size_t line) const {
     const std::string expected =
         axis < extents_.size() ? fmt::format("an array of {}", extents_[axis]) : std::string("a number");
-    const std::string found = value.is_array()    ? fmt::format("one of {}", value.items().size())
-                              : value.is_object() ? "an object"
-                                                  : value.dump();
+    const std::string found =
+        value.is_array()    ? fmt::format("one of {}", value.items().size())
+        : value.is_object() ? "an object"
+        : value.is_string() ? fmt::format("the text {}, which lines with arrays cannot have", value.dump())
+                            : value.dump();
+    const std::string reason =
+        extents_.empty() ? "" : fmt::format(", as the first line has shape {}", Shape(extents_).str());
     fail(file_, line,
-         fmt::format("expected {}{}, as the first line has shape {}, found {}", expected,
-                     name_.empty() ? "" : fmt::format(" in '{}'", name_), Shape(extents_).str(), found));
+         fmt::format("expected {}{}{}, found {}", expected,
+                     name_.empty() ? "" : fmt::format(" in '{}'", name_), reason, found));
   }
 
   const std::string& file_;

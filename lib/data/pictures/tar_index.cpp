@@ -88,6 +88,8 @@ class TarWalk {
   explicit TarWalk(const InputFile& file) : file_(file) {}
 
   std::vector<TarMember> run() {
+    if (file_.size() == 0)
+      throw UserError(fmt::format("{}: expected a tar archive, found an empty file", file_.path()));
     reject_packed();
     std::vector<TarMember> members;
     for (int64_t at = 0; at >= 0;) at = step(at, members);

@@ -62,7 +62,7 @@ std::vector<std::string> numbers_of(const std::string& text) {
 
 std::vector<std::string> find_matching(const std::string& name, const ReadRequest& request) {
   const size_t special = name.find_first_of("*?[");
-  if (special == std::string::npos) return {request.find(name)};
+  if (special == std::string::npos) return {request.find_any(name)};
   const size_t slash = name.rfind('/', special);
   const std::string folder = slash == std::string::npos ? "." : name.substr(0, std::max<size_t>(slash, 1));
   const std::string found = request.find(folder);

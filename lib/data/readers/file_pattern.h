@@ -17,7 +17,7 @@ std::vector<std::string> expand_braces(const std::string& name);
 std::vector<std::string> matching_files(const std::string& folder, const std::string& pattern);
 
 /// Returns the paths of the files that a name stands for. Files named by braces must all exist; files that
-/// match *, ? and [...] are sorted. Throws UserError if no file is found.
+/// match *, ? and [...] are sorted. Files may be empty. Throws UserError if no file is found.
 std::vector<std::string> find_files(const std::string& name, const ReadRequest& request);
 
 }  // namespace dtrain

@@ -44,8 +44,10 @@ struct ReadRequest {
   /// nothing may be learned.
   double held_out = 0;
 
-  /// Returns the path of a file.
+  /// Returns the path of a file. Throws UserError if the file is empty, or not in the folder of the data.
   std::string find(const std::string& file_name) const;
+  /// The same for a file that may be empty.
+  std::string find_any(const std::string& file_name) const;
   /// Returns a location in the folder that find() searches.
   Mark folder() const;
   /// Throws UserError with this message.

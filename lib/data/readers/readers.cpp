@@ -30,8 +30,14 @@ Mark ReadRequest::folder() const {
 }
 
 std::string ReadRequest::find(const std::string& file_name) const {
-  std::string path = find_file(file_name, folder());
+  std::string path = find_any(file_name);
   if (is_empty_file(path)) fail(fmt::format("{}: expected data, found an empty file", path));
+  return path;
+}
+
+std::string ReadRequest::find_any(const std::string& file_name) const {
+  if (file_name.empty()) fail("expected the name of a file or a folder, found an empty one");
+  std::string path = find_file(file_name, folder());
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
     fail(fmt::format("{}: there is no such file{}; set the folder of the data with --set dataset.root=DIR",

@@ -25,7 +25,14 @@ Schema<WindowsOptions> make_windows_schema() {
                 "the column, file or dataset of each row's time, a number or a date, by which the rows of a "
                 "series are sorted. Default: rows are in the file's order")
       .optional("past_targets", &WindowsOptions::past_targets,
-                "csv: whether the targets' columns are inputs, too. Default: true");
+                "csv: whether the targets' columns are inputs, too. Default: true")
+      .rule([](const WindowsOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (options.by && options.by == options.time)
+          diagnostics.error(node,
+                            fmt::format("windows: 'by' names the series and 'time' sorts their rows, but "
+                                        "both are '{}'; give two columns",
+                                        *options.by));
+      });
   return schema;
 }
 

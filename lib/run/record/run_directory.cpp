@@ -159,6 +159,12 @@ std::optional<RunDirectory> RunDirectory::around(const std::string& checkpoint_f
   return RunDirectory(parent.parent_path().string());
 }
 
+bool RunDirectory::is_file_of_run(const std::string& path) {
+  const fs::path file(absolute_path(path));
+  return std::find(kOwn.begin(), kOwn.end(), file.filename().string()) != kOwn.end() &&
+         RunDirectory(file.parent_path().string()).is_run();
+}
+
 std::string RunDirectory::path() const {
   struct stat ours {
   }, there{};

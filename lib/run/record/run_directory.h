@@ -24,6 +24,9 @@ class RunDirectory {
   explicit RunDirectory(std::string path);
   /// Returns the run directory that contains a checkpoint file (DIR/checkpoints/ckpt-...h5), or nullopt.
   static std::optional<RunDirectory> around(const std::string& checkpoint_file);
+  /// Returns whether `path` is a file that a run writes in its directory: config.yaml, metrics.csv and
+  /// others.
+  static bool is_file_of_run(const std::string& path);
 
   /// Returns the path that was given, or the current path if the directory was renamed while held.
   std::string path() const;

@@ -47,7 +47,11 @@ class Table {
     const char* rows = nullptr;
     start_ = read_csv_start(text_, values_, format_, rows);
     if (rows == text_.end())
-      throw UserError(fmt::format("{}: expected rows of numbers, found none", text_.path()));
+      throw UserError(fmt::format("{}: expected rows of values{}", text_.path(),
+                                  start_.names.empty()
+                                      ? ", found none"
+                                      : " below the header, found none; if the first line is a row and not a "
+                                        "header, set 'header: false' (--no-header for a given file)"));
     plan_ = plan(start_);
     set_numbers_aside();
     blocks_ = text_.blocks(rows);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/loader/parallel.h"
 #include "data/readers/csv/blanks.h"
 
@@ -54,6 +55,12 @@ void reject_parquet(const std::string& path, std::string_view start) {
                     path));
 }
 
+void reject_utf16(const std::string& path, std::string_view start) {
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+    throw UserError(fmt::format("{}: expected text in UTF-8, found UTF-16; convert it: {}", path,
+                                piped("iconv -f utf-16 -t utf-8", path, "utf8.csv")));
+}
+
 CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> comment)
     : path_(path), delimiter_(delimiter == kBlanksDelimit ? '\t' : delimiter) {
   InputStream stream(path);
@@ -68,6 +75,7 @@ CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> co
   }
   const std::string_view start(begin_, static_cast<size_t>(std::min<ptrdiff_t>(end_ - begin_, 4)));
   reject_parquet(path, start);
+  reject_utf16(path, start);
   const size_t mark = start.starts_with("\xef\xbb\xbf") ? 3 : 0;
   if (comment || delimiter == kBlanksDelimit) {
     if (mapped_) unpacked_.assign(begin_, end_);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files/paths.h"
 #include "data/pictures/class_numbers.h"
 #include "data/pictures/picture_column.h"
 #include "data/pictures/picture_files.h"
@@ -100,6 +101,7 @@ class Places {
 
 /// Returns advice on a path that does not exist: an option that may fix it; "" if none would.
 std::string advice_for(const PictureTable& table, const std::string& path) {
+  if (file_type(path) != FileType::nothing) return "";
   constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
   if (table.options.extension.empty())
     for (const char* ending : kEndings)

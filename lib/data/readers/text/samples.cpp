@@ -37,7 +37,10 @@ std::vector<size_t> line_begins(std::string_view text) {
 TextSamples samples_of_files(FileListing files) {
   TextSamples samples{files.folder, static_cast<int64_t>(files.files.size()), {}};
   samples.read = [files = std::move(files)](int64_t sample, const auto& use) {
-    const TextFile file(path_in(files.folder, files.files[static_cast<size_t>(sample)].path));
+    const ListedFile& listed = files.files[static_cast<size_t>(sample)];
+    const std::string path = path_in(files.folder, listed.path);
+    check_readable(path, listed);
+    const TextFile file(path);
     use(file.text(), file.path());
     file.check();
   };
