@@ -93,7 +93,7 @@ class RoundTrips(Import):
         block = {"layers": [{"multi_head_attention": {"num_heads": 2, "key_dim": 4, "causal": True, "rotary": {}}},
                             {"add": {"inputs": ["multi_head_attention", "input"]}}, {"layer_normalization": {}}]}
         model = {"inputs": {"x": [6, 8]}, "blocks": {"part": block},
-                 "layers": [{"part": {"repeat": 2}}, "flatten", {"dense": {"units": 2}}]}
+                 "layers": [{"part": {"repeat": 4}}, "flatten", {"dense": {"units": 2}}]}
         self.round_trip(models.run_of(model, targets={"dense": {"shape": [2]}}))
         self.assertIn("multi_head_attention: {num_heads: 2, key_dim: 4, causal: true, rotary: {}",
                       (self.dir / "imported/model.yaml").read_text())

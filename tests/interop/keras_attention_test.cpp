@@ -92,6 +92,21 @@ TEST_CASE("an import restores attention that is a model in Keras") {
   CHECK_FALSE(layer.find("value_dim"));
 }
 
+TEST_CASE("an import restores attention that Keras has saved again") {
+  const Json model = keras_form("num_heads: 2, key_dim: 4, rotary: {}, kernel_regularizer: {l2: 0.5}");
+  const Json numbered = Json::object()
+                            .set("module", "keras.regularizers")
+                            .set("class_name", "L2")
+                            .set("config", Json::object().set("l2", 0.5))
+                            .set("shared_object_id", 7);
+  const ConfigNode layers =
+      *imported(changed(model, "key_product", "kernel_regularizer", numbered)).find("layers");
+  REQUIRE(layers.items().size() == 1);
+  CHECK(layers.items()[0].find("multi_head_attention")->find("kernel_regularizer"));
+  const Json policy = Json::object().set("class_name", "DTypePolicy");
+  CHECK(imported(changed(model, "key_angles", "dtype", policy)).find("layers")->items().size() == 1);
+}
+
 TEST_CASE("a model that computes something else is no attention") {
   const Json model = keras_form("num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true, rotary: {}");
   const std::string other = "a/query_product: dtrain has no layer EinsumDense";

@@ -268,6 +268,15 @@ std::optional<Shape> shape_of(const Json* list, size_t rank) {
   return Shape(std::move(extents));
 }
 
+/// Returns the class and the options of an initializer, regularizer or constraint as text, without the number
+/// that Keras gives to each object; "" for null.
+std::string object_in(const Json* written) {
+  if (!written) return "";
+  const Json* const options = value_at(*written, "config");
+  return written->is_object() ? text_at(*written, "class_name") + (options ? options->dump() : "")
+                              : written->dump();
+}
+
 /// Finds the sizes and options of an attention in its model.
 class AttentionReader {
  public:
@@ -372,7 +381,9 @@ class AttentionReader {
     if (found->is_input()) return true;
     std::vector<std::string> expected, given;
     for (const Json& call : entry.at("inbound_nodes").items()) add_inputs(call.at("args"), expected);
-    if (found->calls.size() != 1 || !found->calls[0].arguments.entries().empty()) return false;
+    if (found->calls.size() != 1) return false;
+    for (const auto& [key, value] : found->calls[0].arguments.entries())
+      if (!value.is_bool() || value.as_bool()) return false;  // Keras writes `training: false`
     for (const KerasTensor& input : found->calls[0].inputs) given.push_back(layer(input.layer).name);
     return expected == given;
   }
@@ -393,8 +404,7 @@ class AttentionReader {
       const KerasModelLayer& other = *find(name);
       if (other.trainable != first.trainable) return false;
       return std::all_of(kWeightOptions.begin(), kWeightOptions.end(), [&](const char* key) {
-        const Json *const a = value_at(first.config, key), *const b = value_at(other.config, key);
-        return (a ? a->dump() : "") == (b ? b->dump() : "");
+        return object_in(value_at(first.config, key)) == object_in(value_at(other.config, key));
       });
     });
   }
