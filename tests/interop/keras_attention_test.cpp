@@ -36,7 +36,7 @@ std::vector<Json> inner_layers(const Json& model) {
 }
 
 /// Returns the model after an import of its Keras form.
-ConfigNode imported(const Json& model) {
+ConfigNode imported_model(const Json& model) {
   return import_keras_model(*parse_keras_model(model), 3).model;
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("an import restores attention that is a model in Keras") {
     CAPTURE(options);
     const Graph wanted = attention(options);
     Diagnostics diagnostics;
-    const Graph again = graph_of(imported(keras_form(options)), diagnostics);
+    const Graph again = graph_of(imported_model(keras_form(options)), diagnostics);
     REQUIRE(again.nodes.size() == wanted.nodes.size());
     const GraphNode &a = again.nodes.back(), &b = wanted.nodes.back();
     CHECK(a.layer.resolved.to_yaml() == b.layer.resolved.to_yaml());
@@ -86,7 +86,7 @@ TEST_CASE("an import restores attention that is a model in Keras") {
     if (a.activity_regularizer)
       CHECK(a.activity_regularizer->resolved.to_yaml() == b.activity_regularizer->resolved.to_yaml());
   }
-  const ConfigNode model = imported(keras_form("num_heads: 2, key_dim: 4, rotary: {}"));
+  const ConfigNode model = imported_model(keras_form("num_heads: 2, key_dim: 4, rotary: {}"));
   const ConfigNode& layer = *model.find("layers")->items()[0].find("multi_head_attention");
   CHECK(layer.find("rotary")->entries().empty());
   CHECK_FALSE(layer.find("value_dim"));
@@ -100,17 +100,17 @@ TEST_CASE("an import restores attention that Keras has saved again") {
                             .set("config", Json::object().set("l2", 0.5))
                             .set("shared_object_id", 7);
   const ConfigNode layers =
-      *imported(changed(model, "key_product", "kernel_regularizer", numbered)).find("layers");
+      *imported_model(changed(model, "key_product", "kernel_regularizer", numbered)).find("layers");
   REQUIRE(layers.items().size() == 1);
   CHECK(layers.items()[0].find("multi_head_attention")->find("kernel_regularizer"));
   const Json policy = Json::object().set("class_name", "DTypePolicy");
-  CHECK(imported(changed(model, "key_angles", "dtype", policy)).find("layers")->items().size() == 1);
+  CHECK(imported_model(changed(model, "key_angles", "dtype", policy)).find("layers")->items().size() == 1);
 }
 
 TEST_CASE("a model that computes something else is no attention") {
   const Json model = keras_form("num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true, rotary: {}");
   const std::string other = "a/query_product: dtrain has no layer EinsumDense";
-  const auto error = [](const Json& form) { return error_of([&] { imported(form); }); };
+  const auto error = [](const Json& form) { return error_of([&] { imported_model(form); }); };
   CHECK(error(model).empty());
   CHECK(error(changed(model, "key_angles", "scale", Json::array().push(1.0).push(0.5))).find(other) !=
         std::string::npos);

@@ -219,13 +219,14 @@ class AttentionWriter {
   Json layers_ = Json::array();
 };
 
-/// Returns whether two JSON values are equal, numbers but for rounding.
-bool is_equal(const Json& a, const Json& b) {
+/// Returns whether two JSON values are equal, except for the rounding of numbers.
+bool has_same_numbers(const Json& a, const Json& b) {
   constexpr double kRounding = 1e-12;
   if (a.is_number() && b.is_number())
     return std::abs(a.as_double() - b.as_double()) <= kRounding * std::abs(a.as_double());
   if (a.is_array() && b.is_array())
-    return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), is_equal);
+    return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
+                      has_same_numbers);
   return a.dump() == b.dump();
 }
 
@@ -246,7 +247,7 @@ std::optional<double> base_of(const Json& frequencies) {
   const auto has_base = [&](double base) {
     Json expected = Json::array();
     for (const double frequency : frequencies_of(base, dim)) expected.push(frequency);
-    return is_equal(expected, frequencies);
+    return has_same_numbers(expected, frequencies);
   };
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
@@ -376,7 +377,7 @@ class AttentionReader {
     for (const auto& [key, value] : entry.at("config").entries()) {
       if (key == "dtype") continue;  // Keras writes a policy
       const Json* const given = value_at(found->config, key.c_str());
-      if (given ? !is_equal(value, *given) : !value.is_null()) return false;
+      if (given ? !has_same_numbers(value, *given) : !value.is_null()) return false;
     }
     if (found->is_input()) return true;
     std::vector<std::string> expected, given;
