@@ -87,17 +87,16 @@ class RoundTrips(Import):
         self.assertEqual(self.json("summary", "imported")["layers"], self.json("summary", "twice")["layers"])
 
     def test_every_layer_is_imported(self):
-        config = models.every_layer()
-        # Rotary attention is exported as a model of Keras's layers, which is not read back.
-        config["model"]["layers"] = [layer for layer in config["model"]["layers"] if "rotary" not in layer.get("multi_head_attention", {})]
-        self.round_trip(config)
+        self.round_trip(models.every_layer())
 
-    def test_exported_rotary_attention_is_refused_with_its_name(self):
-        model = {"inputs": {"x": [6, 8]}, "layers": [
-            {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "rotary": {}, "name": "rotated"}}, "flatten", {"dense": {"units": 2}}]}
-        self.trained(models.run_of(model, targets={"dense": {"shape": [2]}}))
-        self.assertIn("rotated/query_product: dtrain has no layer EinsumDense",
-                      self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)
+    def test_rotary_attention_in_blocks_is_imported(self):
+        block = {"layers": [{"multi_head_attention": {"num_heads": 2, "key_dim": 4, "causal": True, "rotary": {}}},
+                            {"add": {"inputs": ["multi_head_attention", "input"]}}, {"layer_normalization": {}}]}
+        model = {"inputs": {"x": [6, 8]}, "blocks": {"part": block},
+                 "layers": [{"part": {"repeat": 4}}, "flatten", {"dense": {"units": 2}}]}
+        self.round_trip(models.run_of(model, targets={"dense": {"shape": [2]}}))
+        self.assertIn("multi_head_attention: {num_heads: 2, key_dim: 4, causal: true, rotary: {}",
+                      (self.dir / "imported/model.yaml").read_text())
 
     def test_random_graphs_are_imported(self):
         for seed in range(12):

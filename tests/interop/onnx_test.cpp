@@ -57,6 +57,12 @@ TEST_CASE("squares of norms fit float16") {
     REQUIRE(found.size() == unit.size());
     for (size_t i = 0; i < unit.size(); ++i) CHECK(std::abs(found[i] - unit[i]) < 2e-3f);
   }
+  const TestExport mean("inputs: {x: [4, 2]}\nlayers: [rms_normalization: {epsilon: 1e-8}]\n");
+  const std::vector<float> of_mean = {300, 400, 3e4f, -4e4f, 3e-4f, 4e-4f, 0, 0};
+  const std::vector<float> root_mean_square = {0.8485f, 1.1314f, 0.8485f, -1.1314f, 0.8165f, 1.0887f, 0, 0};
+  const auto found = run_onnx(onnx_model(mean.model, {.float16 = true}), 1, {of_mean})[0];
+  REQUIRE(found.size() == root_mean_square.size());
+  for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - root_mean_square[i]) < 2e-3f);
   const TestExport products(
       "inputs: {x: [1, 2], y: [1, 2]}\nlayers: [dot: {inputs: [x, y], axes: -1, "
       "normalize: true}]\n");

@@ -65,7 +65,12 @@ def check_import(program, keras, folder, optimizer, ending):
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(x, y, batch_size=BATCH, epochs=EXPORTED, shuffle=False, verbose=0)
     begin = model.predict(x, verbose=0)
-    model.save(folder / f"model{ending}")
+    try:
+        model.save(folder / f"model{ending}")
+    except ValueError as mistake:
+        if "name already exists" in str(mistake):
+            raise open_in_keras.Passed("this Keras cannot save the optimizer in such a file") from None
+        raise
     model.fit(x, y, batch_size=BATCH, epochs=EPOCHS - EXPORTED, shuffle=False, verbose=0)
     end = model.predict(x, verbose=0)
     run(program, folder, "import", f"model{ending}", "--output", "imported", "--with-optimizer")
@@ -146,8 +151,12 @@ def main():
     failed = False
     for keras_name, keras in kerases.items():
         for name, optimizer, ending in imports(keras):
-            with tempfile.TemporaryDirectory() as folder:
-                difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
+            try:
+                with tempfile.TemporaryDirectory() as folder:
+                    difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
+            except open_in_keras.Passed as reason:
+                print(f"{keras_name}, {name} from a {ending} file: passed over: {reason}", flush=True)
+                continue
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good
             print(f"{keras_name}, {name} from a {ending} file: predictions differ by {difference:.1e}"

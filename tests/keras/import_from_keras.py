@@ -311,6 +311,27 @@ def check_random_graphs(case, count):
                 raise open_in_keras.Mistake(f"random graph {seed}: '{name}' differs by {abs(expected - back).max()}")
 
 
+def check_saved_again(case):
+    """Exports attention that Keras lacks, saves it again in Keras 3, and imports that file."""
+    common = {"num_heads": 4, "key_dim": 4, "kernel_regularizer": {"l2": 0.01}, "bias_initializer": "random_normal"}
+    options = [{"rotary": {"base": 50.0}, "causal": True}, {"rotary": {}, "num_key_value_heads": 2, "causal": True},
+               {"rotary": {}, "value_dim": 3, "dropout": 0.5}, {"value_dim": 3, "num_key_value_heads": 1}]
+    layers = [{"multi_head_attention": {**common, **own}} for own in options]
+    config = models.run_of({"inputs": {"x": [6, 8]}, "layers": [*layers, {"flatten": {}}, {"dense": {"units": 2, "name": "last"}}]},
+                           targets={"last": {"shape": [2]}})
+    (case.folder / "run.yaml").write_text(json.dumps(config))
+    case.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
+    case.dtrain("export", "run", "--output", "attention.keras", "--quiet")
+    model = case.keras.models.load_model(case.folder / "attention.keras")
+    for ending in (".keras", ".h5"):
+        case.check("attention", model, "again" + ending)
+        found = (case.folder / f"again{ending}-imported/model.yaml").read_text()
+        for wanted, count in [("multi_head_attention:", 4), ("rotary: {base: 50", 1), ("rotary: {}", 2), ("value_dim: 3", 2),
+                              ("dropout: 0.5", 1), ("num_key_value_heads", 2), ("kernel_regularizer", 4)]:
+            if found.count(wanted) != count:
+                raise open_in_keras.Mistake(f"again{ending}: expected {count} times '{wanted}':\n{found}")
+
+
 def randomize(model):
     import numpy
     draw = numpy.random.default_rng(3)
@@ -333,6 +354,9 @@ def main():
                 for ending in endings:
                     case.check(make.__name__, randomize(make(keras)), make.__name__ + ending)
             print(f"{name}: {len(MODELS)} models, as {' and '.join(endings)}")
+            if keras.__version__.startswith("3"):
+                check_saved_again(case)
+                print(f"{name}: attention that Keras lacks, as {' and '.join(endings)}")
             for count, times in [(2, 1), (4, 1), (8, 1), (2, 2), (2, 3), (4, 2)]:
                 for make in [sequential, several_ends]:
                     model = original = randomize(make(keras))

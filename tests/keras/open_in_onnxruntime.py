@@ -49,6 +49,12 @@ def check(exporter, run, tolerance, *options):
         compare(report["outputs"], found, expected, batch, tolerance)
 
 
+def large_norms():
+    """Returns a run whose squares are too large for float16."""
+    layers = [{"rescaling": {"scale": 3000.0}}, {"rms_normalization": {"name": "norm"}}]
+    return models.run_of({"inputs": {"row": [4]}, "layers": layers}, targets={"norm": {"shape": [4]}})
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("dtrain", type=pathlib.Path)
@@ -71,6 +77,7 @@ def main():
              ("masked attention, newest opset", models.small_ones()["masked attention"], TOLERANCE, ["--opset", 23]),
              ("attention in float16, newest opset", models.small_ones()["masked attention"], HALF_TOLERANCE, ["--opset", 23, "--float16"]),
              ("every layer, float16", every, HALF_TOLERANCE, ["--float16"]),
+             ("norms of large numbers, float16", large_norms(), HALF_TOLERANCE, ["--float16"]),
              ("opset 13", models.small_ones()["mean_squared_error"], TOLERANCE, ["--opset", 13])]
     cases += [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])]
     cases += [(f"probabilities, {name}", models.small_ones()[name], TOLERANCE, ["--outputs", "probabilities"])

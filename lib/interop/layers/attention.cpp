@@ -1,13 +1,12 @@
 // multi_head_attention.
 #include "interop/layers/attention.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "interop/keras/export/options.h"
-#include "interop/keras/files/positions.h"
+#include "interop/keras/files/attention_model.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -38,32 +37,52 @@ bool is_grouped(const Json& options) {
   return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
 }
 
+/// Returns whether no Keras layer computes an attention: rotary positions, or grouped heads of values that
+/// have another size than those of keys. It becomes a model.
+bool is_model_in_keras(const Json& options) {
+  if (option_is_set(options, "rotary")) return true;
+  const Json &value_dim = options.at("value_dim"), &key_dim = options.at("key_dim");
+  return is_grouped(options) && !value_dim.is_null() &&
+         !(key_dim.is_int() && key_dim.as_int() == value_dim.as_int());
+}
+
 /// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
 KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   const Json all = keras_options(options);
-  if (is_rotary_in_keras(all)) {
-    KerasLayerConfig keras{kKerasModel, Json::object()};
-    if (all.at("dropout").as_double() != 0) keras.missing = "dropout with rotary position embeddings";
-    return keras;
-  }
+  if (is_model_in_keras(all)) return {kKerasModel, Json::object()};
   const bool grouped = is_grouped(all);
   KerasLayerConfig keras{grouped ? "GroupQueryAttention" : "MultiHeadAttention", Json::object()};
   for (const auto& [key, value] : all.entries()) {
-    if (key == "causal" || (key == "rotary" && value.is_null())) continue;
-    if (grouped ? key == "value_dim" && value.is_null() : key == "num_key_value_heads") continue;
+    if (key == "causal" || key == "rotary") continue;
+    if (key == (grouped ? "value_dim" : "num_key_value_heads")) continue;
     const bool renamed = grouped && (key == "num_heads" || key == "key_dim");
     keras.config.set(!renamed ? key : key == "num_heads" ? "num_query_heads" : "head_dim", value);
   }
-  if (option_is_set(all, "rotary"))
-    keras.missing = "rotary position embeddings for grouped heads or another value_dim";
-  if (grouped && option_is_set(all, "value_dim")) keras.missing = "value_dim for grouped heads";
   return keras;
+}
+
+/// Writes the model of an attention.
+void complete_model(const Graph& graph, const GraphNode& node, Json& config) {
+  const Heads heads = heads_of(node);
+  const Json options = keras_options(options_of(node.layer));
+  KerasAttention attention{.inputs = {},
+                           .output = node.outputs[0].shape,
+                           .heads = heads.heads,
+                           .kv_heads = heads.kv_heads,
+                           .key_dim = heads.key_dim,
+                           .value_dim = heads.value_dim,
+                           .rotary_base = std::nullopt,
+                           .causal = option_is_set(options, "causal"),
+                           .use_bias = options.at("use_bias").as_bool(),
+                           .dropout = options.at("dropout").as_double()};
+  for (const ValueRef& input : node.inputs) attention.inputs.push_back(graph.spec(input).shape);
+  if (option_is_set(options, "rotary")) attention.rotary_base = options.at("rotary").at("base").as_double();
+  config = keras_attention_model(attention, config, options);
 }
 
 /// Keras requires the sizes of heads.
 void complete_attention(const Graph& graph, const GraphNode& node, Json& config) {
-  if (keras_config_of(node.layer).class_name == kKerasModel)
-    return complete_rotary_attention(graph, node, config);
+  if (keras_config_of(node.layer).class_name == kKerasModel) return complete_model(graph, node, config);
   const Heads heads = heads_of(node);
   if (config.find("head_dim")) {
     config.set("head_dim", heads.key_dim);
@@ -75,7 +94,7 @@ void complete_attention(const Graph& graph, const GraphNode& node, Json& config)
 Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
   Json arguments = Json::array();
   for (const Json& input : inputs) arguments.push(input);
-  if (is_rotary_in_keras(to_json(options)))  // a model has one argument
+  if (is_model_in_keras(to_json(options)))  // a model has one argument
     return Json::object()
         .set("args", Json::array().push(inputs.size() == 1 ? inputs.front() : arguments))
         .set("kwargs", Json::object());
@@ -88,11 +107,9 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
-  if (keras_config.entries().empty()) {  // of the model that computes rotary positions
-    constexpr std::array kNames{"query", "key", "value", "attention_output"};
-    const auto number = std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
-    return number == 0 ? "layers/einsum_dense" : fmt::format("layers/einsum_dense_{}", number);
-  }
+  if (keras_config.entries().empty())  // of a model
+    for (const KerasLayerPart& part : kKerasAttentionParts)
+      if (part.prefix == name + "/") return std::string(part.group);
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
                      name == "attention_output" ? "output" : name);
 }
@@ -204,7 +221,7 @@ void add_attention_formats(std::vector<LayerFormats>& table) {
       .from_keras = attention_from_keras,
       .onnx = attention_to_onnx,
       .torch = attention_to_torch,
-      .keras_classes = {"GroupQueryAttention", "GroupedQueryAttention"},
+      .keras_classes = {"GroupQueryAttention", "GroupedQueryAttention", kKerasModelOfAttention},
       .keras_part = attention_part,
       .complete_keras = complete_attention,
       .keras_call = attention_call,

@@ -32,12 +32,6 @@ std::string key_mask(Layer& layer) {
   return of_values.empty() ? layer.mask(layer.inputs() - 1) : of_values;
 }
 
-/// Returns whether Keras's layers can compute an attention with rotary positions: not if several heads of
-/// queries share keys and values, or if heads of values have another size than those of keys.
-bool is_rotary_in_keras(const Json& options);
-/// LayerFormats::complete_keras of such an attention: a Keras model, which Keras 3 can open.
-void complete_rotary_attention(const Graph& graph, const GraphNode& node, Json& config);
-
 /// LayerFormats::onnx of multi_head_attention: the operator Attention if the operator set has it, else
 /// products and a softmax.
 void attention_to_onnx(OnnxLayer& layer);

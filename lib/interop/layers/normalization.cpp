@@ -54,13 +54,19 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
 }
 
+/// Computes the quotients of the input and its norms in float32: float16 holds neither squares of numbers
+/// from 256 nor a small epsilon.
 void rms_normalization_to_onnx(OnnxLayer& layer) {
-  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const auto cast = [&](const std::string& value, OnnxType to) {
+    return layer.is_float16() ? layer.add("Cast", {value}, {{"to", static_cast<int64_t>(to)}}) : value;
+  };
+  const std::string x = cast(layer.input(0, ExportLayout::channels_last), OnnxType::float32);
   const float share = 1 / static_cast<float>(layer.input_spec().shape.back());
-  const std::string mean = layer.add("Mul", {onnx_sums_of_squares(layer, x), layer.constant(share)});
-  const std::string norm = layer.add("Sqrt", {layer.add("Add", {mean, layer.constant(onnx_epsilon(layer))})});
-  layer.set_output(layer.add("Mul", {layer.add("Div", {x, norm}), layer.parameter("scale")}),
-                   ExportLayout::channels_last);
+  const std::string mean = layer.add("Mul", {onnx_sums_of_squares(layer, x), layer.float32({share})});
+  const std::string norm =
+      layer.add("Sqrt", {layer.add("Add", {mean, layer.float32({onnx_epsilon(layer)})})});
+  const std::string quotient = cast(layer.add("Div", {x, norm}), OnnxType::float16);
+  layer.set_output(layer.add("Mul", {quotient, layer.parameter("scale")}), ExportLayout::channels_last);
 }
 
 void unit_normalization_to_onnx(OnnxLayer& layer) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "interop/keras/export/graph_layers.h"
-#include "interop/keras/export/inner_model.h"
 #include "interop/keras/export/options.h"
-#include "interop/keras/files/positions.h"
+#include "interop/keras/files/inner_model.h"
+#include "interop/keras/files/keras_model.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {

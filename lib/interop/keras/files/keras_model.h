@@ -10,6 +10,9 @@
 
 namespace dtrain {
 
+/// Keras's class of a model.
+inline constexpr const char* kKerasModel = "Functional";
+
 /// One output of one call of a layer.
 struct KerasTensor {
   int layer = 0;  ///< index in KerasModel::layers
@@ -31,9 +34,12 @@ struct KerasModelLayer {
   Json config;
   bool trainable = true;
   std::shared_ptr<const KerasModel> model;  ///< its layers if the layer is itself a model, else null
+  bool is_restored_model = false;           ///< a model in the file (files/restored_layers.h)
   std::vector<KerasCall> calls;             ///< empty for an InputLayer
 
   bool is_input() const { return class_name == "InputLayer"; }
+  /// Returns the class in the file.
+  std::string file_class() const { return is_restored_model ? kKerasModel : class_name; }
 };
 
 /// A functional or Sequential model. A Sequential is represented as a chain of calls that starts with an

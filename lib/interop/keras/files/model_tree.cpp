@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/json.h"
-#include "interop/keras/files/positions.h"
+#include "interop/keras/files/restored_layers.h"
 
 namespace dtrain {
 
@@ -75,7 +75,7 @@ class ModelParser {
     if (is_model_class(layer.class_name) || value_at(layer.config, "layers"))
       layer.model = std::make_shared<const KerasModel>(
           ModelParser(fmt::format("{}/{}", where_, layer.name)).parse(written));
-    restore_positions(layer);
+    restore_layer(layer);
     result_.layers.push_back(std::move(layer));
   }
 
@@ -177,7 +177,7 @@ class ModelParser {
 
   /// Returns whether a layer is a model within the model, other than a Sequential.
   static bool is_functional(const KerasModelLayer& layer) {
-    return layer.class_name == kKerasModel || (layer.model && layer.class_name != "Sequential");
+    return layer.file_class() == kKerasModel || (layer.model && layer.class_name != "Sequential");
   }
 
   /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a

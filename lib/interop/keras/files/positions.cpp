@@ -98,6 +98,7 @@ void restore_embedding(KerasModelLayer& layer) {
     config.set("activity_regularizer", *penalty);
   layer.config = std::move(config);
   layer.class_name = kKerasModel;
+  layer.is_restored_model = true;
   layer.model = nullptr;
 }
 

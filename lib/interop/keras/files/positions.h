@@ -10,9 +10,7 @@
 
 namespace dtrain {
 
-/// Keras's class of a model. A position_embedding is a model within the model.
-inline constexpr const char* kKerasModel = "Functional";
-/// The path of its weights within the group of the model in .keras files.
+/// The path of a position_embedding's weights within the group of its model in .keras files.
 inline constexpr std::string_view kKerasPositionWeights = "layers/embedding";
 /// The class of a restored sinusoidal_position_encoding; not one of Keras.
 inline constexpr const char* kKerasSinusoids = "AddSinePositionEncoding";

@@ -10,7 +10,7 @@
 #include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/json.h"
 #include "interop/keras/files/model_tree.h"
-#include "interop/keras/files/positions.h"
+#include "interop/keras/files/restored_layers.h"
 
 namespace dtrain {
 
@@ -76,18 +76,21 @@ Names weight_names_of(std::string_view class_name, const Json& config, size_t co
 struct NamedLayer {
   std::string name, class_name;
   Json config;
+  std::string_view prefix = {};  // of the weights' names: "query/"
 };
 
 void add_layers(const KerasModel& model, const std::string& path, const std::string& prefix,
                 std::map<std::string, NamedLayer>& layers) {
   KerasClassNumbers numbers;
   for (const KerasModelLayer& layer : model.layers) {
-    const std::string group = fmt::format("{}layers/{}", path, numbers.next(layer.class_name));
+    const std::string group = fmt::format("{}layers/{}", path, numbers.next(layer.file_class()));
     if (layer.model) {
       add_layers(*layer.model, group + "/", prefix + layer.name + "/", layers);
-    } else if (layer.class_name == kKerasModel) {
-      layers.emplace(fmt::format("{}/{}", group, kKerasPositionWeights),
-                     NamedLayer{prefix + layer.name, "embedding", layer.config});
+    } else if (layer.is_restored_model) {
+      for (const KerasLayerPart& part : parts_of_restored(layer))
+        layers.emplace(
+            fmt::format("{}/{}", group, part.group),
+            NamedLayer{prefix + layer.name, std::string(part.class_name), layer.config, part.prefix});
     } else {
       layers.emplace(group,
                      NamedLayer{prefix + layer.name, keras_snake_case(layer.class_name), layer.config});
@@ -159,7 +162,8 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
     const std::string_view class_name =
         part.class_name.empty() ? std::string_view(layer.class_name) : part.class_name;
     Names names = weight_names_of(class_name, layer.config, group.weights.size());
-    for (std::string& name : names) name = fmt::format("{}/{}{}", layer.name, part.prefix, name);
+    for (std::string& name : names)
+      name = fmt::format("{}/{}{}{}", layer.name, layer.prefix, part.prefix, name);
     all.push_back(std::move(names));
   }
   return all;

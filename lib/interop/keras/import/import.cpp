@@ -29,15 +29,20 @@ int major_version(const std::string& version, KerasLayout layout) {
   return major;
 }
 
+/// Returns the path "<layer>/<weight>" with the new name of the layer, if it has one. Names of layers and
+/// weights may have slashes: "block/attention/query/kernel".
+std::string renamed_path(const std::string& path, const std::map<std::string, std::string>& names) {
+  for (size_t end = path.size(); end > 0 && (end = path.rfind('/', end - 1)) != std::string::npos;)
+    if (const auto name = names.find(path.substr(0, end)); name != names.end())
+      return name->second + path.substr(end);
+  return path;
+}
+
 /// Replaces the key "<layer>/<weight>" of each layer that has a new name.
 template <class Value>
 void rename_layers(std::map<std::string, Value>& by_path, const std::map<std::string, std::string>& names) {
   std::map<std::string, Value> renamed;
-  for (auto& [path, value] : by_path) {
-    const size_t slash = path.rfind('/');
-    const auto name = names.find(path.substr(0, slash));
-    renamed.emplace(name == names.end() ? path : name->second + path.substr(slash), std::move(value));
-  }
+  for (auto& [path, value] : by_path) renamed.emplace(renamed_path(path, names), std::move(value));
   by_path = std::move(renamed);
 }
 

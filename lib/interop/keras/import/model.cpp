@@ -52,6 +52,9 @@ ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) 
     const std::string_view one[] = {key.text()};
     const ConfigNode less = shorter.without(one);
     if (resolved(less) == whole) shorter = less;
+    if (!value.is_mapping()) continue;
+    const ConfigNode bare = shorter.with(key.text(), ConfigNode::mapping({}));
+    if (shorter.find(key.text()) && resolved(bare) == whole) shorter = bare;
   }
   std::vector<ConfigNode::Entry> ordered;
   for (const std::string& field : registry<Layer>().fields(kind))

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMostCalls = 100'000;
 constexpr const char* kCausal = "use_causal_mask";
 constexpr const char* kReverse = "reverse";
+constexpr const char* kTraining = "training";
 
 /// Orders the calls of one model; a model within it is ordered separately.
 class ModelOrder {
@@ -111,7 +112,13 @@ class ModelOrder {
     const bool is_causal = called.class_name.ends_with("Attention") && is_set(call_at(place), kCausal);
     const bool is_reverse =
         called.class_name == kKerasReversibleEmbedding && is_set(call_at(place), kReverse);
-    check_arguments(call_at(place), path, is_causal ? kCausal : is_reverse ? kReverse : "");
+    // Resizing does the same in training; Keras 3 writes its default, training: true.
+    const bool is_resizing = called.class_name == "Resizing";
+    check_arguments(call_at(place), path,
+                    is_causal     ? kCausal
+                    : is_reverse  ? kReverse
+                    : is_resizing ? kTraining
+                                  : "");
     auto& outputs = values_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
     if (called.model) {
       outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/class_paths.h"
-#include "interop/keras/files/positions.h"
+#include "interop/keras/files/restored_layers.h"
 
 namespace dtrain {
 
@@ -131,7 +131,7 @@ class VarsPaths {
     KerasClassNumbers numbers;
     for (const KerasModelLayer& layer : model.layers) {
       const int count = counts_twice_ && has_weights(layer) ? 2 : 1;
-      const std::string path = prefix + container_ + "/" + numbers.next(layer.class_name, count);
+      const std::string path = prefix + container_ + "/" + numbers.next(layer.file_class(), count);
       if (layer.model) {
         add(*layer.model, path + "/", has_weights);
       } else {
@@ -171,7 +171,8 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
         add(owner);
         for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", owner, part.group));
       }
-      if (layer->class_name == kKerasModel) add(fmt::format("{}/{}", path, kKerasPositionWeights));
+      for (const KerasLayerPart& part : parts_of_restored(*layer))
+        add(fmt::format("{}/{}", path, part.group));
     }
     if (found.size() > best.size()) best = std::move(found);
   }

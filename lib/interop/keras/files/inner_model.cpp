@@ -1,4 +1,4 @@
-#include "interop/keras/export/inner_model.h"
+#include "interop/keras/files/inner_model.h"
 
 #include <utility>
 

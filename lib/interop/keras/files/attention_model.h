@@ -1,0 +1,44 @@
+// Keras's form of attention that none of its layers computes: a model of layers and operations that it has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/shape.h"
+#include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/keras_model.h"
+
+namespace dtrain {
+
+/// The class of a restored attention; not one of Keras.
+inline constexpr const char* kKerasModelOfAttention = "ModelOfAttention";
+
+/// The groups with the weights of such an attention, within the group of its model.
+inline constexpr KerasLayerPart kKerasAttentionParts[] = {
+    {"layers/einsum_dense", "query/", "dense"},
+    {"layers/einsum_dense_1", "key/", "dense"},
+    {"layers/einsum_dense_2", "value/", "dense"},
+    {"layers/einsum_dense_3", "attention_output/", "dense"}};
+
+/// The sizes and options of a multi_head_attention on which the layers of its model depend.
+struct KerasAttention {
+  std::vector<Shape> inputs;  ///< [positions, features] of: query; query, value; or query, value, key
+  Shape output;               ///< [positions, features]
+  int64_t heads = 1, kv_heads = 1, key_dim = 1, value_dim = 1;
+  std::optional<double> rotary_base;
+  bool causal = false, use_bias = true;
+  double dropout = 0;
+};
+
+/// Returns the config of the model. `outer`: the config of a layer, with the keys `name` and `trainable`, and
+/// maybe `activity_regularizer`. `weights`: initializers, regularizers and constraints of the kernels and
+/// biases, in Keras's form.
+Json keras_attention_model(const KerasAttention& attention, const Json& outer, const Json& weights);
+
+/// Replaces such a model, written by dtrain or, after loading, by Keras, by one layer with dtrain's options.
+/// Other layers are unchanged.
+void restore_attention(KerasModelLayer& layer);
+
+}  // namespace dtrain
